@@ -1,0 +1,53 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let package = Package(
+    name: "NotifyBus",
+    products: [
+        .library(name: "NotifyBus", targets: ["NotifyBus"]),
+        .executable(name: "notify-post", targets: ["notify-post"]),
+        .executable(name: "notify-wait", targets: ["notify-wait"]),
+    ],
+    targets: [
+        // The C library, found by pkg-config: Debian splits its headers over two directories.
+        .systemLibrary(
+            name: "CDBus",
+            pkgConfig: "dbus-1",
+            providers: [.apt(["libdbus-1-dev"]), .yum(["dbus-devel"])]
+        ),
+        // The only target that names libdbus.
+        .target(name: "CDBusShim", dependencies: ["CDBus"]),
+        .target(name: "NotifyBus", dependencies: ["CDBusShim"]),
+
+        // What the commands share: options, exit codes, output.
+        .target(name: "CommandSupport", dependencies: ["NotifyBus"]),
+        .executableTarget(name: "notify-post", dependencies: ["NotifyBus", "CommandSupport"]),
+        .executableTarget(name: "notify-wait", dependencies: ["NotifyBus", "CommandSupport"]),
+
+        // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
+        .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
+        .target(name: "TestSupport", dependencies: ["broker-cradle"], path: "Tests/TestSupport"),
+        .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "TestSupport"]),
+        .testTarget(
+            name: "CommandTests",
+            dependencies: ["NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait"]
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+for target in package.targets where target.type != .system {
+    var settings = target.swiftSettings ?? []
+    settings += [
+        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+        .enableUpcomingFeature("ExistentialAny"),
+        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+        .enableUpcomingFeature("MemberImportVisibility"),
+        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ]
+    target.swiftSettings = settings
+}
