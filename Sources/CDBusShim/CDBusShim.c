@@ -223,23 +223,34 @@ static size_t marshal(DBusMessage *message, uint32_t serial, uint8_t **ret_bytes
 }
 
 size_t nb_make_signal(const char *path, const char *interface, const char *member, const char *string,
-                      uint8_t **ret_bytes) {
+                      uint32_t serial, uint8_t **ret_bytes) {
     DBusMessage *signal = dbus_message_new_signal(path, interface, member);
     if (signal != NULL && !append_string(signal, string)) {
         dbus_message_unref(signal);
         signal = NULL;
     }
-    return marshal(signal, 1, ret_bytes);
+    return marshal(signal, serial, ret_bytes);
 }
 
 size_t nb_make_bus_call(const char *member, uint32_t serial, uint8_t **ret_bytes) {
     return marshal(new_bus_call(member), serial, ret_bytes);
 }
 
+static DBusMessage *new_refusal(nb_connection *connection) {
+    return dbus_message_new_error(connection->current, DBUS_ERROR_UNKNOWN_METHOD,
+                                  "This connection takes no method calls.");
+}
+
 size_t nb_make_refusal(nb_connection *connection, uint32_t serial, uint8_t **ret_bytes) {
-    DBusMessage *refusal = dbus_message_new_error(connection->current, DBUS_ERROR_UNKNOWN_METHOD,
-                                                  "This connection takes no method calls.");
-    return marshal(refusal, serial, ret_bytes);
+    return marshal(new_refusal(connection), serial, ret_bytes);
+}
+
+void nb_refuse(nb_connection *connection) {
+    DBusMessage *refusal = new_refusal(connection);
+    if (refusal == NULL)
+        return;
+    dbus_connection_send(connection->bus, refusal, NULL);
+    dbus_message_unref(refusal);
 }
 
 void nb_free(uint8_t *bytes) {

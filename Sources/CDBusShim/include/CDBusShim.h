@@ -29,9 +29,8 @@ typedef enum nb_kind {
     NB_SIGNAL,       /* a signal; `string` is set if its signature is exactly "s" */
     NB_REPLY,        /* a method return; `string` or `number` is set if that is its only argument */
     NB_ERROR,        /* an error reply; `error_name`, and `string` if it carries a text */
-    NB_CALL,         /* a method call, see nb_make_refusal() */
-    NB_DISCONNECTED, /* the connection is gone; nothing else will come */
-    NB_NO_MEMORY
+    NB_CALL,         /* a method call; answer it with nb_refuse() or nb_make_refusal() */
+    NB_DISCONNECTED  /* the connection is gone; nothing else will come */
 } nb_kind;
 
 /* A message. All pointers are valid until the next call on the same connection. */
@@ -85,6 +84,9 @@ nb_kind nb_next(nb_connection *connection, nb_message *message);
  */
 uint32_t nb_call_bus(nb_connection *connection, const char *member, const char *_Nullable argument);
 
+/* nb_refuse() - answer the NB_CALL that nb_next() gave last with UnknownMethod, through libdbus' own queue */
+void nb_refuse(nb_connection *connection);
+
 /*
  * The three makers below give a whole message as bytes, ready to be written to a bus connection's socket.
  * Return: the number of bytes, and the bytes in `ret_bytes` (free with nb_free()); 0 when the arguments are not
@@ -93,7 +95,7 @@ uint32_t nb_call_bus(nb_connection *connection, const char *member, const char *
 
 /* nb_make_signal() - a broadcast signal whose only argument is `string` */
 size_t nb_make_signal(const char *path, const char *interface, const char *member, const char *string,
-                      uint8_t *_Nullable *_Nonnull ret_bytes);
+                      uint32_t serial, uint8_t *_Nullable *_Nonnull ret_bytes);
 
 /* nb_make_bus_call() - a call of a method of the bus without arguments */
 size_t nb_make_bus_call(const char *member, uint32_t serial, uint8_t *_Nullable *_Nonnull ret_bytes);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A Darwin-style notification center over D-Bus: a broadcast that carries a name and nothing else.
+///
+/// ```swift
+/// let center = NotifyCenter.session
+/// let observation = try center.addObserver(forName: "com.example.backup.done") { name in
+///     print("heard", name)
+/// }
+/// try center.post(name: "com.example.backup.done")
+/// ```
+///
+/// A center opens nothing until it is used. Then it keeps up to two private connections to the bus: one to post on,
+/// and, once there are observers, one to read from. It can be used from any thread. When the bus goes away, the center
+/// tries to reach it again and makes every registration anew.
+///
+/// A center lives as long as you keep it or one of its observations.
+public final class NotifyCenter: Sendable {
+    /// Which bus a center uses.
+    public enum Bus: Hashable, Sendable {
+        /// The bus of the user's login session, as `DBUS_SESSION_BUS_ADDRESS` or `$XDG_RUNTIME_DIR/bus` names it.
+        case session
+        /// The bus of the machine, as `DBUS_SYSTEM_BUS_ADDRESS` names it, or at its usual place.
+        case system
+        /// The bus at a D-Bus address, such as `unix:path=/run/user/1000/bus`.
+        case address(String)
+    }
+
+    /// What a center tells about its observing connection.
+    public enum ConnectionChange: Hashable, Sendable {
+        /// The bus went away; posts are not heard until `reconnected`.
+        case disconnected(NotifyBusError)
+        /// The bus is back, and every registration was made again.
+        case reconnected
+    }
+
+    /// The center of the session bus that the whole process shares.
+    public static let session = NotifyCenter(bus: .session)
+    /// The center of the system bus that the whole process shares.
+    public static let system = NotifyCenter(bus: .system)
+
+    /// The bus of this center.
+    public let bus: Bus
+    let engine: Engine
+
+    /// Makes a center of its own, with its own connections. It opens nothing yet.
+    ///
+    /// - Parameters:
+    ///   - bus: the bus to use.
+    ///   - onConnectionChange: called when the observing connection is lost and when it is made again, on the center's
+    ///     thread, in turn with the callbacks of observers.
+    public init(bus: Bus = .session, onConnectionChange: (@Sendable (ConnectionChange) -> Void)? = nil) {
+        self.bus = bus
+        engine = Engine(bus: bus, onConnectionChange: onConnectionChange)
+    }
+
+    deinit {
+        engine.stop()
+    }
+
+    /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`.
+    ///
+    /// When this returns, no callback runs (unless it is the one that called) and none will. Posts that still wait to
+    /// be written are lost and counted as dropped; call ``flush(timeout:)`` first where they matter.
+    public func close() {
+        engine.close()
+    }
+
+    /// What the center has done so far.
+    public var statistics: Statistics {
+        engine.counters.statistics(waiting: engine.outbox.waitingCount)
+    }
+}

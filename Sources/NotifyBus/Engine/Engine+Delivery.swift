@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension Engine {
+    /// Leaves a name for an observer whose callback runs on the center's thread; called by any thread.
+    func offer(_ name: NotifyName, to observer: Observer) {
+        let mustWake = delivery.withLock { delivery in
+            guard observer.enqueue(name) else { return false }
+            delivery.ready.append(.drain(observer))
+            return !delivery.isTaken
+        }
+        // Whoever runs callbacks now looks again before it stops.
+        if mustWake { wake() }
+    }
+
+    /// Leaves something to be called on the center's thread, after all deliveries that wait now.
+    func enqueue(_ call: @escaping @Sendable () -> Void) {
+        let mustWake = delivery.withLock { delivery in
+            delivery.ready.append(.call(call))
+            return !delivery.isTaken
+        }
+        if mustWake { wake() }
+    }
+
+    /// Becomes the thread that runs callbacks, if none does.
+    func takeDelivery() -> Bool {
+        delivery.withLock { delivery in
+            if delivery.isTaken { return false }
+            delivery.isTaken = true
+            return true
+        }
+    }
+
+    /// Takes all that is to be done; with nothing left, gives delivery up.
+    func takeWork() -> [Work] {
+        delivery.withLock { delivery in
+            if delivery.ready.isEmpty { delivery.isTaken = false }
+            defer { delivery.ready = [] }
+            return delivery.ready
+        }
+    }
+
+    func run(_ work: Work) {
+        switch work {
+        case .call(let call):
+            call()
+        case .drain(let observer):
+            // Only what waits now, so that the others get their turn; what comes meanwhile waits for the next one.
+            for _ in 0..<max(1, observer.waitingCount) {
+                guard let name = observer.takeNext() else { return }
+                observer.call(name)
+            }
+            delivery.withLock { $0.ready.append(.drain(observer)) }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+extension Engine {
+    /// Serves both connections until the thread no longer reads, and then runs the callbacks that are left to it.
+    func read(as number: Int, of crew: Crew) {
+        var reads = true
+        while reads, !crew.isStopping {
+            let events = waitForEvents(crew)
+            crew.beginBatch()
+            if events.isAwake { crew.wakeDescriptor.clear() }
+            observing.run(registry.takeCommands(), on: self)
+            outbox.service(events.posting)
+            observing.service(events.observing, on: self)
+
+            let delivers = takeDelivery()
+            while reads, let arrival = observing.nextArrival(on: self) {
+                reads = deliver(arrival, as: number, of: crew, delivers: delivers)
+            }
+            if delivers { reads = finishDelivery(as: number, of: crew, reads: reads) }
+        }
+        if reads { observing.close() }
+    }
+
+    private struct Events {
+        var isAwake: Bool
+        var observing: Int16
+        var posting: Int16
+    }
+
+    private func waitForEvents(_ crew: Crew) -> Events {
+        let observingRequest = observing.pollRequest
+        let postingRequest = outbox.pollRequest
+        let timeout = [observingRequest.deadline, postingRequest.deadline].compactMap(\.?.millisecondsFromNow).min()
+        return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 3) { requests in
+            requests.initializeElement(
+                at: 0,
+                to: pollfd(fd: crew.wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0)
+            )
+            // poll(2) passes over negative descriptors.
+            for (index, request) in [(1, observingRequest), (2, postingRequest)] {
+                requests.initializeElement(
+                    at: index,
+                    to: pollfd(fd: request.descriptor, events: request.events, revents: 0)
+                )
+            }
+            guard poll(requests.baseAddress, 3, timeout ?? -1) > 0 else {
+                return Events(isAwake: false, observing: 0, posting: 0)
+            }
+            return Events(
+                isAwake: requests[0].revents != 0,
+                observing: requests[1].revents,
+                posting: requests[2].revents
+            )
+        }
+    }
+
+    /// - Returns: whether the thread still reads.
+    @inline(__always)
+    private func deliver(_ arrival: Arrival, as number: Int, of crew: Crew, delivers: Bool) -> Bool {
+        guard delivers else {
+            for observer in arrival.observers { observer.offer(arrival.name) }
+            return true
+        }
+        return crew.runWhileReading(number) {
+            for observer in arrival.observers {
+                switch observer.runner {
+                case .center: observer.call(arrival.name)
+                case .client: observer.offer(arrival.name)
+                }
+            }
+        }
+    }
+
+    /// Runs what is left for the thread that runs callbacks, and gives that office up.
+    private func finishDelivery(as number: Int, of crew: Crew, reads: Bool) -> Bool {
+        var reads = reads
+        while true {
+            let work = takeWork()
+            if work.isEmpty { return reads }
+            if reads {
+                reads = crew.runWhileReading(number) { work.forEach(run) }
+            } else {
+                work.forEach(run)
+            }
+        }
+    }
+}
+
+/// A post that has arrived, and who wants it.
+struct Arrival {
+    let name: NotifyName
+    let observers: [Observer]
+}
+
+/// What a connection wants to be woken for.
+struct PollRequest {
+    var descriptor: Int32 = -1
+    var events: Int16 = 0
+    var deadline: MonotonicTime?
+}

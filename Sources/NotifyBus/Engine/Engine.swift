@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What runs inside a center: who observes what, the connection that is read, the one that is posted on, and the
+/// threads that serve both.
+///
+/// Everything but the counters starts when it is first needed: a center that only posts has no threads.
+final class Engine: Sendable {
+    enum Life { case idle, running(Crew), stopped }
+
+    /// What is to be done by the thread that runs callbacks.
+    enum Work: Sendable {
+        case drain(Observer)
+        case call(@Sendable () -> Void)
+    }
+
+    struct Delivery {
+        /// Whether a thread runs callbacks now. Only one does, so that callbacks never overlap.
+        var isTaken = false
+        var ready: [Work] = []
+    }
+
+    let counters = Counters()
+    let registry = Registry()
+    let outbox: Outbox
+    let observing: ObservingConnection
+    let delivery = Monitor(Delivery())
+    /// Everyone registered with this center.
+    let observers = Monitor<[ObjectIdentifier: Observer]>([:])
+    private let life = Monitor(Life.idle)
+
+    init(bus: NotifyCenter.Bus, onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?) {
+        outbox = Outbox(bus: bus, counters: counters)
+        observing = ObservingConnection(bus: bus, onConnectionChange: onConnectionChange)
+    }
+
+    var crew: Crew? {
+        life.withLock { life in
+            if case .running(let crew) = life { crew } else { nil }
+        }
+    }
+
+    var isStopped: Bool {
+        life.withLock { life in
+            if case .stopped = life { true } else { false }
+        }
+    }
+
+    /// Starts the threads, unless they run.
+    func start() throws(NotifyBusError) {
+        try life.withLock { life throws(NotifyBusError) in
+            switch life {
+            case .running: return
+            case .stopped: throw .closed
+            case .idle: break
+            }
+            let crew = try Crew()
+            // The threads keep the engine alive until they end.
+            try crew.start { number in self.read(as: number, of: crew) }
+            life = .running(crew)
+        }
+    }
+
+    /// Ends the threads, and waits for them unless the caller is one of them.
+    func stop() {
+        let crew: Crew? = life.withLock { life in
+            defer { life = .stopped }
+            if case .running(let crew) = life { return crew }
+            return nil
+        }
+        crew?.stop()
+        outbox.close()
+        registry.settle { topics in topics.forEach { $0.state = .failed(.closed) } }
+    }
+
+    /// Makes the reading thread look at what there is to do.
+    func wake() {
+        crew?.wakeDescriptor.signal()
+    }
+
+    /// To be called before waiting for something that the reading thread brings.
+    func prepareToWait() {
+        crew?.prepareToWait()
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The name of a notification: 1 to 511 bytes of UTF-8 without NUL.
+///
+/// By convention a name is written in reverse-DNS style, `com.example.backup.done`, but any text will do. Names are
+/// compared byte by byte: case matters, and so does the Unicode form in which a letter was written.
+///
+/// Some names have a meaning of their own:
+///
+/// - `self.…` stays inside the process; no bus is needed for it.
+/// - `user.uid.N` and `user.uid.N.…` belong to the user with the numeric id N: only that user and root can post them.
+/// - `com.apple.system.…` is reserved: on the system bus only root can post it.
+///
+/// The rules are those of notify(3), with one difference: a name that is too long is an error and never cut short.
+public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
+    /// The most bytes that a name may have, not counting a terminating NUL.
+    public static let maximumLength = 511
+
+    final class Storage: Sendable {
+        let string: String
+        let hash: UInt64
+        let scope: Scope
+
+        init(string: String, hash: UInt64) {
+            self.string = string
+            self.hash = hash
+            scope = Scope(of: string)
+        }
+    }
+
+    let storage: Storage
+
+    /// Makes a name from a string.
+    ///
+    /// - Throws: ``NotifyBusError`` with the code `invalidName` if the string is empty, longer than 511 bytes in
+    ///   UTF-8, or contains a NUL.
+    public init(_ string: String) throws(NotifyBusError) {
+        var string = string
+        string.makeContiguousUTF8()
+        let verdict = string.utf8.withContiguousStorageIfAvailable { utf8 in
+            (hash: fnv1a64(UnsafeRawBufferPointer(utf8)), fault: NotifyName.fault(in: UnsafeRawBufferPointer(utf8)))
+        }
+        if let fault = verdict?.fault { throw NotifyBusError(.invalidName, fault) }
+        storage = Storage(string: string, hash: verdict?.hash ?? 0)
+    }
+
+    /// Makes a name from bytes.
+    ///
+    /// - Throws: ``NotifyBusError`` with the code `invalidName` if there are no bytes or more than 511, if one is NUL,
+    ///   or if they are not UTF-8.
+    public init(utf8 bytes: UnsafeRawBufferPointer) throws(NotifyBusError) {
+        if let fault = NotifyName.fault(in: bytes) { throw NotifyBusError(.invalidName, fault) }
+        guard let string = String(validating: bytes, as: UTF8.self) else {
+            throw NotifyBusError(.invalidName, "The name is not valid UTF-8; give it in that encoding.")
+        }
+        storage = Storage(string: string, hash: fnv1a64(bytes))
+    }
+
+    /// The name as a string.
+    public var string: String { storage.string }
+
+    /// The name as a string.
+    public var description: String { storage.string }
+
+    /// Two names are equal if their bytes are.
+    public static func == (left: NotifyName, right: NotifyName) -> Bool {
+        left.storage === right.storage
+            || left.storage.hash == right.storage.hash && left.storage.string.utf8.elementsEqual(right.string.utf8)
+    }
+
+    /// Feeds the name into a hasher.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(storage.hash)
+    }
+
+    func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        storage.string.utf8.elementsEqual(bytes)
+    }
+
+    private static func fault(in bytes: UnsafeRawBufferPointer) -> String? {
+        if bytes.isEmpty { return "The name is empty; a notification needs a name of 1 to \(maximumLength) bytes." }
+        if bytes.count > maximumLength {
+            return "The name has \(bytes.count) bytes; at most \(maximumLength) are allowed."
+        }
+        if bytes.contains(0) { return "The name contains a NUL byte, which no notification name may." }
+        return nil
+    }
+}

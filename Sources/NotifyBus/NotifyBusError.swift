@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why a call of this library failed, in a sentence that a person can act on.
+public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kind of failure. More may be added.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        private let name: String
+
+        /// The name is empty, too long, not UTF-8, or contains a NUL.
+        public static let invalidName = Code(name: "invalidName")
+        /// No bus could be reached.
+        public static let noBus = Code(name: "noBus")
+        /// The bus was there and is away now; the center is trying to reach it again.
+        public static let disconnected = Code(name: "disconnected")
+        /// The name belongs to someone else.
+        public static let notPermitted = Code(name: "notPermitted")
+        /// So many names are waiting to be written that no new one can be taken.
+        public static let queueFull = Code(name: "queueFull")
+        /// The bus allows no more match rules, not even one for all names.
+        public static let limitExceeded = Code(name: "limitExceeded")
+        /// It was not done within the time that was given.
+        public static let timedOut = Code(name: "timedOut")
+        /// The center was closed.
+        public static let closed = Code(name: "closed")
+        /// Anything else, such as memory or descriptors that ran out.
+        public static let failed = Code(name: "failed")
+
+        /// The name of the code, for logs.
+        public var description: String { name }
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// What went wrong and what to do, as one sentence or two.
+    public let description: String
+
+    init(_ code: Code, _ description: String) {
+        self.code = code
+        self.description = description
+    }
+}
+
+extension NotifyBusError {
+    static let closed = NotifyBusError(.closed, "The notification center was closed; make a new one.")
+
+    static let outOfMemory = NotifyBusError(.failed, "Memory ran out.")
+
+    static let disconnected = NotifyBusError(
+        .disconnected,
+        "The bus is away; the notification center keeps trying to reach it, so try again later."
+    )
+
+    static func outOfDescriptors(_ what: String, _ code: Int32) -> NotifyBusError {
+        NotifyBusError(.failed, "There is no \(what) to be had: \(describe(errno: code)).")
+    }
+
+    static func timedOut(_ what: String) -> NotifyBusError {
+        NotifyBusError(.timedOut, "The bus did not \(what) in time; it may be stopped or overloaded.")
+    }
+}

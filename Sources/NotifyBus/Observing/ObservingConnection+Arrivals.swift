@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+extension ObservingConnection {
+    /// Finds out whether a signal is a post that somebody wants, and whether it is to be believed.
+    func arrival(from message: BusMessage, on engine: Engine) -> Arrival? {
+        guard message.looksLikePost else { return nil }
+        guard let text = message.text, text.count > 0, text.count <= NotifyName.maximumLength else {
+            return ignore(on: engine)
+        }
+        let hash = fnv1a64(text)
+        let found: (name: NotifyName?, arrival: Arrival?, isForged: Bool) = engine.registry.state.withLock { state in
+            let topic = state.topics.topic(named: text, hash: hash)
+            if let topic, state.topics.prefixes.isEmpty, case .name(let name) = topic.key {
+                // The common case: one name, known, nothing to be made.
+                guard topic.shape.fits(message) else { return (nil, nil, true) }
+                return (name, Arrival(name: name, observers: topic.observers), false)
+            }
+            // With only names observed, what nobody wants comes from a registration that has just ended, from a forger,
+            // or from the wide rules, and then there is too much of it to look closer.
+            if topic == nil, state.topics.prefixes.isEmpty, reach.hearsEverything { return (nil, nil, false) }
+            guard let known = names.find(text, hash: hash), known.shape.fits(message) else { return (nil, nil, true) }
+            let observers = state.topics.addingPrefixObservers(of: known.name, to: topic?.observers ?? [])
+            return (known.name, Arrival(name: known.name, observers: observers), false)
+        }
+        if found.isForged { return ignore(on: engine) }
+        guard let name = found.name, let arrival = found.arrival else { return nil }
+        if arrival.observers.isEmpty { return nil }
+        if case .owned = name.storage.scope { return verify(name, arrival, message, on: engine) }
+        return senders.isHolding ? verify(name, arrival, message, on: engine) : arrival
+    }
+
+    private func ignore(on engine: Engine) -> Arrival? {
+        engine.counters.ignored.add(1, ordering: .relaxed)
+        return nil
+    }
+
+    /// Lets a post pass whose sender may post it; asks the bus where the sender is not known.
+    private func verify(_ name: NotifyName, _ arrival: Arrival, _ message: BusMessage, on engine: Engine) -> Arrival? {
+        guard let sender = message.sender.map({ String(cString: $0) }) else { return ignore(on: engine) }
+        switch senders.judge(name, from: sender) {
+        case .believed: return arrival
+        case .refused: return ignore(on: engine)
+        case .held(let isFirst, let isDropped):
+            if isDropped { engine.counters.dropped.add(1, ordering: .relaxed) }
+            if isFirst { ask("GetConnectionUnixUser", sender, .user(sender: sender), on: engine) }
+            return nil
+        }
+    }
+
+    /// The next post that waited for its sender to be known.
+    func nextVerified(on engine: Engine) -> Arrival? {
+        while let (name, verdict) = senders.nextVerified() {
+            switch verdict {
+            case .believed:
+                let observers = engine.registry.state.withLock { $0.topics.observers(of: name) }
+                if !observers.isEmpty { return Arrival(name: name, observers: observers) }
+            case .refused: engine.counters.ignored.add(1, ordering: .relaxed)
+            case .unknown: engine.counters.dropped.add(1, ordering: .relaxed)
+            }
+        }
+        return nil
+    }
+}
+
+extension BusMessage {
+    /// Whether a signal claims to be a post.
+    fileprivate var looksLikePost: Bool {
+        guard let interface else { return false }
+        return strncmp(interface, "org.notifybus.n.", 16) == 0 || strncmp(interface, "org.notifybus.h.", 16) == 0
+    }
+}

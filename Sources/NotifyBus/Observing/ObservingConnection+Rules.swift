@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension ObservingConnection {
+    /// Sends the rules of a topic, unless this connection has them.
+    func sendRules(of topic: Topic, on engine: Engine) {
+        guard topic.generation != generation else { return }
+        topic.generation = generation
+        reach.ruleCount += topic.rules.count
+        if reach.hearsEverything { activate([topic], on: engine) }
+        guard reach.sendsRules else { return }
+        askForRules(of: topic, on: engine)
+        if reach.wantsSpares {
+            reach.hasAskedForSpares = true
+            for rule in MatchRule.spares { ask("AddMatch", rule, .spareRule, on: engine) }
+        }
+    }
+
+    private func askForRules(of topic: Topic, on engine: Engine) {
+        engine.registry.settle { _ in topic.unanswered = topic.rules.count }
+        if reach.mode == .narrowing { reach.unanswered += topic.rules.count }
+        for rule in topic.rules { ask("AddMatch", rule, .rule(topic), on: engine) }
+    }
+
+    func removeRules(of topic: Topic, on engine: Engine) {
+        guard topic.generation == generation else { return }
+        reach.ruleCount -= topic.rules.count
+        if reach.mode != .wide { withdraw(topic.rules) }
+        if reach.shouldNarrow { narrow(on: engine) }
+    }
+
+    func ruleAnswered(for topic: Topic, _ outcome: BusMessage.RuleOutcome, on engine: Engine) {
+        if reach.mode == .narrowing { return narrowRuleAnswered(outcome, on: engine) }
+        switch outcome {
+        case .accepted:
+            topic.unanswered -= 1
+            if topic.unanswered == 0 { activate([topic], on: engine) }
+        case .limitReached:
+            // The topic waits for the wide rules.
+            if reach.mode == .narrow { widen(on: engine) }
+        case .refused(let error):
+            engine.registry.settle { _ in topic.state = .failed(error) }
+        }
+    }
+
+    private func activate(_ topics: [Topic], on engine: Engine) {
+        engine.registry.settle { _ in
+            for topic in topics {
+                if case .failed = topic.state { continue }
+                if case .lost = topic.state { unrestored -= 1 }
+                topic.state = .active
+            }
+        }
+        noteRestored(on: engine)
+    }
+
+    private func withdraw(_ rules: [String]) {
+        // Nobody waits for the answer; it comes with a serial that is not asked after.
+        for rule in rules { _ = connection?.callBus("RemoveMatch", rule) }
+    }
+
+    // MARK: - Too many names for one rule each
+
+    private func widen(on engine: Engine) {
+        reach.mode = .widening
+        reach.limit = reach.ruleCount
+        reach.wasRefused = false
+        reach.unanswered = MatchRule.everything.count
+        if reach.hasSpares { withdraw(MatchRule.spares) }
+        reach.hasSpares = false
+        for rule in MatchRule.everything { ask("AddMatch", rule, .wideRule, on: engine) }
+    }
+
+    func wideRuleAnswered(_ outcome: BusMessage.RuleOutcome, on engine: Engine) {
+        if case .accepted = outcome {} else { reach.wasRefused = true }
+        reach.unanswered -= 1
+        guard reach.unanswered == 0 else { return }
+        var topics: [Topic] = []
+        engine.registry.settle { table in table.forEach { topics.append($0) } }
+        if reach.wasRefused {
+            reach.mode = .narrow
+            withdraw(MatchRule.everything)
+            engine.registry.settle { _ in
+                for topic in topics {
+                    if case .adding = topic.state { topic.state = .failed(.limitExceeded) }
+                }
+            }
+        } else {
+            reach.mode = .wide
+            // Also those that no longer stand in the table have been made again, in a way.
+            unrestored = 0
+            activate(topics, on: engine)
+            for topic in topics where topic.generation == generation { withdraw(topic.rules) }
+        }
+    }
+
+    private func narrow(on engine: Engine) {
+        reach.mode = .narrowing
+        reach.wasRefused = false
+        reach.unanswered = 0
+        var topics: [Topic] = []
+        engine.registry.settle { table in table.forEach { topics.append($0) } }
+        for topic in topics where topic.generation == generation { askForRules(of: topic, on: engine) }
+        if topics.isEmpty { finishNarrowing(on: engine) }
+    }
+
+    private func narrowRuleAnswered(_ outcome: BusMessage.RuleOutcome, on engine: Engine) {
+        if case .accepted = outcome {} else { reach.wasRefused = true }
+        reach.unanswered -= 1
+        if reach.unanswered == 0 { finishNarrowing(on: engine) }
+    }
+
+    private func finishNarrowing(on engine: Engine) {
+        guard reach.wasRefused else {
+            reach.mode = .narrow
+            reach.hasAskedForSpares = false
+            withdraw(MatchRule.everything)
+            return
+        }
+        reach.mode = .wide
+        reach.limit = reach.ruleCount
+        engine.registry.settle { table in
+            table.forEach { topic in withdraw(topic.rules) }
+        }
+    }
+}
+
+extension NotifyBusError {
+    fileprivate static let limitExceeded = NotifyBusError(
+        .limitExceeded,
+        "The bus allows no more match rules, not even one for all names; "
+            + "raise max_match_rules_per_connection in its configuration, or observe fewer names."
+    )
+}

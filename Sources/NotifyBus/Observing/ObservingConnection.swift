@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The connection that is read: it is opened when the first observer comes, makes every registration again when the
+/// bus comes back, and finds out who wants what arrives.
+///
+/// `@unchecked Sendable`: only the thread that reads touches it. That office passes from one thread of the `Crew` to
+/// the other with an atomic exchange, which orders what both do.
+final class ObservingConnection: @unchecked Sendable {
+    private enum Phase { case closed, opening(until: MonotonicTime), ready }
+
+    /// What a call of the bus was for.
+    enum Question {
+        case rule(Topic)
+        case wideRule
+        case spareRule
+        case user(sender: String)
+        case barrier(Barrier)
+    }
+
+    /// How long the bus may take to answer Hello, in milliseconds.
+    private static let openingLimit: Int64 = 10_000
+
+    private let bus: NotifyCenter.Bus
+    private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
+    private var phase = Phase.closed
+    private var retry = Retry()
+    private var questions: [UInt32: Question] = [:]
+    /// Whether this connection takes the place of one that was lost.
+    private var isReplacement = false
+
+    private(set) var connection: BusConnection?
+    /// Counts the connections, so that a topic can tell on which one its rules are.
+    private(set) var generation = 0
+    var reach = RuleReach()
+    /// How many topics still have to be made again on a replacement.
+    var unrestored = 0
+    var senders = SenderDirectory()
+    var names = NameCache()
+
+    init(bus: NotifyCenter.Bus, onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?) {
+        self.bus = bus
+        self.onConnectionChange = onConnectionChange
+    }
+
+    var pollRequest: PollRequest {
+        switch phase {
+        case .closed: PollRequest(deadline: retry.time)
+        case .opening(let limit): request(deadline: limit)
+        case .ready: request(deadline: nil)
+        }
+    }
+
+    private func request(deadline: MonotonicTime?) -> PollRequest {
+        guard let connection else { return PollRequest() }
+        return PollRequest(descriptor: connection.descriptor, events: connection.events, deadline: deadline)
+    }
+
+    /// Does what the clock or the socket demand.
+    func service(_ events: Int16, on engine: Engine) {
+        switch phase {
+        case .closed:
+            if let time = retry.time, time <= .now { open(on: engine) }
+        case .opening(let limit) where limit <= .now:
+            lose(.timedOut("let this program in"), on: engine)
+        case .opening, .ready:
+            if events != 0 { connection?.service(events) }
+        }
+    }
+
+    func run(_ commands: [Registry.Command], on engine: Engine) {
+        for command in commands {
+            switch command {
+            case .add(let topic): add(topic, on: engine)
+            case .remove(let topic): if case .ready = phase { removeRules(of: topic, on: engine) }
+            case .barrier(let barrier): raise(barrier, on: engine)
+            }
+        }
+    }
+
+    private func add(_ topic: Topic, on engine: Engine) {
+        switch phase {
+        case .ready:
+            sendRules(of: topic, on: engine)
+        case .opening where !isReplacement:
+            break  // Everything that is registered is sent when the connection is ready.
+        case .closed where retry.time == nil:
+            open(on: engine)
+        default:
+            engine.registry.settle { _ in topic.state = .failed(.disconnected) }
+        }
+    }
+
+    private func raise(_ barrier: Barrier, on engine: Engine) {
+        switch phase {
+        case .ready:
+            ask("GetId", nil, .barrier(barrier), on: engine)
+        case .closed where retry.time == nil:
+            engine.enqueue { barrier.complete(.success(())) }
+        default:
+            barrier.complete(.failure(.disconnected))
+        }
+    }
+
+    /// Calls a method of the bus, and remembers what for.
+    func ask(_ member: String, _ argument: String?, _ question: Question, on engine: Engine) {
+        let serial = connection?.callBus(member, argument) ?? 0
+        if serial != 0 {
+            questions[serial] = question
+        } else {
+            answer(question, with: BusMessage(kind: .error), on: engine)
+        }
+    }
+
+    // MARK: - Coming and going
+
+    private func open(on engine: Engine) {
+        generation += 1
+        do throws(NotifyBusError) {
+            connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
+            phase = .opening(until: .now + ObservingConnection.openingLimit)
+        } catch {
+            lose(error, on: engine)
+        }
+    }
+
+    private func becomeReady(on engine: Engine) {
+        phase = .ready
+        retry.reset()
+        var topics: [Topic] = []
+        unrestored = 0
+        engine.registry.settle { table in
+            table.forEach { topic in
+                topics.append(topic)
+                if case .lost = topic.state { unrestored += 1 }
+            }
+        }
+        for topic in topics { sendRules(of: topic, on: engine) }
+        noteRestored(on: engine)
+    }
+
+    /// Counts the return of the bus, once everything is registered again.
+    func noteRestored(on engine: Engine) {
+        guard isReplacement, unrestored == 0 else { return }
+        isReplacement = false
+        engine.counters.reconnects.add(1, ordering: .relaxed)
+        if let onConnectionChange { engine.enqueue { onConnectionChange(.reconnected) } }
+    }
+
+    private func lose(_ error: NotifyBusError, on engine: Engine) {
+        let wasReady = if case .ready = phase { true } else { false }
+        forgetConnection(error)
+        reach = RuleReach()
+        engine.counters.dropped.add(senders.forgetAll(), ordering: .relaxed)
+
+        var hasLost = false
+        engine.registry.settle { topics in
+            topics.forEach { topic in
+                switch topic.state {
+                case .active, .lost:
+                    topic.state = .lost
+                    hasLost = true
+                case .adding:
+                    // Somebody waits for it, and is told.
+                    topic.state = .failed(wasReady ? .disconnected : error)
+                case .failed:
+                    break
+                }
+            }
+        }
+        if hasLost { retry.schedule() } else { retry.reset() }
+        isReplacement = hasLost
+        if hasLost, wasReady, let onConnectionChange {
+            engine.enqueue { onConnectionChange(.disconnected(error)) }
+        }
+    }
+
+    func close() {
+        forgetConnection(.closed)
+    }
+
+    private func forgetConnection(_ error: NotifyBusError) {
+        for case .barrier(let barrier) in questions.values { barrier.complete(.failure(error)) }
+        questions.removeAll()
+        connection = nil
+        phase = .closed
+    }
+
+    // MARK: - Messages
+
+    /// Works on what has been read, up to the next post that somebody wants.
+    func nextArrival(on engine: Engine) -> Arrival? {
+        while true {
+            if let arrival = nextVerified(on: engine) { return arrival }
+            guard let connection, let message = connection.next() else { return nil }
+            switch message.kind {
+            case .signal:
+                if let arrival = arrival(from: message, on: engine) { return arrival }
+            case .reply, .error:
+                if message.replySerial == connection.helloSerial {
+                    welcome(message, on: engine)
+                } else if let question = questions.removeValue(forKey: message.replySerial) {
+                    answer(question, with: message, on: engine)
+                }
+            case .call:
+                if message.wantsReply { connection.refuseCall() }
+            case .disconnected:
+                lose(BusConnection.lossError(bus.title), on: engine)
+            }
+        }
+    }
+
+    private func welcome(_ message: BusMessage, on engine: Engine) {
+        if message.kind == .reply {
+            becomeReady(on: engine)
+        } else {
+            lose(message.refusalError(by: bus.title), on: engine)
+        }
+    }
+
+    private func answer(_ question: Question, with message: BusMessage, on engine: Engine) {
+        switch question {
+        case .rule(let topic):
+            ruleAnswered(for: topic, message.ruleOutcome(by: bus.title), on: engine)
+        case .wideRule:
+            wideRuleAnswered(message.ruleOutcome(by: bus.title), on: engine)
+        case .spareRule:
+            reach.hasSpares = reach.hasSpares || message.kind == .reply
+        case .user(let sender):
+            senders.learn(user: message.kind == .reply ? message.number : nil, of: sender)
+        case .barrier(let barrier):
+            // After everything that waits for a callback.
+            engine.enqueue { barrier.complete(.success(())) }
+        }
+    }
+}
+
+extension BusMessage {
+    enum RuleOutcome { case accepted, limitReached, refused(NotifyBusError) }
+
+    /// What the bus says to AddMatch.
+    func ruleOutcome(by title: String) -> RuleOutcome {
+        if kind == .reply { return .accepted }
+        if errorName.map({ String(cString: $0) }) == "org.freedesktop.DBus.Error.LimitsExceeded" { return .limitReached }
+        return .refused(refusalError(by: title, code: .failed))
+    }
+
+    func refusalError(by title: String, code: NotifyBusError.Code = .noBus) -> NotifyBusError {
+        let reason = text.map { String(decoding: $0, as: UTF8.self) } ?? "it gave no reason"
+        return NotifyBusError(code, "The request was refused by \(title): \(reason).")
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Where `self.` names are posted and observed: in the process, without a bus, whichever center is used.
+enum ProcessHub {
+    private static let topics = Monitor(TopicTable())
+
+    static func add(_ observer: Observer, to keys: [Topic.Key]) -> [Topic] {
+        topics.withLock { topics in keys.map { topics.add(observer, to: $0).topic } }
+    }
+
+    static func remove(_ observer: Observer, from hubTopics: [Topic]) {
+        topics.withLock { topics in
+            for topic in hubTopics { _ = topics.remove(observer, from: topic) }
+        }
+    }
+
+    static func post(_ name: NotifyName) {
+        // Offered with the lock held, so that two posts by one thread reach every observer in their order.
+        topics.withLock { topics in
+            for observer in topics.observers(of: name) { observer.offer(name) }
+        }
+    }
+
+    /// Whether observers of a prefix can hear names of the process.
+    static func canMatch(prefix: String) -> Bool {
+        let processPrefix = NotifyName.Scope.processPrefix
+        return prefix.utf8.starts(with: processPrefix.utf8) || processPrefix.utf8.starts(with: prefix.utf8)
+    }
+
+    /// Whether observers of a prefix can hear nothing but names of the process.
+    static func containsAll(ofPrefix prefix: String) -> Bool {
+        prefix.utf8.starts(with: NotifyName.Scope.processPrefix.utf8)
+    }
+}
+
+extension Observer {
+    /// Leaves a name for the observer, whichever thread calls.
+    func offer(_ name: NotifyName) {
+        switch runner {
+        case .center(let engine): engine.offer(name, to: self)
+        case .client(let client): if enqueue(name) { client.wake(for: self) }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who observes what over the bus, and what the reading thread is to do about it.
+final class Registry: Sendable {
+    enum Command {
+        /// Send the topic's rules to the bus.
+        case add(Topic)
+        /// Take them off again.
+        case remove(Topic)
+        /// Find out that everything the bus has routed so far has arrived.
+        case barrier(Barrier)
+    }
+
+    struct State {
+        var topics = TopicTable()
+        var commands: [Command] = []
+    }
+
+    let state = Monitor(State())
+
+    /// Enters an observer under keys, and asks for the rules that are missing.
+    func add(_ observer: Observer, to keys: [Topic.Key]) -> [Topic] {
+        state.withLock { state in
+            keys.map { key in
+                let (topic, isNew) = state.topics.add(observer, to: key)
+                if isNew {
+                    state.commands.append(.add(topic))
+                } else if case .failed = topic.state {
+                    topic.state = .adding
+                    state.commands.append(.add(topic))
+                }
+                return topic
+            }
+        }
+    }
+
+    /// Takes an observer off its topics.
+    ///
+    /// - Returns: whether rules have become superfluous.
+    func remove(_ observer: Observer, from topics: [Topic]) -> Bool {
+        state.withLock { state in
+            var isSuperfluous = false
+            for topic in topics where state.topics.remove(observer, from: topic) {
+                state.commands.append(.remove(topic))
+                isSuperfluous = true
+            }
+            return isSuperfluous
+        }
+    }
+
+    /// Waits until the bus has the rules of all these topics.
+    func waitUntilActive(_ topics: [Topic], deadline: MonotonicTime?) -> NotifyBusError? {
+        let outcome: NotifyBusError?? = state.wait(until: deadline) { _ in
+            var isComplete = true
+            for topic in topics {
+                switch topic.state {
+                case .active: continue
+                case .adding: isComplete = false
+                case .lost: return .some(.disconnected)
+                case .failed(let error): return .some(error)
+                }
+            }
+            return isComplete ? .some(nil) : nil
+        }
+        return outcome ?? .timedOut("confirm the registration")
+    }
+
+    func takeCommands() -> [Command] {
+        state.withLock { state in
+            defer { state.commands.removeAll() }
+            return state.commands
+        }
+    }
+
+    /// Changes topics, and wakes those who wait for them.
+    func settle(_ change: (inout TopicTable) -> Void) {
+        state.withLock { change(&$0.topics) }
+        state.wakeAll()
+    }
+}
+
+/// Something that will have happened.
+final class Barrier: Sendable {
+    private let outcome = Monitor<Result<Void, NotifyBusError>?>(nil)
+
+    func complete(_ result: Result<Void, NotifyBusError>) {
+        outcome.withLock { if case nil = $0 { $0 = result } }
+        outcome.wakeAll()
+    }
+
+    func wait(until deadline: MonotonicTime?) throws(NotifyBusError) {
+        let result: Result<Void, NotifyBusError>? = outcome.wait(until: deadline) { $0 }
+        guard let result else { throw .timedOut("answer") }
+        try result.get()
+    }
+}

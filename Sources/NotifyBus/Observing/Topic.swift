@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// What an observing connection listens for: a name or a prefix, and who wants it.
+///
+/// `@unchecked Sendable`: the variables are touched only with the lock of the `Registry` (or of the `ProcessHub`) held
+/// that has the topic, except `generation`, which only the thread that reads touches.
+final class Topic: @unchecked Sendable {
+    enum Key: Equatable {
+        case name(NotifyName)
+        case prefix(String)
+
+        func matches(_ name: NotifyName) -> Bool {
+            switch self {
+            case .name(let wanted): wanted == name
+            case .prefix(let prefix): name.string.utf8.starts(with: prefix.utf8)
+            }
+        }
+    }
+
+    enum State {
+        /// The match rules are on their way to the bus.
+        case adding
+        /// The bus has them: every later post is heard.
+        case active
+        /// They were on a bus that went away, and will be made again.
+        case lost
+        case failed(NotifyBusError)
+    }
+
+    let key: Key
+    let rules: [String]
+    /// What a signal that carries the name looks like, for a topic that is one.
+    let shape: SignalShape
+    var observers: [Observer] = []
+    var state = State.adding
+    /// How many of the rules the bus has yet to answer for.
+    var unanswered = 0
+    /// The connection that the rules were sent on.
+    var generation = 0
+
+    init(_ key: Key) {
+        self.key = key
+        switch key {
+        case .name(let name):
+            rules = [MatchRule.name(name)]
+            shape = SignalShape(of: name)
+        case .prefix(let prefix):
+            rules = MatchRule.prefix(prefix)
+            shape = SignalShape()
+        }
+    }
+}
+
+/// The path and the interface that the post of a name must have to be believed.
+struct SignalShape {
+    private var path: ContiguousArray<CChar> = []
+    private var interface: ContiguousArray<CChar> = []
+
+    init() {}
+
+    init(of name: NotifyName) {
+        path = WireFormat.path(for: name).utf8CString
+        interface = WireFormat.interface(for: name).utf8CString
+    }
+
+    func fits(_ message: BusMessage) -> Bool {
+        guard let messagePath = message.path, let messageInterface = message.interface else { return false }
+        return path.withUnsafeBufferPointer { path in
+            interface.withUnsafeBufferPointer { interface in
+                guard let path = path.baseAddress, let interface = interface.baseAddress else { return false }
+                return strcmp(interface, messageInterface) == 0 && strcmp(path, messagePath) == 0
+            }
+        }
+    }
+}

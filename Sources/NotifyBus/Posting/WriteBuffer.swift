@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Bytes on their way into a socket that takes as many as it has room for.
+struct WriteBuffer {
+    enum Outcome { case progress, full, failed }
+
+    private var bytes: [UInt8] = []
+    private var head = 0
+
+    var count: Int { bytes.count - head }
+    var isEmpty: Bool { head == bytes.count }
+
+    mutating func append(_ more: some Sequence<UInt8>) {
+        bytes.append(contentsOf: more)
+    }
+
+    mutating func write(to descriptor: Int32) -> Outcome {
+        let written = bytes.withUnsafeBytes { bytes in
+            sendWithoutWaiting(UnsafeRawBufferPointer(rebasing: bytes[head...]), to: descriptor)
+        }
+        guard let written else { return .failed }
+        head += written
+        if isEmpty {
+            bytes.removeAll(keepingCapacity: bytes.capacity <= 2 * Outbox.batchSize)
+            head = 0
+        }
+        return written == 0 ? .full : .progress
+    }
+}
+
+/// Writes to a socket without waiting and without SIGPIPE. See send(2).
+///
+/// - Returns: how many bytes the socket took, which is 0 when it is full; nil when the connection is gone.
+func sendWithoutWaiting(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int? {
+    while true {
+        let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL.rawValue | MSG_DONTWAIT.rawValue))
+        if count >= 0 { return count }
+        switch errno {
+        case EINTR: continue
+        case EAGAIN, ENOBUFS: return 0
+        default: return nil
+        }
+    }
+}

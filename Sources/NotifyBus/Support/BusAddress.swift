@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+extension NotifyCenter.Bus {
+    /// The D-Bus address to connect to, found as the specification says under "Well-known Message Bus Instances".
+    ///
+    /// The environment is not trusted in a program that runs with the rights of another user.
+    func resolveAddress() throws(NotifyBusError) -> String {
+        switch self {
+        case .address(let address):
+            return address
+        case .system:
+            return environment("DBUS_SYSTEM_BUS_ADDRESS") ?? "unix:path=/run/dbus/system_bus_socket"
+        case .session:
+            if let address = environment("DBUS_SESSION_BUS_ADDRESS") { return address }
+            if let folder = environment("XDG_RUNTIME_DIR"), access(folder + "/bus", F_OK) == 0 {
+                return "unix:path=" + escapeForAddress(folder + "/bus")
+            }
+            throw NotifyBusError(
+                .noBus,
+                "There is no session bus: DBUS_SESSION_BUS_ADDRESS is not set and there is no $XDG_RUNTIME_DIR/bus. "
+                    + "Log in to a desktop session, or run the program under dbus-run-session."
+            )
+        }
+    }
+
+    /// What to call the bus in a sentence.
+    var title: String {
+        switch self {
+        case .session: "the session bus"
+        case .system: "the system bus"
+        case .address(let address): "the bus at '\(address)'"
+        }
+    }
+
+    private func environment(_ name: String) -> String? {
+        guard let value = secure_getenv(name), value[0] != 0 else { return nil }
+        return String(cString: value)
+    }
+
+    /// Bytes outside the optionally-escaped set are written as `%` and two hexadecimal digits.
+    private func escapeForAddress(_ path: String) -> String {
+        var escaped = ""
+        for byte in path.utf8 {
+            switch byte {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "/"),
+                UInt8(ascii: "."):
+                escaped.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                escaped += byte < 16 ? "%0" : "%"
+                escaped += String(byte, radix: 16)
+            }
+        }
+        return escaped
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// A joinable thread that takes no signals, so that a program's handlers keep running on its own threads.
+struct EngineThread {
+    private let handle: pthread_t
+
+    init(name: String, _ body: @escaping @Sendable () -> Void) throws(NotifyBusError) {
+        final class Body: Sendable {
+            let run: @Sendable () -> Void
+            init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+        }
+        var everything = sigset_t()
+        var previous = sigset_t()
+        sigfillset(&everything)
+        pthread_sigmask(SIG_SETMASK, &everything, &previous)
+        defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
+        let box = Unmanaged.passRetained(Body(body))
+        var handle = pthread_t()
+        let status = pthread_create(&handle, nil, { context in
+            guard let context else { return nil }
+            Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
+            return nil
+        }, box.toOpaque())
+        guard status == 0 else {
+            box.release()
+            throw NotifyBusError(.failed, "No thread could be started: \(describe(errno: status)).")
+        }
+        pthread_setname_np(handle, name)
+        self.handle = handle
+    }
+
+    var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
+
+    /// Waits for its end; from the thread itself, lets it end on its own.
+    func finish() {
+        if isCurrent { pthread_detach(handle) } else { pthread_join(handle, nil) }
+    }
+}
+
+func describe(errno code: Int32) -> String {
+    String(cString: strerror(code))
+}

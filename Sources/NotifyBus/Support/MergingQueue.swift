@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A queue that cannot grow without bound, because equal elements can stand for each other.
+///
+/// Up to `oneForOneLimit` elements wait one for one. Beyond that an element that is already waiting is merged into the
+/// waiting one, and a new one waits as well, up to `limit` in all.
+package struct MergingQueue<Element: Hashable> {
+    package enum Outcome { case queued, merged, full }
+
+    package static var oneForOneLimit: Int { 4_096 }
+    package static var limit: Int { 65_536 }
+
+    private var elements: [Element] = []
+    private var head = 0
+    /// How often each element waits. Kept only once the queue has been long: the short queue is the usual one.
+    private var occurrences: [Element: Int]?
+
+    package init() {}
+
+    package var count: Int { elements.count - head }
+    package var isEmpty: Bool { head == elements.count }
+
+    package mutating func enqueue(_ element: Element) -> Outcome {
+        if count >= Self.oneForOneLimit {
+            if occurrences == nil { countOccurrences() }
+            if occurrences?[element] != nil { return .merged }
+            if count >= Self.limit { return .full }
+        }
+        elements.append(element)
+        occurrences?[element, default: 0] += 1
+        return .queued
+    }
+
+    package var first: Element? { isEmpty ? nil : elements[head] }
+
+    package mutating func popFirst() -> Element? {
+        guard !isEmpty else { return nil }
+        let element = elements[head]
+        head += 1
+        if let left = occurrences?[element] {
+            occurrences?[element] = left == 1 ? nil : left - 1
+        }
+        if isEmpty {
+            // A queue that was long gives its memory back.
+            elements.removeAll(keepingCapacity: elements.capacity <= 256)
+            head = 0
+            occurrences = nil
+        } else if head >= 1_024, head * 2 >= elements.count {
+            elements.removeFirst(head)
+            head = 0
+            if count < Self.oneForOneLimit / 2 { occurrences = nil }
+        }
+        return element
+    }
+
+    package mutating func removeAll() {
+        self = MergingQueue()
+    }
+
+    private mutating func countOccurrences() {
+        var counts: [Element: Int] = [:]
+        for element in elements[head...] { counts[element, default: 0] += 1 }
+        occurrences = counts
+    }
+}

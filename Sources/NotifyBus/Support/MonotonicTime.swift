@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// A moment of the monotonic clock, in nanoseconds since boot. See clock_gettime(2), `CLOCK_MONOTONIC`.
+struct MonotonicTime: Comparable {
+    var nanoseconds: Int64
+
+    static var now: MonotonicTime {
+        var time = Glibc.timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return MonotonicTime(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+
+    /// The moment that lies `duration` from now; nil, which means never, for no duration or one beyond 100 years.
+    static func after(_ duration: Duration?) -> MonotonicTime? {
+        guard let duration, duration < .seconds(100 * 365 * 86_400) else { return nil }
+        let (seconds, attoseconds) = max(duration, .zero).components
+        return MonotonicTime(nanoseconds: now.nanoseconds + seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+    }
+
+    static func < (left: MonotonicTime, right: MonotonicTime) -> Bool {
+        left.nanoseconds < right.nanoseconds
+    }
+
+    static func + (time: MonotonicTime, milliseconds: Int64) -> MonotonicTime {
+        MonotonicTime(nanoseconds: time.nanoseconds + milliseconds * 1_000_000)
+    }
+
+    var timespec: Glibc.timespec {
+        Glibc.timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+    }
+
+    /// Milliseconds from now, rounded up, as poll(2) wants them; 0 when it has passed.
+    var millisecondsFromNow: Int32 {
+        let remaining = nanoseconds - MonotonicTime.now.nanoseconds
+        return remaining <= 0 ? 0 : Int32(clamping: (remaining + 999_999) / 1_000_000)
+    }
+}
