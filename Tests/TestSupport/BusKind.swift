@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The two message bus daemons that desktops run.
+public enum BusKind: String, CaseIterable, Sendable, CustomStringConvertible {
+    /// The reference implementation.
+    case daemon = "dbus-daemon"
+    /// What Fedora, Arch and others run in its place.
+    case broker = "dbus-broker"
+
+    /// The program's name.
+    public var description: String { rawValue }
+
+    /// Nil if this kind can be started here, else a sentence that says why not.
+    ///
+    /// A test that has nothing to run on is skipped with this sentence. What is wrong with the build is not among the
+    /// reasons: then ``PrivateBus`` throws.
+    public var unavailable: String? {
+        switch self {
+        case .daemon: isInstalled(rawValue) ? nil : "dbus-daemon is not installed."
+        case .broker: brokerUnavailable
+        }
+    }
+
+    /// The kinds that can be started here.
+    public static var available: [BusKind] { allCases.filter { $0.unavailable == nil } }
+}
+
+private let brokerUnavailable: String? = {
+    guard let cradle = try? productPath("broker-cradle"), let check = try? run(cradle, ["--check"]) else { return nil }
+    guard check.status != 0 else { return nil }
+    return String(check.errorOutput.split(separator: "\n").last ?? "dbus-broker can't be started here.")
+}()

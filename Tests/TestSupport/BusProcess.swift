@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// The processes of one running bus.
+struct BusProcess: Sendable {
+    /// The process that routes.
+    let router: pid_t
+    /// Its parent or grandparent, which ends with everything below it when `lifeline` is closed.
+    private let cradle: pid_t
+    /// The only writable end of the cradle's standard input. The kernel closes it, whatever this process dies of.
+    private let lifeline: Int32
+
+    /// Starts a bus by the configuration in a folder and returns when it answers.
+    init(_ kind: BusKind, in folder: String) throws {
+        let path = "\(folder)/bus"
+        let arguments =
+            switch kind {
+            case .daemon:
+                ["--exec", kind.rawValue, "--config-file=\(folder)/bus.conf", "--nofork", "--nopidfile", "--nosyslog"]
+            case .broker: [path, "\(folder)/bus.conf"]
+            }
+        let log = open("\(folder)/log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
+        guard log >= 0 else { throw TestSupportError("Cannot write \(folder)/log: \(lastError())") }
+        defer { close(log) }
+        let (readEnd, writeEnd) = try makePipe()
+        defer { close(readEnd) }
+        let cradle: pid_t
+        do {
+            let program = try productPath("broker-cradle")
+            cradle = try spawn(program, arguments, descriptors: [0: readEnd, 1: log, 2: log])
+        } catch {
+            close(writeEnd)
+            throw error
+        }
+
+        var router: pid_t?
+        var ended = false
+        let timeout = Duration.seconds(10)
+        let isUp = waitUntil(timeout: timeout) {
+            ended = waitpid(cradle, nil, WNOHANG) == cradle
+            router = router ?? BusProcess.router(of: kind, below: cradle)
+            return ended || router != nil && BusProcess.answers(at: path)
+        }
+        guard isUp, !ended, let router else {
+            close(writeEnd)
+            if !ended { reap(cradle) }
+            let failure = ended ? "ended" : "did not answer within \(timeout)"
+            throw TestSupportError("\(kind) \(failure) and said:\n\(text(ofFile: "\(folder)/log") ?? "")")
+        }
+        (self.router, self.cradle, lifeline) = (router, cradle, writeEnd)
+    }
+
+    /// Kills everything; returns when the last process is gone and reaped.
+    func kill() {
+        Glibc.kill(router, SIGKILL)
+        close(lifeline)
+        reap(cradle)
+    }
+
+    private static func router(of kind: BusKind, below cradle: pid_t) -> pid_t? {
+        switch kind {
+        case .daemon: children(of: cradle, named: kind.rawValue).first
+        // The kernel keeps 15 bytes of a program's name.
+        case .broker:
+            children(of: cradle, named: "dbus-broker-lau").lazy
+                .compactMap { children(of: $0, named: kind.rawValue).first }.first
+        }
+    }
+
+    /// Whether the bus replies to the first line of the handshake. That a connection is accepted would not say enough:
+    /// the broker's socket listens before there is a broker.
+    private static func answers(at path: String) -> Bool {
+        let deadline = Deadline(after: .seconds(1))
+        guard let stream = try? UnixStream(path: path) else { return false }
+        let greeting = "\0AUTH EXTERNAL \(hexadecimal(String(geteuid()).utf8))\r\n"
+        guard (try? stream.send(Array(greeting.utf8), deadline: deadline)) != nil else { return false }
+        return (try? stream.receive(deadline: deadline))?.isEmpty == false
+    }
+}
+
+private func reap(_ pid: pid_t) {
+    while waitpid(pid, nil, 0) < 0 && errno == EINTR {}
+}

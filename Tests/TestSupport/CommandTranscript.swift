@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// What a command said and how it ended, gathered by two threads of its own, so that nothing a test does or leaves
+/// undone can fill a pipe and block the command.
+final class CommandTranscript: Sendable {
+    enum Stream: Int { case output, errorOutput }
+
+    private struct State {
+        var text: [[UInt8]] = [[], []]
+        var isOpen: [Bool]
+        var ending: (status: Int32, peakResidentBytes: Int)?
+    }
+
+    private let state: Monitor<State>
+
+    init(of pid: pid_t, output: Int32?, errorOutput: Int32?) {
+        let state = Monitor(State(isOpen: [output != nil, errorOutput != nil]))
+        self.state = state
+        startThread { CommandTranscript.read([output ?? -1, errorOutput ?? -1], into: state) }
+        startThread { CommandTranscript.awaitEnding(of: pid, in: state) }
+    }
+
+    /// Does something to the process while it is certain that its id is its own.
+    func ifRunning(_ body: () -> Void) {
+        state.read { state in
+            if state.ending == nil { body() }
+        }
+    }
+
+    /// The result, or nil if the command has not ended by then.
+    func result(within timeout: Duration) -> CommandResult? {
+        guard state.wait(until: Deadline(after: timeout), { $0.ending != nil }) else { return nil }
+        // What the command said is all in the pipes. If a program that it left behind holds them open, so be it.
+        _ = state.wait(until: Deadline(after: .seconds(1))) { !$0.isOpen.contains(true) }
+        return state.read { state in
+            state.ending.map { ending in
+                let signal = ending.status & 0x7f
+                return CommandResult(
+                    status: signal == 0 ? ending.status >> 8 & 0xff : 128 + signal,
+                    exitedNormally: signal == 0,
+                    output: String(decoding: state.text[0], as: UTF8.self),
+                    errorOutput: String(decoding: state.text[1], as: UTF8.self),
+                    peakResidentBytes: ending.peakResidentBytes
+                )
+            }
+        }
+    }
+
+    /// Waits until a stream is as wanted and returns it, or throws what the command failed to do.
+    func wait(
+        for stream: Stream,
+        _ timeout: Duration,
+        _ condition: ([UInt8]) -> Bool,
+        else failure: @autoclosure () -> String,
+        _ path: String
+    ) throws -> String {
+        let index = stream.rawValue
+        _ = state.wait(until: Deadline(after: timeout)) { !$0.isOpen[index] || condition($0.text[index]) }
+        return try state.read { state in
+            let text = String(decoding: state.text[index], as: UTF8.self)
+            guard !condition(state.text[index]) else { return text }
+            let when = state.isOpen[index] ? "within \(timeout)" : "before it closed its output"
+            let errors = String(decoding: state.text[1], as: UTF8.self)
+            throw TestSupportError("\(path) did not \(failure()) \(when), but:\n\(text)Its errors:\n\(errors)")
+        }
+    }
+
+    private static func read(_ descriptors: [Int32], into state: Monitor<State>) {
+        var sources = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while sources.contains(where: { $0.fd >= 0 }) {
+            guard poll(&sources, nfds_t(sources.count), -1) > 0 else { continue }
+            for index in sources.indices where sources[index].revents != 0 {
+                let count = Glibc.read(sources[index].fd, &chunk, chunk.count)
+                if count < 0 && errno == EINTR { continue }
+                if count <= 0 {
+                    close(sources[index].fd)
+                    sources[index].fd = -1
+                }
+                state.change { state in
+                    if count > 0 { state.text[index] += chunk[..<count] } else { state.isOpen[index] = false }
+                }
+            }
+        }
+    }
+
+    private static func awaitEnding(of pid: pid_t, in state: Monitor<State>) {
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
+        // Reaped under the lock, so that nobody signals whoever gets the process id next.
+        state.change { state in
+            var status: Int32 = 0
+            var usage = rusage()
+            wait4(pid, &status, 0, &usage)
+            state.ending = (status, Int(usage.ru_maxrss) * 1024)
+        }
+    }
+}

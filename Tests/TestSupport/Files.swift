@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// What `errno` says, in words.
+func lastError() -> String {
+    String(cString: strerror(errno))
+}
+
+/// The whole of a file, or nil if it can't be read.
+func text(ofFile path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 16_384)
+    while true {
+        let count = Glibc.read(descriptor, &chunk, chunk.count)
+        guard count > 0 else { return count == 0 ? String(decoding: bytes, as: UTF8.self) : nil }
+        bytes += chunk[..<count]
+    }
+}
+
+/// Writes a new file.
+func write(_ text: String, toFile path: String) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw TestSupportError("Cannot write \(path): \(lastError())") }
+    defer { close(descriptor) }
+    let bytes = Array(text.utf8)
+    guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
+        throw TestSupportError("Cannot write \(path): \(lastError())")
+    }
+}
+
+/// The names in a folder, without `.` and `..`.
+func entries(ofFolder path: String) -> [String] {
+    guard let folder = opendir(path) else { return [] }
+    defer { closedir(folder) }
+    var names: [String] = []
+    while let entry = readdir(folder) {
+        let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+}
+
+/// Whether `PATH` leads to a program of this name.
+func isInstalled(_ program: String) -> Bool {
+    let path = getenv("PATH").map { String(cString: $0) } ?? ""
+    return path.split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Glibc
+import Synchronization
+
+/// A message bus of one test's own, in a folder of its own.
+///
+/// It ends with the last reference to it, and with this process however that ends. Its calls block; any thread may make
+/// them.
+public final class PrivateBus: Sendable {
+    /// Which daemon it is.
+    public let kind: BusKind
+    /// Where it listens, as in `DBUS_SESSION_BUS_ADDRESS`; the same after ``restart()``.
+    public let address: String
+
+    private let folder: String
+    private let process: Mutex<BusProcess?>
+
+    /// The policy of a bus that was given none.
+    public static let openPolicy = BusOptions.openPolicy
+
+    /// Starts a bus and returns when it answers.
+    ///
+    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer within 10 s.
+    public convenience init(
+        _ kind: BusKind,
+        limits: [String: Int] = [:],
+        policy: String = PrivateBus.openPolicy
+    ) throws {
+        try self.init(kind, options: BusOptions(limits: limits, policy: policy))
+    }
+
+    /// Starts a bus and returns when it answers.
+    ///
+    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer within 10 s.
+    public init(_ kind: BusKind, options: BusOptions) throws {
+        self.kind = kind
+        folder = try makeFolder()
+        address = BusAddress.unix(path: "\(folder)/bus")
+        do {
+            try write(options.configuration(listeningAt: address), toFile: "\(folder)/bus.conf")
+            process = Mutex(try BusProcess(kind, in: folder))
+        } catch {
+            removeFolder(folder)
+            throw error
+        }
+    }
+
+    deinit {
+        kill()
+        removeFolder(folder)
+    }
+
+    /// The process that routes: dbus-daemon, or dbus-broker, not its launcher.
+    ///
+    /// To ask after ``kill()`` is a programming error: any number given then could be taken for a process.
+    public var processID: pid_t {
+        process.withLock { process in
+            guard let process else { preconditionFailure("The bus was killed") }
+            return process.router
+        }
+    }
+
+    /// The resident memory of the process that routes; 0 after ``kill()``.
+    public var residentBytes: Int {
+        process.withLock { $0.map { TestSupport.residentBytes(of: $0.router) } } ?? 0
+    }
+
+    /// What the daemon wrote to its standard output and error.
+    public var log: String { text(ofFile: "\(folder)/log") ?? "" }
+
+    /// Stops the process that routes, and returns when it stands still. Clients can still connect and write.
+    public func stop() {
+        let router = processID
+        Glibc.kill(router, SIGSTOP)
+        precondition(waitUntil { processState(router) == "T" }, "\(kind) (process \(router)) does not stop")
+    }
+
+    /// Lets the process that routes go on.
+    public func resume() {
+        Glibc.kill(processID, SIGCONT)
+    }
+
+    /// Kills the bus, stopped or not, and returns when all its processes are gone.
+    public func kill() {
+        process.withLock { process in
+            process?.kill()
+            process = nil
+        }
+    }
+
+    /// Starts the bus again at the same address; kills it first if need be.
+    ///
+    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer within 10 s.
+    public func restart() throws {
+        try process.withLock { process in
+            process?.kill()
+            process = nil
+            process = try BusProcess(kind, in: folder)
+        }
+    }
+}
+
+private func makeFolder() throws -> String {
+    let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var template = Array("\(parent)/notifybus-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else {
+        throw TestSupportError("Cannot make a folder in \(parent): \(lastError())")
+    }
+    let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    // Tests of what other users may do connect as other users.
+    chmod(folder, 0o755)
+    return folder
+}
+
+private func removeFolder(_ folder: String) {
+    for name in entries(ofFolder: folder) { unlink("\(folder)/\(name)") }
+    rmdir(folder)
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Glibc
+
+// What proc(5) says. A process that is gone has 0 of everything.
+
+/// The resident memory of a process in bytes, from `/proc/PID/statm`.
+public func residentBytes(of pid: pid_t) -> Int {
+    let fields = text(ofFile: "/proc/\(pid)/statm")?.split(separator: " ") ?? []
+    return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(getpagesize()) : 0
+}
+
+/// The most resident memory that a running process ever had since it was executed, in bytes (`VmHWM`).
+public func peakResidentBytes(of pid: pid_t) -> Int {
+    statusNumber("VmHWM", inFile: "/proc/\(pid)/status") * 1024
+}
+
+/// The number of threads of a process.
+public func threadCount(of pid: pid_t) -> Int {
+    statusNumber("Threads", inFile: "/proc/\(pid)/status")
+}
+
+/// How often the threads that a process now has were scheduled away, by their own will or not.
+public func contextSwitches(of pid: pid_t) -> Int {
+    entries(ofFolder: "/proc/\(pid)/task").reduce(0) { sum, thread in
+        let file = "/proc/\(pid)/task/\(thread)/status"
+        return sum + statusNumber("voluntary_ctxt_switches", inFile: file)
+            + statusNumber("nonvoluntary_ctxt_switches", inFile: file)
+    }
+}
+
+/// The descriptors that this process has open.
+public func openDescriptorCount() -> Int {
+    // Less the one that reads the folder.
+    entries(ofFolder: "/proc/self/fd").count - 1
+}
+
+/// The state of a process: `R`, `S`, `D`, `T` (stopped), `Z` (not reaped yet) …, or nil if it is gone.
+public func processState(_ pid: pid_t) -> Character? {
+    processStat(pid)?.state
+}
+
+/// The children of a process whose program has this name.
+func children(of parent: pid_t, named name: String) -> [pid_t] {
+    // /proc/PID/task/*/children would be shorter, but kernels without checkpoint support do not have it.
+    entries(ofFolder: "/proc").compactMap { pid_t($0) }.filter { pid in
+        processStat(pid).map { $0.parent == parent && $0.name == name } ?? false
+    }
+}
+
+private func processStat(_ pid: pid_t) -> (name: Substring, state: Character, parent: pid_t)? {
+    // "PID (NAME) STATE PPID …", where the name may hold anything, parentheses and blanks too.
+    guard let line = text(ofFile: "/proc/\(pid)/stat"), let open = line.firstIndex(of: "("),
+        let close = line.lastIndex(of: ")")
+    else { return nil }
+    let fields = line[close...].split(separator: " ")
+    guard fields.count > 2, let state = fields[1].first, let parent = pid_t(fields[2]) else { return nil }
+    return (line[line.index(after: open)..<close], state, parent)
+}
+
+private func statusNumber(_ key: String, inFile path: String) -> Int {
+    for line in text(ofFile: path)?.split(separator: "\n") ?? [] where line.hasPrefix(key + ":") {
+        return line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0
+    }
+    return 0
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// The path of an executable that this package builds.
+///
+/// It stands beside the test bundle, that is, beside the file that this code was loaded from. `NOTIFYBUS_PRODUCTS_DIR`
+/// names another folder.
+///
+/// - Throws: ``TestSupportError`` that names the folders looked at.
+public func productPath(_ name: String) throws -> String {
+    let folders = getenv("NOTIFYBUS_PRODUCTS_DIR").map { [String(cString: $0)] } ?? productFolders
+    for folder in folders where access("\(folder)/\(name)", X_OK) == 0 {
+        return "\(folder)/\(name)"
+    }
+    throw TestSupportError(
+        "There is no \(name) in \(folders.joined(separator: " or ")): build it, or set NOTIFYBUS_PRODUCTS_DIR."
+    )
+}
+
+private let productFolders: [String] = {
+    var folders: [String] = []
+    for file in [loadedFile(), programFile()] {
+        guard let file, let slash = file.lastIndex(of: "/") else { continue }
+        let folder = String(file[..<slash])
+        if !folders.contains(folder) { folders.append(folder) }
+    }
+    return folders
+}()
+
+/// The file that this code was loaded from, as the kernel knows it: a test bundle may be an executable or may be
+/// opened by a helper, and for an executable `dladdr` only gives what it was called as.
+private func loadedFile() -> String? {
+    let address = UInt(bitPattern: #dsohandle)
+    for line in text(ofFile: "/proc/self/maps")?.split(separator: "\n") ?? [] {
+        // "START-END PERMISSIONS OFFSET DEVICE INODE PATH", the path with its blanks.
+        let fields = line.split(separator: " ", maxSplits: 5)
+        let range = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
+        guard fields.count == 6, range.count == 2, (range[0]..<range[1]).contains(address) else { continue }
+        return String(fields[5].drop { $0 == " " })
+    }
+    return nil
+}
+
+private func programFile() -> String? {
+    guard let path = realpath("/proc/self/exe", nil) else { return nil }
+    defer { free(path) }
+    return String(cString: path)
+}

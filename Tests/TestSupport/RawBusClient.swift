@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Synchronization
+
+/// A D-Bus client by plain sockets, for tests that forge messages: it shares no code with what is tested, and sends
+/// whatever it is told to.
+///
+/// Any thread may send. One thread at a time may read or call.
+public final class RawBusClient: Sendable {
+    /// What the bus calls this connection.
+    public var uniqueName: String { hello.withLock { $0 } }
+
+    private struct Incoming {
+        var buffer: [UInt8] = []
+        /// What arrived while a call waited for its reply.
+        var waiting: [RawMessage] = []
+    }
+
+    private let stream: UnixStream
+    private let serials = Atomic<UInt32>(0)
+    private let incoming = Mutex(Incoming())
+    private let hello = Mutex("")
+
+    /// Connects to a bus, authenticates as the user that this process runs as, and says hello.
+    ///
+    /// - Throws: ``TestSupportError`` if the bus does not take the connection within 10 s.
+    public init(address: String) throws {
+        let deadline = Deadline(after: .seconds(10))
+        stream = try UnixStream(path: BusAddress.path(of: address))
+        let user = hexadecimal(String(geteuid()).utf8)
+        try stream.send(Array("\0AUTH EXTERNAL \(user)\r\n".utf8), deadline: deadline)
+        var line: [UInt8] = []
+        while line.last != UInt8(ascii: "\n") {
+            let more = try stream.receive(deadline: deadline)
+            guard !more.isEmpty else { throw TestSupportError("The bus hung up during authentication.") }
+            line += more
+        }
+        guard line.starts(with: "OK ".utf8) else {
+            throw TestSupportError("The bus refuses this user: \(String(decoding: line, as: UTF8.self))")
+        }
+        try stream.send(Array("BEGIN\r\n".utf8), deadline: deadline)
+        let reply = try callBus("Hello")
+        guard let name = reply.string, reply.kind == .reply else {
+            throw TestSupportError("The bus refuses the connection: \(reply.errorName ?? "") \(reply.string ?? "")")
+        }
+        hello.withLock { $0 = name }
+    }
+
+    /// Sends bytes as they are.
+    public func send(_ bytes: [UInt8]) throws {
+        try stream.send(bytes, deadline: Deadline(after: .seconds(10)))
+    }
+
+    /// Sends a message, under the next serial number unless it has one; returns the number.
+    @discardableResult
+    public func send(_ message: RawMessage) throws -> UInt32 {
+        var message = message
+        if message.serial == 0 { message.serial = serials.wrappingAdd(1, ordering: .relaxed).newValue }
+        try send(message.bytes)
+        return message.serial
+    }
+
+    /// Sends a signal: a broadcast, or to one destination.
+    public func emitSignal(
+        path: String,
+        interface: String,
+        member: String,
+        destination: String? = nil,
+        signature: String = "",
+        body: [UInt8] = []
+    ) throws {
+        var message = RawMessage(.signal)
+        message.path = path
+        message.interface = interface
+        message.member = member
+        message.destination = destination
+        message.signature = signature
+        message.body = body
+        try send(message)
+    }
+
+    /// Calls a method and blocks until its reply, which may be an error, is there.
+    ///
+    /// - Throws: ``TestSupportError`` if there is none within 10 s.
+    @discardableResult
+    public func call(
+        destination: String,
+        path: String,
+        interface: String,
+        member: String,
+        signature: String = "",
+        body: [UInt8] = []
+    ) throws -> RawMessage {
+        var message = RawMessage(.call)
+        message.destination = destination
+        message.path = path
+        message.interface = interface
+        message.member = member
+        message.signature = signature
+        message.body = body
+        let deadline = Deadline(after: .seconds(10))
+        return try incoming.withLock { incoming in
+            let serial = try send(message)
+            while true {
+                let answer = try next(&incoming, deadline)
+                if answer.replySerial == serial, answer.kind != .signal { return answer }
+                incoming.waiting.append(answer)
+            }
+        }
+    }
+
+    /// Calls the bus itself.
+    @discardableResult
+    public func callBus(_ member: String, signature: String = "", body: [UInt8] = []) throws -> RawMessage {
+        let name = "org.freedesktop.DBus"
+        return try call(
+            destination: name,
+            path: "/org/freedesktop/DBus",
+            interface: name,
+            member: member,
+            signature: signature,
+            body: body
+        )
+    }
+
+    /// Asks the bus for the messages that a match rule describes.
+    ///
+    /// - Throws: ``TestSupportError`` if the bus refuses.
+    public func addMatch(_ rule: String) throws {
+        let reply = try callBus("AddMatch", signature: "s", body: RawBusClient.stringBody(rule))
+        guard reply.kind == .reply else { throw TestSupportError("\(reply.errorName ?? "") \(reply.string ?? "")") }
+    }
+
+    /// Returns the next message, in the order of arrival.
+    ///
+    /// - Throws: ``TestSupportError`` if there is none within `timeout`, or the bus has hung up.
+    public func readMessage(timeout: Duration = .seconds(10)) throws -> RawMessage {
+        try incoming.withLock { incoming in
+            if !incoming.waiting.isEmpty { return incoming.waiting.removeFirst() }
+            return try next(&incoming, Deadline(after: timeout))
+        }
+    }
+
+    /// A body of signature `s`.
+    public static func stringBody(_ text: String) -> [UInt8] {
+        var body = RawBody()
+        body.append(text)
+        return body.bytes
+    }
+
+    private func next(_ incoming: inout Incoming, _ deadline: Deadline) throws -> RawMessage {
+        while true {
+            if let message = try RawMessage.take(from: &incoming.buffer) { return message }
+            let more = try stream.receive(deadline: deadline)
+            guard !more.isEmpty else { throw TestSupportError("The bus has hung up.") }
+            incoming.buffer += more
+        }
+    }
+}

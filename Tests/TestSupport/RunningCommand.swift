@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Glibc
+
+/// A command that was started; it is killed, with all that it started, when the last reference to this goes.
+public final class RunningCommand: Sendable {
+    /// Its process id, which is its process group too.
+    public let pid: pid_t
+
+    private let path: String
+    private let transcript: CommandTranscript
+    private let input: Monitor<Int32?>
+
+    init(
+        _ path: String,
+        _ arguments: [String],
+        environment: [String: String?],
+        streams: [CommandStream],
+        descriptors: [Int32: Int32]
+    ) throws {
+        var theirs = descriptors
+        var ours: [Int32: Int32] = [:]
+        var toClose: [Int32] = []
+        defer { for descriptor in toClose { close(descriptor) } }
+        for (number, stream) in zip(Int32(0)..., streams) {
+            switch stream {
+            case .null: break
+            case .descriptor(let descriptor): theirs[number] = descriptor
+            case .pipe:
+                let pipe = try makePipe()
+                theirs[number] = number == 0 ? pipe.readEnd : pipe.writeEnd
+                ours[number] = number == 0 ? pipe.writeEnd : pipe.readEnd
+                toClose.append(number == 0 ? pipe.readEnd : pipe.writeEnd)
+            }
+        }
+        do {
+            pid = try spawn(path, arguments, environment: environment, descriptors: theirs)
+        } catch {
+            toClose += ours.values
+            throw error
+        }
+        self.path = path
+        if let descriptor = ours[0] { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
+        input = Monitor(ours[0])
+        transcript = CommandTranscript(of: pid, output: ours[1], errorOutput: ours[2])
+    }
+
+    deinit {
+        closeInput()
+        transcript.ifRunning { kill(-pid, SIGKILL) }
+    }
+
+    /// Sends a signal to the command, unless it has ended.
+    public func send(signal: Int32) {
+        transcript.ifRunning { kill(pid, signal) }
+    }
+
+    /// Writes to the command's standard input.
+    ///
+    /// - Throws: ``TestSupportError`` if the command does not read it within `timeout`, or will not read it any more.
+    public func writeInput(_ text: String, timeout: Duration = .seconds(10)) throws {
+        let deadline = Deadline(after: timeout)
+        var rest = Array(text.utf8)[...]
+        try input.read { descriptor in
+            guard let descriptor else { throw TestSupportError("The input of \(path) is closed.") }
+            while !rest.isEmpty {
+                let count = withoutBrokenPipeSignal {
+                    rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+                }
+                if count > 0 {
+                    rest = rest.dropFirst(count)
+                } else if errno == EAGAIN, !deadline.hasPassed {
+                    var source = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    poll(&source, 1, deadline.remainingMilliseconds)
+                } else if errno != EINTR {
+                    throw TestSupportError("Cannot write to \(path): \(lastError())")
+                }
+            }
+        }
+    }
+
+    /// Ends the command's standard input.
+    public func closeInput() {
+        input.change { descriptor in
+            if let descriptor { close(descriptor) }
+            descriptor = nil
+        }
+    }
+
+    /// Blocks until the standard output contains a text; returns all output so far.
+    ///
+    /// - Throws: ``TestSupportError`` if it does not within `timeout`, or ends without.
+    @discardableResult
+    public func waitForOutput(containing text: String, timeout: Duration = .seconds(10)) throws -> String {
+        try transcript.wait(for: .output, timeout, { $0.contains(Array(text.utf8)) }, else: "print “\(text)”", path)
+    }
+
+    /// Blocks until the standard error contains a text; returns all of it so far.
+    ///
+    /// - Throws: ``TestSupportError`` if it does not within `timeout`, or ends without.
+    @discardableResult
+    public func waitForErrorOutput(containing text: String, timeout: Duration = .seconds(10)) throws -> String {
+        try transcript.wait(for: .errorOutput, timeout, { $0.contains(Array(text.utf8)) }, else: "say “\(text)”", path)
+    }
+
+    /// Blocks until the standard output has `count` whole lines; returns all that it has.
+    ///
+    /// - Throws: ``TestSupportError`` if it does not within `timeout`, or ends without.
+    @discardableResult
+    public func waitForOutputLines(_ count: Int, timeout: Duration = .seconds(10)) throws -> [String] {
+        let newline = UInt8(ascii: "\n")
+        let enough: ([UInt8]) -> Bool = { $0.lazy.filter { $0 == newline }.count >= count }
+        return try transcript.wait(for: .output, timeout, enough, else: "print \(count) lines", path)
+            .split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+    }
+
+    /// Blocks until the command has ended and its output is read.
+    ///
+    /// - Throws: ``TestSupportError`` after `timeout`, when the command has been killed.
+    public func wait(timeout: Duration = .seconds(30)) throws -> CommandResult {
+        if let result = transcript.result(within: timeout) { return result }
+        transcript.ifRunning { kill(-pid, SIGKILL) }
+        let result = transcript.result(within: .seconds(10))
+        throw TestSupportError(
+            """
+            \(path) did not end within \(timeout). Its output:
+            \(result?.output ?? "")
+            Its errors:
+            \(result?.errorOutput ?? "")
+            """
+        )
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How a command ended and what it said.
+public struct CommandResult: Sendable {
+    /// The exit code, or 128 + n if signal n ended the command.
+    public let status: Int32
+    /// Whether the command exited, rather than being ended by a signal.
+    public let exitedNormally: Bool
+    /// Its standard output; invalid UTF-8 is repaired.
+    public let output: String
+    /// Its standard error.
+    public let errorOutput: String
+    /// The most resident memory it had, in bytes, as wait4(2) reports.
+    ///
+    /// Linux also counts what the process was before it executed the command, a copy of this one. The number is
+    /// therefore never below this process's own; for an exact one ask ``peakResidentBytes(of:)`` while it runs.
+    public let peakResidentBytes: Int
+
+    /// The whole lines of the standard output.
+    public var lines: [String] {
+        output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+    }
+}
+
+/// What one of a command's standard streams is connected to.
+public enum CommandStream: Sendable {
+    /// A pipe that ``RunningCommand`` reads or writes.
+    case pipe
+    /// `/dev/null`.
+    case null
+    /// A descriptor of this process, which stays open here.
+    case descriptor(Int32)
+}
+
+/// Runs a command to its end.
+///
+/// - Parameters:
+///   - path: The program, looked up in `PATH` if there is no slash in it.
+///   - arguments: Its arguments, without the name.
+///   - environment: What differs from this process's environment; nil takes a variable away.
+///   - input: Its standard input, nil for `/dev/null`.
+///   - timeout: After this the command is killed.
+/// - Throws: ``TestSupportError`` if the program can't be started, or does not end in time.
+@discardableResult
+public func run(
+    _ path: String,
+    _ arguments: [String] = [],
+    environment: [String: String?] = [:],
+    input: String? = nil,
+    timeout: Duration = .seconds(30)
+) throws -> CommandResult {
+    let command = try start(path, arguments, environment: environment, input: input == nil ? .null : .pipe)
+    if let input {
+        // A command may end without having read it all; what it made of that is in the result.
+        try? command.writeInput(input, timeout: timeout)
+        command.closeInput()
+    }
+    return try command.wait(timeout: timeout)
+}
+
+/// Starts a command and returns while it runs.
+///
+/// - Parameters:
+///   - path: The program, looked up in `PATH` if there is no slash in it.
+///   - arguments: Its arguments, without the name.
+///   - environment: What differs from this process's environment; nil takes a variable away.
+///   - input: Its standard input.
+///   - output: Its standard output.
+///   - errorOutput: Its standard error.
+///   - descriptors: What else it inherits: its descriptor number, below 64, and the descriptor here.
+/// - Throws: ``TestSupportError`` if the program can't be started.
+public func start(
+    _ path: String,
+    _ arguments: [String] = [],
+    environment: [String: String?] = [:],
+    input: CommandStream = .pipe,
+    output: CommandStream = .pipe,
+    errorOutput: CommandStream = .pipe,
+    descriptors: [Int32: Int32] = [:]
+) throws -> RunningCommand {
+    try RunningCommand(
+        path,
+        arguments,
+        environment: environment,
+        streams: [input, output, errorOutput],
+        descriptors: descriptors
+    )
+}
