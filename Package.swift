@@ -18,12 +18,14 @@ let package = Package(
         ),
         // The only target that names libdbus.
         .target(name: "CDBusShim", dependencies: ["CDBus"]),
-        .target(name: "NotifyBus", dependencies: ["CDBusShim"]),
+        // Linux calls that Swift's Glibc module does not declare.
+        .target(name: "CLinux"),
+        .target(name: "NotifyBus", dependencies: ["CDBusShim", "CLinux"]),
 
         // What the commands share: options, exit codes, output.
-        .target(name: "CommandSupport", dependencies: ["NotifyBus"]),
-        .executableTarget(name: "notify-post", dependencies: ["NotifyBus", "CommandSupport"]),
-        .executableTarget(name: "notify-wait", dependencies: ["NotifyBus", "CommandSupport"]),
+        .target(name: "CommandSupport", dependencies: ["NotifyBus", "CLinux"]),
+        .executableTarget(name: "notify-post", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
+        .executableTarget(name: "notify-wait", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
 
         // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),

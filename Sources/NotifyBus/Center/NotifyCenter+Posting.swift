@@ -19,7 +19,7 @@ extension NotifyCenter {
         switch name.storage.scope {
         case .process:
             if engine.isStopped { throw .closed }
-            engine.counters.posted.add(1, ordering: .relaxed)
+            engine.counters.posted.increment()
             return ProcessHub.post(name)
         case .ordinary: break
         case .owned, .reserved: try checkPermission(name)

@@ -51,3 +51,9 @@ final class Counters: Sendable {
         )
     }
 }
+
+extension Atomic where Value == Int {
+    func increment(by count: Int = 1) {
+        add(count, ordering: .relaxed)
+    }
+}

@@ -55,8 +55,8 @@ final class Crew: Sendable {
         // The lock keeps a thread that asks who it is waiting until the list is complete.
         try threads.withLock { threads throws(NotifyBusError) in
             for number in 0...1 {
-                do {
-                    threads.append(try EngineThread(name: "notifybus") { run(number) })
+                do throws(NotifyBusError) {
+                    threads.append(try EngineThread { run(number) })
                 } catch {
                     stop(threads)
                     throw error

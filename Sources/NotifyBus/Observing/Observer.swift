@@ -33,7 +33,7 @@ final class Observer: Sendable {
     /// Runs the callback now, unless the observer was cancelled.
     @inline(__always)
     func call(_ name: NotifyName) {
-        if gate.pass({ callback(name) }) { counters.delivered.add(1, ordering: .relaxed) }
+        if gate.pass({ callback(name) }) { counters.delivered.increment() }
     }
 
     /// Puts a name in the queue.
@@ -44,8 +44,8 @@ final class Observer: Sendable {
         return waiting.withLock { waiting in
             switch waiting.names.enqueue(name) {
             case .queued: break
-            case .merged: counters.mergedDeliveries.add(1, ordering: .relaxed)
-            case .full: counters.dropped.add(1, ordering: .relaxed)
+            case .merged: counters.mergedDeliveries.increment()
+            case .full: counters.dropped.increment()
             }
             defer { waiting.isAnnounced = true }
             return !waiting.isAnnounced
@@ -64,7 +64,7 @@ final class Observer: Sendable {
     /// Takes the next name for somebody who has no callback; counts as a delivery.
     func takeNextToHandOver() -> NotifyName? {
         guard let name = takeNext() else { return nil }
-        counters.delivered.add(1, ordering: .relaxed)
+        counters.delivered.increment()
         return name
     }
 

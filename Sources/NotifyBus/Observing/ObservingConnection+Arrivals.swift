@@ -32,7 +32,7 @@ extension ObservingConnection {
     }
 
     private func ignore(on engine: Engine) -> Arrival? {
-        engine.counters.ignored.add(1, ordering: .relaxed)
+        engine.counters.ignored.increment()
         return nil
     }
 
@@ -43,7 +43,7 @@ extension ObservingConnection {
         case .believed: return arrival
         case .refused: return ignore(on: engine)
         case .held(let isFirst, let isDropped):
-            if isDropped { engine.counters.dropped.add(1, ordering: .relaxed) }
+            if isDropped { engine.counters.dropped.increment() }
             if isFirst { ask("GetConnectionUnixUser", sender, .user(sender: sender), on: engine) }
             return nil
         }
@@ -56,8 +56,8 @@ extension ObservingConnection {
             case .believed:
                 let observers = engine.registry.state.withLock { $0.topics.observers(of: name) }
                 if !observers.isEmpty { return Arrival(name: name, observers: observers) }
-            case .refused: engine.counters.ignored.add(1, ordering: .relaxed)
-            case .unknown: engine.counters.dropped.add(1, ordering: .relaxed)
+            case .refused: engine.counters.ignored.increment()
+            case .unknown: engine.counters.dropped.increment()
             }
         }
         return nil

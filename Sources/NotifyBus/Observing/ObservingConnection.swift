@@ -142,7 +142,7 @@ final class ObservingConnection: @unchecked Sendable {
     func noteRestored(on engine: Engine) {
         guard isReplacement, unrestored == 0 else { return }
         isReplacement = false
-        engine.counters.reconnects.add(1, ordering: .relaxed)
+        engine.counters.reconnects.increment()
         if let onConnectionChange { engine.enqueue { onConnectionChange(.reconnected) } }
     }
 
@@ -150,7 +150,7 @@ final class ObservingConnection: @unchecked Sendable {
         let wasReady = if case .ready = phase { true } else { false }
         forgetConnection(error)
         reach = RuleReach()
-        engine.counters.dropped.add(senders.forgetAll(), ordering: .relaxed)
+        engine.counters.dropped.increment(by: senders.forgetAll())
 
         var hasLost = false
         engine.registry.settle { topics in

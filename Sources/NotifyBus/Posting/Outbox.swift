@@ -68,12 +68,12 @@ final class Outbox: Sendable {
             let serial = state.nextSerial()
             switch state.templates.write(name, serial: serial, to: connection.descriptor) {
             case .whole:
-                counters.posted.add(1, ordering: .relaxed)
+                counters.posted.increment()
                 return false
             case .part(let rest):
                 state.rest.append(rest)
                 state.inFlight.append(name)
-                counters.posted.add(1, ordering: .relaxed)
+                counters.posted.increment()
                 return true
             case .full:
                 return try queue(name, &state)
@@ -91,7 +91,7 @@ final class Outbox: Sendable {
         let wasDrained = state.isDrained
         switch state.backlog.enqueue(name) {
         case .queued: break
-        case .merged: counters.mergedPosts.add(1, ordering: .relaxed)
+        case .merged: counters.mergedPosts.increment()
         case .full:
             throw NotifyBusError(
                 .queueFull,
@@ -99,7 +99,7 @@ final class Outbox: Sendable {
                     + "read them; wait with flush() before you post more."
             )
         }
-        counters.posted.add(1, ordering: .relaxed)
+        counters.posted.increment()
         return wasDrained
     }
 
@@ -133,7 +133,7 @@ final class Outbox: Sendable {
     /// Posts no more. What waits is lost, and counted.
     func close() {
         state.withLock { state in
-            counters.dropped.add(state.waitingCount, ordering: .relaxed)
+            counters.dropped.increment(by: state.waitingCount)
             for barrier in state.barriers.values { barrier.complete(.failure(.closed)) }
             state = State(link: .shut)
         }

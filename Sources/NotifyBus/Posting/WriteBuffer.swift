@@ -35,7 +35,8 @@ struct WriteBuffer {
 /// - Returns: how many bytes the socket took, which is 0 when it is full; nil when the connection is gone.
 func sendWithoutWaiting(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int? {
     while true {
-        let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL.rawValue | MSG_DONTWAIT.rawValue))
+        let flags = Int32(MSG_NOSIGNAL | MSG_DONTWAIT)
+        let count = send(descriptor, bytes.baseAddress, bytes.count, flags)
         if count >= 0 { return count }
         switch errno {
         case EINTR: continue

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 
 extension NotifyCenter.Bus {
@@ -35,7 +36,7 @@ extension NotifyCenter.Bus {
     }
 
     private func environment(_ name: String) -> String? {
-        guard let value = secure_getenv(name), value[0] != 0 else { return nil }
+        guard let value = linux_secure_getenv(name), value[0] != 0 else { return nil }
         return String(cString: value)
     }
 

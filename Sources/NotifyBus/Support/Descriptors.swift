@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 
 /// A descriptor that another thread makes readable to wake a poll(2). See eventfd(2).
@@ -7,7 +8,7 @@ struct WakeDescriptor: ~Copyable {
     let descriptor: Int32
 
     init() throws(NotifyBusError) {
-        descriptor = eventfd(0, Int32(EFD_CLOEXEC.rawValue | EFD_NONBLOCK.rawValue))
+        descriptor = linux_eventfd()
         if descriptor < 0 { throw .outOfDescriptors("an eventfd", errno) }
     }
 
@@ -29,7 +30,7 @@ struct TimerDescriptor: ~Copyable {
     let descriptor: Int32
 
     init() throws(NotifyBusError) {
-        descriptor = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC.rawValue))
+        descriptor = linux_timerfd()
         if descriptor < 0 { throw .outOfDescriptors("a timerfd", errno) }
     }
 
@@ -37,10 +38,7 @@ struct TimerDescriptor: ~Copyable {
 
     /// Lets the sleeper go on after so many nanoseconds, at least 1. A later call replaces an earlier one.
     func fire(afterNanoseconds delay: Int64) {
-        var setting = itimerspec()
-        setting.it_value.tv_sec = Int(delay / 1_000_000_000)
-        setting.it_value.tv_nsec = Int(delay % 1_000_000_000)
-        timerfd_settime(descriptor, 0, &setting, nil)
+        linux_timerfd_fire(descriptor, delay)
     }
 
     /// Sleeps until the timer fires; a signal that interrupts makes it return early.

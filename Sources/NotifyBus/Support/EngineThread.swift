@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 
 /// A joinable thread that takes no signals, so that a program's handlers keep running on its own threads.
 struct EngineThread {
     private let handle: pthread_t
 
-    init(name: String, _ body: @escaping @Sendable () -> Void) throws(NotifyBusError) {
+    init(_ body: @escaping @Sendable () -> Void) throws(NotifyBusError) {
         final class Body: Sendable {
             let run: @Sendable () -> Void
             init(_ run: @escaping @Sendable () -> Void) { self.run = run }
@@ -20,6 +21,7 @@ struct EngineThread {
         var handle = pthread_t()
         let status = pthread_create(&handle, nil, { context in
             guard let context else { return nil }
+            linux_name_thread("notifybus")
             Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
             return nil
         }, box.toOpaque())
@@ -27,7 +29,6 @@ struct EngineThread {
             box.release()
             throw NotifyBusError(.failed, "No thread could be started: \(describe(errno: status)).")
         }
-        pthread_setname_np(handle, name)
         self.handle = handle
     }
 
