@@ -85,7 +85,7 @@ import Testing
         // In a process of its own, so that other tests do not disturb the count.
         let result = await #expect(
             processExitsWith: .success,
-            observing: [\.standardErrorContent]
+            observing: [\.standardOutputContent]
         ) { [address = bus.address as String] in
             func useCenters(_ count: Int) throws {
                 for _ in 0..<count {
@@ -105,17 +105,14 @@ import Testing
                 let before = (openDescriptorCount(), threadCount(of: getpid()), residentBytes(of: getpid()))
                 try useCenters(1_000)
                 let after = (openDescriptorCount(), threadCount(of: getpid()), residentBytes(of: getpid()))
-                fputs(
-                    "descriptors \(before.0), \(after.0); threads \(before.1), \(after.1); bytes \(after.2 - before.2)\n",
-                    stderr
-                )
+                print("descriptors \(before.0), \(after.0); threads \(before.1), \(after.1); grown \(after.2 - before.2)")
                 exit(before.0 == after.0 && before.1 == after.1 && after.2 - before.2 < 4 << 20 ? 0 : 1)
             } catch {
-                fputs("\(error)\n", stderr)
+                print(error)
                 exit(4)
             }
         }
-        let report = result.map { String(decoding: $0.standardErrorContent, as: UTF8.self) } ?? ""
+        let report = result.map { String(decoding: $0.standardOutputContent, as: UTF8.self) } ?? ""
         #expect(result?.exitStatus == .exitCode(EXIT_SUCCESS), "\(report)")
     }
 }
