@@ -1,6 +1,8 @@
-import NotifyBus
-let center = NotifyCenter()
-do {
-for name in CommandLine.arguments.dropFirst() { try center.post(name: name) }
-try center.synchronize()
-} catch { print(error) }
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+
+StandardStreams.prepare()
+// The connection is left to the kernel: what had to be said has been said when this returns.
+exit(PostCommand.run(Argument.ofThisProcess()).rawValue)
