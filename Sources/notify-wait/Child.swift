@@ -55,7 +55,7 @@ struct Child {
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
-        // Those that we handle become the default by themselves. SIGPIPE we have ignored.
+        // The one signal that we have ignored ourselves.
         var defaults = sigset_t()
         sigemptyset(&defaults)
         sigaddset(&defaults, SIGPIPE)

@@ -109,7 +109,7 @@ struct CommandRunner {
 
     /// Forgets the runs that have not begun.
     mutating func dropWaiting() {
-        waiting = MergingQueue()
+        waiting.removeAll()
         replacement = nil
     }
 

@@ -39,7 +39,7 @@ final class Inbox: Sendable {
     func put(_ name: NotifyName) {
         let arrival = Arrival(name: name, time: Clock.wall, moment: Clock.monotonic)
         let wasEmpty = contents.withLock { contents in
-            let wasEmpty = contents.arrivals.count == 0
+            let wasEmpty = contents.arrivals.isEmpty
             if contents.arrivals.enqueue(arrival) == .full { contents.refused += 1 }
             return wasEmpty
         }

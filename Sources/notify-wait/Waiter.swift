@@ -10,6 +10,7 @@ struct Waiter {
     private let settings: WaitSettings
     private let diagnostics: Diagnostics
     private let wakeup: Wakeup
+    private let signals: Signals
     private let inbox: Inbox
     private let center: NotifyCenter
     private let observation: NotifyCenter.Observation
@@ -44,7 +45,7 @@ struct Waiter {
             throw StartError(error)
         }
         deadline = settings.timeout.map { Clock.monotonic + $0.inNanoseconds }
-        Signals.handle(waking: wakeup)
+        signals = try Signals()
         diagnostics.detail("the observer is live")
         try Readiness.announce(settings, diagnostics)
         if let then = settings.then {
@@ -79,16 +80,18 @@ struct Waiter {
 
     /// Returns the status to end with at once if one of the signals says so.
     private mutating func takeSignals() -> ExitCode? {
-        let signals = Signals.take()
-        if signals.contains(SIGCHLD) {
-            runner?.childHasEnded()
-            thenMayHaveEnded()
+        while let number = signals.next() {
+            if number == SIGCHLD {
+                runner?.childHasEnded()
+                thenMayHaveEnded()
+                continue
+            }
+            runner?.forward(number)
+            // A terminal has given SIGINT to the command of --then already: it is in our process group.
+            if number != SIGINT { then?.signal(number) }
+            return .signal(number)
         }
-        guard let number = Signals.ending.first(where: signals.contains) else { return nil }
-        runner?.forward(number)
-        // A terminal has given SIGINT to the command of --then already: it is in our process group.
-        if number != SIGINT { then?.signal(number) }
-        return .signal(number)
+        return nil
     }
 
     private mutating func thenMayHaveEnded() {
@@ -121,6 +124,11 @@ struct Waiter {
             if let deadline, arrival.moment > deadline { return timeIsOver() }
             count += 1
             if isPrinting { output.prepare(arrival, count: count) }
+            // The name before the output of the command that runs for it, unless that had to wait for the reader.
+            if runner != nil, output.isPending, output.isWritable {
+                writeRecord()
+                if outcome != nil { return }
+            }
             runner?.notify(arrival.name, count: count)
             if goal.isReached(by: arrival.name) { outcome = .done }
         }
@@ -149,23 +157,28 @@ struct Waiter {
     private mutating func sleep() {
         var descriptors = [
             pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
             // Without events it still reports that the reader is gone.
             pollfd(fd: isPrinting ? STDOUT_FILENO : -1, events: output.isPending ? Int16(POLLOUT) : 0, revents: 0),
         ]
-        guard poll(&descriptors, 2, timeout()) >= 0 else { return }
+        guard poll(&descriptors, 3, timeout()) >= 0 else { return }
         if descriptors[0].revents != 0 { wakeup.clear() }
         if let deadline = runner?.deadline, Clock.monotonic >= deadline { runner?.tick() }
-        let events = Int32(descriptors[1].revents)
+        let events = Int32(descriptors[2].revents)
         if events & POLLERR != 0 || events & (POLLHUP | POLLOUT) == POLLHUP {
             readerIsGone()
         } else if events != 0, output.isPending {
-            switch output.write() {
-            case .written: break
-            case .readerGone: readerIsGone()
-            case .failed(let number):
-                diagnostics.error("can't write to standard output: \(Diagnostics.text(of: number))")
-                end(.failed)
-            }
+            writeRecord()
+        }
+    }
+
+    private mutating func writeRecord() {
+        switch output.write() {
+        case .written: break
+        case .readerGone: readerIsGone()
+        case .failed(let number):
+            diagnostics.error("can't write to standard output: \(Diagnostics.text(of: number))")
+            end(.failed)
         }
     }
 
