@@ -6,8 +6,7 @@ import Glibc
 
 /// The signals that the main loop reads from a descriptor: those that end the wait, and SIGCHLD.
 ///
-/// A signal that was ignored before us, as `nohup` and the `&` of a script order, is ignored still: the kernel
-/// throws it away even though it is blocked.
+/// A signal that was ignored before us, as `nohup` and the `&` of a script order, is ignored still.
 struct Signals {
     static let ending = [SIGINT, SIGTERM, SIGHUP]
 
@@ -20,16 +19,26 @@ struct Signals {
     init() throws(StartError) {
         var signals = sigset_t()
         sigemptyset(&signals)
-        for number in Signals.ending + [SIGCHLD] {
+        // If our parent ignored it, children would vanish without leaving a status.
+        signal(SIGCHLD, SIG_DFL)
+        sigaddset(&signals, SIGCHLD)
+        // The kernel keeps even an ignored signal for us once it is blocked.
+        for number in Signals.ending where !Signals.isIgnored(number) {
             sigaddset(&signals, number)
         }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // If our parent ignored it, children would vanish without leaving a status.
-        signal(SIGCHLD, SIG_DFL)
         descriptor = linux_signalfd(&signals)
         if descriptor < 0 {
             throw StartError("can't make a signalfd: \(Diagnostics.text(of: errno))")
         }
+    }
+
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        sigaction(number, nil, &action)
+        // Swift compares no function pointers.
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+            == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
     /// The next signal that has come, if there is one.

@@ -8,7 +8,7 @@ enum Subject {
     case names([NotifyName])
     case prefixes([String])
 
-    /// Each operand once: a name that was given twice is still one name.
+    /// A name may be given twice: the center observes it once.
     init(_ operands: [Argument], arePrefixes: Bool) throws(UsageError) {
         if operands.isEmpty {
             throw UsageError("no name to wait for; give one, as in 'notify-wait com.example.done'")
@@ -19,7 +19,7 @@ enum Subject {
                 guard let prefix = operand.string, prefix.utf8.count <= 511 else {
                     throw UsageError("\(operand.quoted) is no prefix; write at most 511 bytes of UTF-8")
                 }
-                if !prefixes.contains(prefix) { prefixes.append(prefix) }
+                prefixes.append(prefix)
             }
             self = .prefixes(prefixes)
             return
@@ -27,8 +27,7 @@ enum Subject {
         var names: [NotifyName] = []
         for operand in operands {
             do throws(NotifyBusError) {
-                let name = try NotifyName(utf8: operand.bytes)
-                if !names.contains(name) { names.append(name) }
+                names.append(try NotifyName(utf8: operand.bytes))
             } catch {
                 throw UsageError("\(operand.quoted) is no name: \(error.description)")
             }

@@ -8,13 +8,14 @@ extension WaitCommand {
         name: "notify-wait",
         usage: ["[OPTION]... NAME... [-- COMMAND [ARG]...]"],
         summary: [
-            "Waits until one of the NAMEs is posted, prints it and ends. The observer is live before anything else "
-                + "happens: what is posted after --then, --ready-fd, --ready-file or READY=1 has said so is not missed.",
+            "Waits until one of the NAMEs is posted, prints it and ends. Whoever must know when to post learns from "
+                + "--then, --ready-fd, --ready-file or READY=1 that the observer is live: nothing posted after that is "
+                + "missed.",
             "With a COMMAND it runs that at each notification, with the name in $NOTIFY_NAME and the number of "
                 + "notifications so far in $NOTIFY_COUNT, and prints names only if -v, --json, --format or -0 asks for "
                 + "them. At the end it waits for the commands that are still to run, also after a timeout.",
         ],
-        options: ending + output + readiness + running
+        options: subject + ending + output + readiness + running
             + Option.common(
                 quiet: "Prints no names, and on standard error nothing but errors.",
                 verbose: "Says on standard error when the observer is live; prints names also with a COMMAND."
@@ -34,6 +35,25 @@ extension WaitCommand {
             "notify-wait -f com.example.config.changed --on-busy restart -- make site",
         ]
     )
+
+    private static var subject: [Option<WaitSettings>] {
+        let group = "What it waits for"
+        return [
+            .flag("prefix", group: group, help: "Takes each NAME as the beginning of names; '' is all names.") {
+                $0.isPrefix = true
+            },
+            .value(
+                "suspension-behavior",
+                nil,
+                "VALUE",
+                .choice(["drop", "coalesce", "hold", "deliver-immediately"]),
+                group: group,
+                help:
+                    "Accepted and ignored, whether it is drop, coalesce, hold or deliver-immediately: what an observer "
+                    + "gets does not depend on it."
+            ) { _, _ in },
+        ]
+    }
 
     private static var ending: [Option<WaitSettings>] {
         let group = "When it ends"
@@ -60,9 +80,6 @@ extension WaitCommand {
                     + "number alone is seconds, and 0 doesn't wait at all."
             ) { settings, value throws(UsageError) in
                 settings.timeout = try Duration(argument: value)
-            },
-            .flag("prefix", group: group, help: "Takes each NAME as the beginning of names; '' is all names.") {
-                $0.isPrefix = true
             },
         ]
     }
@@ -134,15 +151,7 @@ extension WaitCommand {
                     + "restart ends it (SIGTERM, after 5 s SIGKILL) and starts anew."
             ) { settings, value in
                 settings.onBusy = value == "drop" ? .drop : value == "restart" ? .restart : .queue
-            },
-            .value(
-                "suspension-behavior",
-                nil,
-                "VALUE",
-                .choice(["drop", "coalesce", "hold", "deliver-immediately"]),
-                group: group,
-                help: "Accepted and ignored: what an observer gets in the background does not depend on it."
-            ) { _, _ in },
+            }
         ]
     }
 
