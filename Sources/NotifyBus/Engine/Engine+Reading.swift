@@ -61,12 +61,16 @@ extension Engine {
             for observer in arrival.observers { observer.offer(arrival.name) }
             return true
         }
+        // The queues of clients come first: once a callback runs, the other thread may read on, and what it brings must
+        // not overtake this post.
+        var hasCallbacks = false
+        for observer in arrival.observers {
+            if case .client = observer.runner { observer.offer(arrival.name) } else { hasCallbacks = true }
+        }
+        guard hasCallbacks else { return true }
         return crew.runWhileReading(number) {
             for observer in arrival.observers {
-                switch observer.runner {
-                case .center: observer.call(arrival.name)
-                case .client: observer.offer(arrival.name)
-                }
+                if case .center = observer.runner { observer.call(arrival.name) }
             }
         }
     }
