@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of CDBusShim.h over libdbus. */
 
-#include "CDBusShim.h"
+#include "internal.h"
 
-#include <dbus/dbus.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* libdbus makes one watch for reading and one for writing a socket; there is never more than one pair a connection. */
-enum { MAX_WATCHES = 4 };
-
-struct nb_connection {
-    DBusConnection *bus;
-    DBusWatch *watches[MAX_WATCHES];
-    DBusMessage *current; /* what nb_next() gave last; keeps its strings alive */
-    uint32_t hello_serial;
-    bool disconnected;
-};
 
 static void copy_error(nb_error *error, const char *name, const char *message) {
     strncpy(error->name, name, sizeof error->name - 1);
@@ -28,7 +16,7 @@ static void copy_error(nb_error *error, const char *name, const char *message) {
 
 static dbus_bool_t add_watch(DBusWatch *watch, void *data) {
     nb_connection *connection = data;
-    for (int i = 0; i < MAX_WATCHES; i++) {
+    for (int i = 0; i < NB_MAX_WATCHES; i++) {
         if (connection->watches[i] == NULL) {
             connection->watches[i] = watch;
             return TRUE;
@@ -39,7 +27,7 @@ static dbus_bool_t add_watch(DBusWatch *watch, void *data) {
 
 static void remove_watch(DBusWatch *watch, void *data) {
     nb_connection *connection = data;
-    for (int i = 0; i < MAX_WATCHES; i++) {
+    for (int i = 0; i < NB_MAX_WATCHES; i++) {
         if (connection->watches[i] == watch)
             connection->watches[i] = NULL;
     }
@@ -100,7 +88,7 @@ int nb_fd(const nb_connection *connection) {
 
 short nb_events(const nb_connection *connection) {
     short events = 0;
-    for (int i = 0; i < MAX_WATCHES; i++) {
+    for (int i = 0; i < NB_MAX_WATCHES; i++) {
         DBusWatch *watch = connection->watches[i];
         if (watch == NULL || !dbus_watch_get_enabled(watch))
             continue;
@@ -125,7 +113,7 @@ void nb_service(nb_connection *connection, short revents) {
         ready |= DBUS_WATCH_ERROR;
     forget_current(connection);
     /* Handling one watch may remove the other one, so each is looked up anew. */
-    for (int i = 0; i < MAX_WATCHES; i++) {
+    for (int i = 0; i < NB_MAX_WATCHES; i++) {
         DBusWatch *watch = connection->watches[i];
         if (watch == NULL || !dbus_watch_get_enabled(watch))
             continue;
