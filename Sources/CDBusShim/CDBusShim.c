@@ -172,6 +172,7 @@ nb_kind nb_next(nb_connection *connection, nb_message *message) {
         read_string(message, raw);
         return message->kind = NB_ERROR;
     default:
+        message->serial = dbus_message_get_serial(raw);
         message->wants_reply = !dbus_message_get_no_reply(raw);
         return message->kind = NB_CALL;
     }

@@ -51,7 +51,13 @@ public final class NotifyCenter: Sendable {
     ///     thread, in turn with the callbacks of observers.
     public init(bus: Bus = .session, onConnectionChange: (@Sendable (ConnectionChange) -> Void)? = nil) {
         self.bus = bus
-        engine = Engine(bus: bus, onConnectionChange: onConnectionChange)
+        engine = Engine(bus: bus, peer: nil, onConnectionChange: onConnectionChange)
+    }
+
+    /// Makes a center whose observing connection also speaks for a peer.
+    package init(bus: Bus, peer: any BusPeer) {
+        self.bus = bus
+        engine = Engine(bus: bus, peer: peer, onConnectionChange: nil)
     }
 
     deinit {
@@ -69,5 +75,16 @@ public final class NotifyCenter: Sendable {
     /// What the center has done so far.
     public var statistics: Statistics {
         engine.counters.statistics(waiting: engine.outbox.waitingCount)
+    }
+
+    /// Opens the observing connection, and keeps it as long as the peer wants.
+    package func open() throws(NotifyBusError) {
+        try engine.start()
+        engine.command(.open)
+    }
+
+    /// Does something with the observing connection on the thread that reads.
+    package func perform(_ body: @escaping @Sendable (borrowing BusLink) -> Void) {
+        engine.command(.perform(body))
     }
 }

@@ -61,10 +61,15 @@ extension Engine {
         stop()
     }
 
+    /// Leaves something for the thread that reads.
+    func command(_ command: Registry.Command) {
+        registry.state.withLock { $0.commands.append(command) }
+        wake()
+    }
+
     func barrier(until deadline: MonotonicTime?) throws(NotifyBusError) {
         let barrier = Barrier()
-        registry.state.withLock { $0.commands.append(.barrier(barrier)) }
-        wake()
+        command(.barrier(barrier))
         try barrier.wait(until: deadline)
     }
 }

@@ -28,9 +28,13 @@ final class Engine: Sendable {
     let observers = Monitor<[ObjectIdentifier: Observer]>([:])
     private let life = Monitor(Life.idle)
 
-    init(bus: NotifyCenter.Bus, onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?) {
+    init(
+        bus: NotifyCenter.Bus,
+        peer: (any BusPeer)?,
+        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
+    ) {
         outbox = Outbox(bus: bus, counters: counters)
-        observing = ObservingConnection(bus: bus, onConnectionChange: onConnectionChange)
+        observing = ObservingConnection(bus: bus, peer: peer, onConnectionChange: onConnectionChange)
     }
 
     var crew: Crew? {

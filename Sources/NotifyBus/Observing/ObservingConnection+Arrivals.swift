@@ -66,7 +66,7 @@ extension ObservingConnection {
 
 extension BusMessage {
     /// Whether a signal claims to be a post.
-    fileprivate var looksLikePost: Bool {
+    var looksLikePost: Bool {
         guard let interface else { return false }
         return strncmp(interface, "org.notifybus.n.", 16) == 0 || strncmp(interface, "org.notifybus.h.", 16) == 0
     }

@@ -15,6 +15,7 @@ final class ObservingConnection: @unchecked Sendable {
         case spareRule
         case user(sender: String)
         case barrier(Barrier)
+        case call(@Sendable (BusAnswer, borrowing BusLink) -> Void)
     }
 
     /// How long the bus may take to answer Hello, in milliseconds.
@@ -22,6 +23,7 @@ final class ObservingConnection: @unchecked Sendable {
 
     private let bus: NotifyCenter.Bus
     private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
+    private let peer: (any BusPeer)?
     private var phase = Phase.closed
     private var retry = Retry()
     private var questions: [UInt32: Question] = [:]
@@ -37,8 +39,13 @@ final class ObservingConnection: @unchecked Sendable {
     var senders = SenderDirectory()
     var names = NameCache()
 
-    init(bus: NotifyCenter.Bus, onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?) {
+    init(
+        bus: NotifyCenter.Bus,
+        peer: (any BusPeer)?,
+        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
+    ) {
         self.bus = bus
+        self.peer = peer
         self.onConnectionChange = onConnectionChange
     }
 
@@ -73,6 +80,8 @@ final class ObservingConnection: @unchecked Sendable {
             case .add(let topic): add(topic, on: engine)
             case .remove(let topic): if case .ready = phase { removeRules(of: topic, on: engine) }
             case .barrier(let barrier): raise(barrier, on: engine)
+            case .perform(let body): body(BusLink(observing: self, engine: engine))
+            case .open: if case .closed = phase, retry.time == nil { open(on: engine) }
             }
         }
     }
@@ -111,6 +120,16 @@ final class ObservingConnection: @unchecked Sendable {
         }
     }
 
+    /// Sends a message that is to be answered, and remembers what for.
+    func send(_ draft: BusConnection.Draft, _ arguments: [BusValue], _ question: Question, on engine: Engine) {
+        let serial = connection?.send(draft, arguments) ?? 0
+        if serial != 0 {
+            questions[serial] = question
+        } else {
+            answer(question, with: BusMessage(kind: .error), on: engine)
+        }
+    }
+
     // MARK: - Coming and going
 
     private func open(on engine: Engine) {
@@ -126,6 +145,7 @@ final class ObservingConnection: @unchecked Sendable {
     private func becomeReady(on engine: Engine) {
         phase = .ready
         retry.reset()
+        peer?.linkIsReady(BusLink(observing: self, engine: engine))
         var topics: [Topic] = []
         unrestored = 0
         engine.registry.settle { table in
@@ -148,7 +168,12 @@ final class ObservingConnection: @unchecked Sendable {
 
     private func lose(_ error: NotifyBusError, on engine: Engine) {
         let wasReady = if case .ready = phase { true } else { false }
+        let unanswered = questions.values
         forgetConnection(error)
+        for case .call(let completion) in unanswered {
+            completion(.failure(.lost), BusLink(observing: self, engine: engine))
+        }
+        peer?.linkIsLost(error)
         reach = RuleReach()
         engine.counters.dropped.increment(by: senders.forgetAll())
 
@@ -167,7 +192,7 @@ final class ObservingConnection: @unchecked Sendable {
                 }
             }
         }
-        if hasLost { retry.schedule() } else { retry.reset() }
+        if hasLost || peer?.keepsConnection == true { retry.schedule() } else { retry.reset() }
         isReplacement = hasLost
         if hasLost, wasReady, let onConnectionChange {
             engine.enqueue { onConnectionChange(.disconnected(error)) }
@@ -195,6 +220,7 @@ final class ObservingConnection: @unchecked Sendable {
             switch message.kind {
             case .signal:
                 if let arrival = arrival(from: message, on: engine) { return arrival }
+                if !message.looksLikePost { passOnSignal(message, on: engine) }
             case .reply, .error:
                 if message.replySerial == connection.helloSerial {
                     welcome(message, on: engine)
@@ -202,7 +228,7 @@ final class ObservingConnection: @unchecked Sendable {
                     answer(question, with: message, on: engine)
                 }
             case .call:
-                if message.wantsReply { connection.refuseCall() }
+                passOnCall(message, on: engine)
             case .disconnected:
                 lose(BusConnection.lossError(bus.title), on: engine)
             }
@@ -217,6 +243,41 @@ final class ObservingConnection: @unchecked Sendable {
         }
     }
 
+    private func passOnSignal(_ message: BusMessage, on engine: Engine) {
+        guard let peer, let connection, let sender = message.sender, let path = message.path,
+            let interface = message.interface, let member = message.member, let arguments = connection.arguments()
+        else { return }
+        let signal = BusSignal(
+            sender: String(cString: sender),
+            path: String(cString: path),
+            interface: String(cString: interface),
+            member: String(cString: member),
+            arguments: arguments
+        )
+        peer.handle(signal, on: BusLink(observing: self, engine: engine))
+    }
+
+    private func passOnCall(_ message: BusMessage, on engine: Engine) {
+        guard let connection else { return }
+        if let peer, let sender = message.sender, let path = message.path, let member = message.member,
+            let arguments = connection.arguments()
+        {
+            let call = BusCall(
+                sender: String(cString: sender),
+                serial: message.serial,
+                path: String(cString: path),
+                // A call may leave the interface out.
+                interface: message.interface.map { String(cString: $0) } ?? "",
+                member: String(cString: member),
+                wantsReply: message.wantsReply,
+                arguments: arguments
+            )
+            if peer.handle(call, on: BusLink(observing: self, engine: engine)) { return }
+            BusConnection.close(arguments)
+        }
+        if message.wantsReply { self.connection?.refuseCall() }
+    }
+
     private func answer(_ question: Question, with message: BusMessage, on engine: Engine) {
         switch question {
         case .rule(let topic):
@@ -227,6 +288,13 @@ final class ObservingConnection: @unchecked Sendable {
             reach.hasSpares = reach.hasSpares || message.kind == .reply
         case .user(let sender):
             senders.learn(user: message.kind == .reply ? message.number : nil, of: sender)
+        case .call(let completion):
+            let values = message.kind == .reply ? connection?.arguments() : nil
+            let fault = BusFault(
+                name: message.errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",
+                message: message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
+            )
+            completion(values.map { .success($0) } ?? .failure(fault), BusLink(observing: self, engine: engine))
         case .barrier(let barrier):
             engine.enqueueLast { barrier.complete(.success(())) }
         }

@@ -9,6 +9,10 @@ final class Registry: Sendable {
         case remove(Topic)
         /// Find out that everything the bus has routed so far has arrived.
         case barrier(Barrier)
+        /// Connect, although there may be no observers.
+        case open
+        /// Do something with the connection, whatever state it is in.
+        case perform(@Sendable (borrowing BusLink) -> Void)
     }
 
     struct State {

@@ -9,6 +9,7 @@ struct BusMessage {
 
     var kind: Kind
     var replySerial: UInt32 = 0
+    var serial: UInt32 = 0
     var number: UInt32 = 0
     var wantsReply = false
     var path: UnsafePointer<CChar>?
@@ -24,7 +25,7 @@ struct BusMessage {
 ///
 /// It is used by one thread at a time; its owner sees to that.
 final class BusConnection {
-    private let raw: OpaquePointer
+    let raw: OpaquePointer
     /// The serial whose reply says that the bus has taken us in.
     let helloSerial: UInt32
     /// The socket; it stays open until the connection is released.
@@ -71,6 +72,7 @@ final class BusConnection {
         return BusMessage(
             kind: kind,
             replySerial: message.reply_serial,
+            serial: message.serial,
             number: message.number,
             wantsReply: message.wants_reply,
             path: message.path,

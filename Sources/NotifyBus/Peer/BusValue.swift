@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An argument of a D-Bus message. See the D-Bus specification, "Type System".
+package enum BusValue: Hashable, Sendable {
+    /// The types y, b, n, q, i, u, x and t, with their type code; negative numbers by their bits.
+    case number(code: UInt8, UInt64)
+    case double(Double)
+    /// The types s, o and g.
+    case text(code: UInt8, String)
+    /// A descriptor. Whoever receives it closes it; sending leaves it open.
+    case descriptor(Int32)
+    case array(element: String, [BusValue])
+    case structure([BusValue])
+    indirect case entry(BusValue, BusValue)
+    indirect case variant(BusValue)
+
+    package static func string(_ value: String) -> BusValue { .text(code: UInt8(ascii: "s"), value) }
+    package static func uint32(_ value: UInt32) -> BusValue { .number(code: UInt8(ascii: "u"), UInt64(value)) }
+    package static func uint64(_ value: UInt64) -> BusValue { .number(code: UInt8(ascii: "t"), value) }
+    package static func boolean(_ value: Bool) -> BusValue { .number(code: UInt8(ascii: "b"), value ? 1 : 0) }
+    package static func strings(_ values: [String]) -> BusValue { .array(element: "s", values.map { .string($0) }) }
+
+    /// The type a{sv}.
+    package static func dictionary(_ values: [(String, BusValue)]) -> BusValue {
+        .array(element: "{sv}", values.map { .entry(.string($0), .variant($1)) })
+    }
+
+    /// The signature of the type.
+    package var signature: String {
+        switch self {
+        case .number(let code, _), .text(let code, _): String(UnicodeScalar(code))
+        case .double: "d"
+        case .descriptor: "h"
+        case .array(let element, _): "a" + element
+        case .structure(let fields): "(" + fields.map(\.signature).joined() + ")"
+        case .entry(let key, let value): "{" + key.signature + value.signature + "}"
+        case .variant: "v"
+        }
+    }
+
+    package var string: String? {
+        if case .text(UInt8(ascii: "s"), let value) = self { value } else { nil }
+    }
+
+    package var uint32: UInt32? {
+        if case .number(UInt8(ascii: "u"), let value) = self { UInt32(truncatingIfNeeded: value) } else { nil }
+    }
+
+    package var uint64: UInt64? {
+        if case .number(UInt8(ascii: "t"), let value) = self { value } else { nil }
+    }
+
+    package var boolean: Bool? {
+        if case .number(UInt8(ascii: "b"), let value) = self { value != 0 } else { nil }
+    }
+
+    package var strings: [String]? {
+        if case .array("s", let values) = self { values.compactMap(\.string) } else { nil }
+    }
+
+    package var elements: [BusValue]? {
+        if case .array(_, let values) = self { values } else { nil }
+    }
+
+    /// The entries of an a{sv}, without the variants around the values.
+    package var dictionary: [String: BusValue]? {
+        guard case .array("{sv}", let entries) = self else { return nil }
+        var result: [String: BusValue] = [:]
+        for case .entry(.text(_, let key), .variant(let value)) in entries { result[key] = value }
+        return result
+    }
+}
