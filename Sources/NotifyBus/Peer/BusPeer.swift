@@ -7,6 +7,11 @@
 package protocol BusPeer: AnyObject, Sendable {
     /// Whether the connection is to be kept even without observers.
     var keepsConnection: Bool { get }
+    /// When `deadlineHasPassed` is to be called; nil means never.
+    var deadline: MonotonicTime? { get }
+    func deadlineHasPassed(_ link: borrowing BusLink)
+    /// What is observed over the connection has changed.
+    func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink)
     /// The bus has let the connection in. The registrations follow after this.
     func linkIsReady(_ link: borrowing BusLink)
     /// The connection is gone, and with it everything that was asked for on it.
@@ -17,6 +22,12 @@ package protocol BusPeer: AnyObject, Sendable {
     func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool
     /// A signal that is not a post.
     func handle(_ signal: BusSignal, on link: borrowing BusLink)
+}
+
+extension BusPeer {
+    package var deadline: MonotonicTime? { nil }
+    package func deadlineHasPassed(_ link: borrowing BusLink) {}
+    package func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink) {}
 }
 
 /// A method call that has arrived.
