@@ -1,6 +1,7 @@
-import NotifyBus
-let center = NotifyCenter()
-do {
-for name in CommandLine.arguments.dropFirst() { try center.post(name: name) }
-try center.synchronize()
-} catch { print(error) }
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+
+StandardStreams.prepare()
+exit(PostCommand.run(Argument.ofThisProcess()).rawValue)

@@ -1,7 +1,7 @@
-import NotifyBus
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
 import Glibc
-let center = NotifyCenter()
-do {
-let o = try center.addObserver(forName: CommandLine.arguments[1]) { print("heard", $0); exit(0) }
-withExtendedLifetime(o) { while true { sleep(100) } }
-} catch { print(error) }
+
+StandardStreams.prepare()
+exit(WaitCommand.run(Argument.ofThisProcess()).rawValue)

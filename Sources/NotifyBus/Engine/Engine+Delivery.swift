@@ -30,10 +30,10 @@ extension Engine {
         }
     }
 
-    /// Takes all that is to be done; with nothing left, gives delivery up.
-    func takeWork() -> [Work] {
+    /// Takes all that is to be done; with nothing left, gives delivery up if asked to.
+    func takeWork(orGiveUp givesUp: Bool) -> [Work] {
         delivery.withLock { delivery in
-            if delivery.ready.isEmpty { delivery.isTaken = false }
+            if givesUp, delivery.ready.isEmpty { delivery.isTaken = false }
             defer { delivery.ready = [] }
             return delivery.ready
         }

@@ -15,10 +15,12 @@ extension Engine {
             observing.service(events.observing, on: self)
 
             let delivers = takeDelivery()
+            // What waits was posted before what arrives now.
+            if delivers { reads = runReady(as: number, of: crew, reads: reads, givesUp: false) }
             while reads, let arrival = observing.nextArrival(on: self) {
                 reads = deliver(arrival, as: number, of: crew, delivers: delivers)
             }
-            if delivers { reads = finishDelivery(as: number, of: crew, reads: reads) }
+            if delivers { reads = runReady(as: number, of: crew, reads: reads, givesUp: true) }
         }
         if reads { observing.close() }
     }
@@ -73,11 +75,13 @@ extension Engine {
         }
     }
 
-    /// Runs what is left for the thread that runs callbacks, and gives that office up.
-    private func finishDelivery(as number: Int, of crew: Crew, reads: Bool) -> Bool {
+    /// Runs what is left for the thread that runs callbacks, until nothing is, and then gives that office up if asked to.
+    ///
+    /// - Returns: whether the thread still reads.
+    private func runReady(as number: Int, of crew: Crew, reads: Bool, givesUp: Bool) -> Bool {
         var reads = reads
         while true {
-            let work = takeWork()
+            let work = takeWork(orGiveUp: givesUp)
             if work.isEmpty { return reads }
             if reads {
                 reads = crew.runWhileReading(number) { work.forEach(run) }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// One argument as the kernel handed it over: bytes that end with NUL, which need not be UTF-8.
+///
+/// `CommandLine.arguments` would put U+FFFD in place of what is not UTF-8, so that a bad name became another, good
+/// one, and a path lost its way.
+package struct Argument: @unchecked Sendable {
+    // Unchecked: the arguments live as long as the process, and nobody writes to them.
+    package let start: UnsafePointer<CChar>
+
+    package init(_ start: UnsafePointer<CChar>) {
+        self.start = start
+    }
+
+    /// An argument made of `string`, which is never freed: for tests.
+    package init?(copying string: String) {
+        guard let copy = strdup(string) else { return nil }
+        start = UnsafePointer(copy)
+    }
+
+    /// The arguments of this process, without the name it was called by.
+    package static func ofThisProcess() -> [Argument] {
+        var arguments: [Argument] = []
+        for index in 1..<max(1, Int(CommandLine.argc)) {
+            if let argument = CommandLine.unsafeArgv[index] {
+                arguments.append(Argument(UnsafePointer(argument)))
+            }
+        }
+        return arguments
+    }
+
+    package var count: Int { strlen(start) }
+
+    /// The bytes without the NUL; valid as long as the process.
+    package var bytes: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: start, count: count)
+    }
+
+    /// The text, if it is UTF-8.
+    package var string: String? {
+        String(validating: bytes, as: UTF8.self)
+    }
+
+    /// The text for a message: between quotes, on one line, and short.
+    package var quoted: String {
+        "'" + Printable.text(bytes, limit: 60) + "'"
+    }
+
+    package func dropFirst(_ bytes: Int) -> Argument {
+        Argument(start + min(bytes, count))
+    }
+
+    package static func == (argument: Argument, text: StaticString) -> Bool {
+        strcmp(argument.start, UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
+    }
+}

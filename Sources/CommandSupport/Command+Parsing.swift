@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What of a command line is not an option.
+package struct Operands {
+    package var beforeDashes: [Argument] = []
+    /// What follows the first `--`; nil if there is none.
+    package var afterDashes: [Argument]?
+
+    package init() {}
+}
+
+extension Command {
+    /// Applies the options among `arguments` to `settings` and returns the rest.
+    ///
+    /// Options may stand after operands, as with other GNU tools; `-` alone is an operand.
+    package func parse(_ arguments: [Argument], into settings: inout Settings) throws(UsageError) -> Operands {
+        var operands = Operands()
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            let bytes = argument.bytes
+            if bytes.count < 2 || bytes[0] != UInt8(ascii: "-") {
+                operands.beforeDashes.append(argument)
+            } else if bytes[1] != UInt8(ascii: "-") {
+                try parseShort(argument, &rest, &settings)
+            } else if bytes.count > 2 {
+                try parseLong(argument, &rest, &settings)
+            } else {
+                operands.afterDashes = Array(rest)
+                break
+            }
+        }
+        return operands
+    }
+
+    /// `-q`, `-qv`, `-n5`, `-n 5`, `-qn5`.
+    private func parseShort(
+        _ argument: Argument,
+        _ rest: inout ArraySlice<Argument>,
+        _ settings: inout Settings
+    ) throws(UsageError) {
+        let bytes = argument.bytes
+        var offset = 1
+        while offset < bytes.count {
+            let byte = bytes[offset]
+            offset += 1
+            guard byte < 0x80, let option = options.first(where: { $0.short == Unicode.Scalar(byte) }) else {
+                throw unknown(byte < 0x80 ? Printable.text("-" + String(Unicode.Scalar(byte))) : argument.quoted)
+            }
+            switch option.action {
+            case .flag(let apply):
+                try apply(&settings)
+            case .value(let value, let apply):
+                let spelling = "-" + String(Unicode.Scalar(byte))
+                guard let given = offset < bytes.count ? argument.dropFirst(offset) : rest.popFirst() else {
+                    throw missing(value, spelling)
+                }
+                try take(given, value, spelling, apply, &settings)
+                return
+            }
+        }
+    }
+
+    /// `--count=5`, `--count 5`, `--follow`.
+    private func parseLong(
+        _ argument: Argument,
+        _ rest: inout ArraySlice<Argument>,
+        _ settings: inout Settings
+    ) throws(UsageError) {
+        let body = argument.dropFirst(2).bytes
+        let equals = body.firstIndex(of: UInt8(ascii: "="))
+        let name = UnsafeRawBufferPointer(rebasing: body[..<(equals ?? body.endIndex)])
+        guard let option = options.first(where: { name.elementsEqual($0.long.utf8) }) else {
+            let spelling = "--" + Printable.text(name, limit: 60)
+            throw unknown(spelling, suggestion: nearest(to: name))
+        }
+        let spelling = "--" + option.long
+        switch option.action {
+        case .flag(let apply):
+            if equals != nil {
+                throw UsageError("option '\(spelling)' takes no value; write just '\(spelling)'")
+            }
+            try apply(&settings)
+        case .value(let value, let apply):
+            guard let given = equals.map({ argument.dropFirst(2 + $0 + 1) }) ?? rest.popFirst() else {
+                throw missing(value, spelling)
+            }
+            try take(given, value, spelling, apply, &settings)
+        }
+    }
+
+    private func take(
+        _ given: Argument,
+        _ value: Option<Settings>.Value,
+        _ spelling: String,
+        _ apply: Option<Settings>.ApplyValue,
+        _ settings: inout Settings
+    ) throws(UsageError) {
+        if case .choice(let choices) = value.kind, !choices.contains(where: { given.bytes.elementsEqual($0.utf8) }) {
+            let list = choices.dropLast().joined(separator: ", ") + " or " + (choices.last ?? "")
+            throw UsageError("option '\(spelling)' takes \(list), not \(given.quoted)")
+        }
+        do throws(UsageError) {
+            try apply(&settings, given)
+        } catch {
+            throw UsageError("option '\(spelling)': \(error.message)")
+        }
+    }
+
+    private func missing(_ value: Option<Settings>.Value, _ spelling: String) -> UsageError {
+        UsageError("option '\(spelling)' needs a value; write '\(spelling) \(value.name)'")
+    }
+
+    private func unknown(_ spelling: String, suggestion: String? = nil) -> UsageError {
+        if let suggestion {
+            return UsageError("there is no option '\(spelling)'; did you mean '--\(suggestion)'?")
+        }
+        return UsageError("there is no option '\(spelling)'; '\(name) --help' lists them all")
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A command as data: all that parsing, `--help`, a manual page and completions need.
+package struct Command<Settings>: Sendable {
+    package let name: String
+    /// The lines after `Usage:`, without the command's name.
+    package let usage: [String]
+    /// What it does, a paragraph an element.
+    package let summary: [String]
+    package let options: [Option<Settings>]
+    /// The exit statuses and their meaning.
+    package let exitStatus: [(status: String, meaning: String)]
+    /// Lines to try.
+    package let examples: [String]
+
+    package init(
+        name: String,
+        usage: [String],
+        summary: [String],
+        options: [Option<Settings>],
+        exitStatus: [(status: String, meaning: String)],
+        examples: [String]
+    ) {
+        self.name = name
+        self.usage = usage
+        self.summary = summary
+        self.options = options
+        self.exitStatus = exitStatus
+        self.examples = examples
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyBus
+
+/// What the options that every command has were set to.
+package struct CommonOptions: Sendable {
+    package enum Verbosity: Sendable {
+        case quiet, normal, verbose
+    }
+
+    package enum Bus: Equatable, Sendable {
+        case session, system
+        case address(String)
+    }
+
+    package enum Question: Sendable {
+        case help, version
+    }
+
+    /// The bus that was asked for; nil if none was.
+    package var bus: Bus?
+    package var verbosity = Verbosity.normal
+    /// `--help` or `--version`, which end a command before it begins.
+    package var question: Question?
+
+    package init() {}
+
+    package var notifyBus: NotifyCenter.Bus {
+        switch bus {
+        case .system: .system
+        case .address(let address): .address(address)
+        case .session, nil: .session
+        }
+    }
+
+    fileprivate mutating func choose(_ bus: Bus) throws(UsageError) {
+        if let chosen = self.bus, chosen != bus {
+            throw UsageError("a command talks to one bus; keep one of --session, --system and --address")
+        }
+        self.bus = bus
+    }
+}
+
+/// The settings of a command, of which the common ones are a part.
+package protocol CommonSettings: Sendable {
+    var common: CommonOptions { get set }
+}
+
+extension Option where Settings: CommonSettings {
+    /// The options that every command has.
+    ///
+    /// - Parameter quiet: what `-q` silences in this command.
+    /// - Parameter verbose: what `-v` adds in this command.
+    package static func common(quiet: String, verbose: String) -> [Option] {
+        let bus = "Bus"
+        let other = "Other"
+        return [
+            .flag("session", group: bus, help: "The bus of the login session, the default.") {
+                settings throws(UsageError) in
+                try settings.common.choose(.session)
+            },
+            .flag("system", group: bus, help: "The bus of the whole machine.") { settings throws(UsageError) in
+                try settings.common.choose(.system)
+            },
+            .value("address", nil, "ADDRESS", group: bus, help: "The bus at this D-Bus address.") {
+                settings,
+                value throws(UsageError) in
+                guard let address = value.string, !address.isEmpty else {
+                    throw UsageError("an address is text such as unix:path=/run/user/1000/bus")
+                }
+                try settings.common.choose(.address(address))
+            },
+            .flag("quiet", "q", group: other, help: quiet) { $0.common.verbosity = .quiet },
+            .flag("verbose", "v", group: other, help: verbose) { $0.common.verbosity = .verbose },
+            .flag("help", "h", group: other, help: "Shows this text.") { $0.common.question = .help },
+            .flag("version", group: other, help: "Shows the version.") { $0.common.question = .version },
+        ]
+    }
+}

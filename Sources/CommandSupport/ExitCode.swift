@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyBus
+
+/// The exit statuses of every command of this package.
+package struct ExitCode: RawRepresentable, Equatable, Sendable {
+    package let rawValue: Int32
+
+    package init(rawValue: Int32) {
+        self.rawValue = rawValue
+    }
+
+    package static let done = ExitCode(rawValue: 0)
+    package static let failed = ExitCode(rawValue: 1)
+    package static let timedOut = ExitCode(rawValue: 2)
+    /// `EX_USAGE` of `<sysexits.h>`.
+    package static let usage = ExitCode(rawValue: 64)
+    /// `EX_UNAVAILABLE` of `<sysexits.h>`: no bus, or no agent.
+    package static let unavailable = ExitCode(rawValue: 69)
+
+    /// Ended by a signal, as a shell reports it.
+    package static func signal(_ number: Int32) -> ExitCode {
+        ExitCode(rawValue: 128 + number)
+    }
+
+    package init(_ error: NotifyBusError) {
+        switch error.code {
+        case .noBus, .disconnected: self = .unavailable
+        case .invalidName: self = .usage
+        default: self = .failed
+        }
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Reads lines that end with LF, of which the last need not, in memory that does not grow.
+///
+/// A carriage return is a byte like any other: a name may contain one.
+final class LineReader {
+    enum Line {
+        /// Without the LF; valid until the next call.
+        case line(UnsafeRawBufferPointer)
+        /// A line that is longer than any name; it has been skipped to its end.
+        case overlong
+        case end
+        case failed(errno: Int32)
+    }
+
+    /// The longest line that is handed out, in bytes: the longest name.
+    static let longest = 511
+
+    private let descriptor: Int32
+    private let buffer: UnsafeMutableRawBufferPointer
+    /// What has been read and not handed out: `buffer[start..<end]`.
+    private var start = 0
+    private var end = 0
+    private var isSkipping = false
+    private var isAtEnd = false
+
+    init(descriptor: Int32) {
+        self.descriptor = descriptor
+        buffer = .allocate(byteCount: 64 << 10, alignment: 16)
+    }
+
+    deinit {
+        buffer.deallocate()
+    }
+
+    /// The next line. It never waits for more input than one line, so names that are typed go out one by one.
+    func next() -> Line {
+        while true {
+            let rest = UnsafeRawBufferPointer(rebasing: buffer[start..<end])
+            if let base = rest.baseAddress, let lineFeed = memchr(base, 0x0a, rest.count) {
+                let length = base.distance(to: UnsafeRawPointer(lineFeed))
+                start += length + 1
+                return hand(UnsafeRawBufferPointer(rebasing: rest[..<length]))
+            }
+            if rest.count > Self.longest {
+                isSkipping = true
+                end = start
+            }
+            if isAtEnd {
+                start = end
+                return rest.isEmpty && !isSkipping ? .end : hand(rest)
+            }
+            if let error = fill() {
+                return .failed(errno: error)
+            }
+        }
+    }
+
+    private func hand(_ line: UnsafeRawBufferPointer) -> Line {
+        defer { isSkipping = false }
+        return isSkipping || line.count > Self.longest ? .overlong : .line(line)
+    }
+
+    /// Reads once, behind what is left of the last line. Returns an error number if that fails.
+    private func fill() -> Int32? {
+        if start > 0 {
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[start..<end]))
+            end -= start
+            start = 0
+        }
+        while true {
+            let free = UnsafeMutableRawBufferPointer(rebasing: buffer[end...])
+            let count = read(descriptor, free.baseAddress, free.count)
+            if count >= 0 {
+                end += count
+                isAtEnd = count == 0
+                return nil
+            }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN:
+                var readable = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                poll(&readable, 1, -1)
+            default: return errno
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import NotifyBus
+
+struct PostSettings: CommonSettings {
+    var common = CommonOptions()
+}
+
+/// `notify-post`: posts the names of the command line, and those that standard input brings in place of `-`.
+enum PostCommand {
+    /// One operand.
+    private enum Item {
+        case name(NotifyName)
+        case standardInput
+    }
+
+    static let command = Command<PostSettings>(
+        name: "notify-post",
+        usage: ["[OPTION]... NAME...", "[OPTION]... -"],
+        summary: [
+            "Posts each NAME to everyone who observes it, in the order given, over one connection. Nobody need be "
+                + "observing; it ends when the bus has taken every post.",
+            "With - it reads names from standard input, one a line, and posts each line as it comes. A line that is no "
+                + "name is reported and left out. No line is merged with another: it waits for the bus instead.",
+            "A name is 1 to 511 bytes of UTF-8, such as com.example.backup.done.",
+        ],
+        options: Option.common(
+            quiet: "Says nothing but errors, which is what it does anyway.",
+            verbose: "Says on standard error how many were posted."
+        ),
+        exitStatus: [
+            ("0", "The bus has taken every post."),
+            ("1", "A post failed, or a line of standard input was no name."),
+            ("64", "The command line was wrong, or a NAME was; nothing was posted."),
+            ("69", "There is no bus, or it went away."),
+        ],
+        examples: [
+            "notify-post com.example.backup.done",
+            "seq -f com.example.step.%g 3 | notify-post -",
+        ]
+    )
+
+    static func run(_ arguments: [Argument]) -> ExitCode {
+        var diagnostics = Diagnostics(command: command.name)
+        var settings = PostSettings()
+        let items: [Item]
+        do throws(UsageError) {
+            let operands = try command.parse(arguments, into: &settings)
+            if let question = settings.common.question {
+                return command.answer(question)
+            }
+            items = try self.items(operands)
+        } catch {
+            diagnostics.error(error.message)
+            return .usage
+        }
+        diagnostics.verbosity = settings.common.verbosity
+        var poster = Poster(NotifyCenter(bus: settings.common.notifyBus))
+        do throws(NotifyBusError) {
+            let code = try post(items, by: &poster, diagnostics)
+            diagnostics.detail("posted \(poster.count) name\(poster.count == 1 ? "" : "s")")
+            return code
+        } catch {
+            diagnostics.error(error.description)
+            return ExitCode(error)
+        }
+    }
+
+    /// All operands, each of them seen to be right before anything is posted.
+    private static func items(_ operands: Operands) throws(UsageError) -> [Item] {
+        var items: [Item] = []
+        var readsInput = false
+        for operand in operands.beforeDashes {
+            if operand == "-" {
+                if readsInput { throw UsageError("standard input can be read once; give '-' once") }
+                readsInput = true
+                items.append(.standardInput)
+            } else {
+                items.append(.name(try name(operand)))
+            }
+        }
+        for operand in operands.afterDashes ?? [] {
+            items.append(.name(try name(operand)))
+        }
+        if items.isEmpty {
+            throw UsageError("no name to post; give one, as in '\(command.name) com.example.done', or - to read them")
+        }
+        return items
+    }
+
+    private static func name(_ operand: Argument) throws(UsageError) -> NotifyName {
+        do throws(NotifyBusError) {
+            return try NotifyName(utf8: operand.bytes)
+        } catch {
+            throw UsageError("\(operand.quoted) is no name, so nothing was posted: \(error.description)")
+        }
+    }
+
+    private static func post(
+        _ items: [Item],
+        by poster: inout Poster,
+        _ diagnostics: Diagnostics
+    ) throws(NotifyBusError) -> ExitCode {
+        var code = ExitCode.done
+        for item in items {
+            switch item {
+            case .name(let name):
+                try poster.post(name)
+            case .standardInput:
+                // Whoever types names, or feeds them slowly, should learn now that there is no bus.
+                try poster.connect()
+                var lines = InputLines()
+                try lines.post(by: &poster, diagnostics)
+                if lines.hasFailed { code = .failed }
+            }
+        }
+        try poster.finish()
+        return code
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+// `environ` is a global variable of C; nobody here changes it.
+@preconcurrency import Glibc
+
+/// A process that was started here and has not been reaped yet.
+struct Child {
+    /// How a process has ended.
+    enum End: Equatable {
+        case exited(Int32)
+        case killed(Int32)
+
+        /// The end of a sentence.
+        var text: String {
+            switch self {
+            case .exited(let status): "ended with status \(status)"
+            case .killed(let number):
+                "was ended by signal \(number)" + (strsignal(number).map { " (\(String(cString: $0)))" } ?? "")
+            }
+        }
+    }
+
+    /// Where a child stands towards the terminal.
+    enum Place {
+        /// In our process group, with our standard input: it may talk with whoever sits there.
+        case foreground
+        /// In a process group of its own, so that all of it can be ended. There a read from a terminal would stop it,
+        /// so a terminal is replaced by an empty input.
+        case background
+    }
+
+    let pid: pid_t
+    let place: Place
+
+    /// Starts a program, found in `$PATH`, the way it would start from a shell: no signal blocked, none ignored but
+    /// those that were ignored before us.
+    ///
+    /// - Parameter variables: `NAME=value` each, beside what we have in the environment.
+    /// - Returns: an error number if it can't be started.
+    static func start(_ arguments: [Argument], _ variables: [String], _ place: Place) -> Result<Child, Errno> {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        if place == .background, isatty(STDIN_FILENO) == 1 {
+            posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        }
+
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+        if place == .background { flags |= POSIX_SPAWN_SETPGROUP }
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        // The one signal that we have ignored ourselves.
+        var defaults = sigset_t()
+        sigemptyset(&defaults)
+        sigaddset(&defaults, SIGPIPE)
+        posix_spawnattr_setsigdefault(&attributes, &defaults)
+
+        var argumentPointers = arguments.map { UnsafeMutablePointer<CChar>?(UnsafeMutablePointer(mutating: $0.start)) }
+        argumentPointers.append(nil)
+        let own = variables.map { strdup($0) }
+        defer { own.forEach { free($0) } }
+        var environment = inheritedEnvironment(replacing: own) + own
+        environment.append(nil)
+
+        var pid: pid_t = 0
+        let status = posix_spawnp(
+            &pid,
+            argumentPointers[0] ?? UnsafeMutablePointer(mutating: arguments[0].start),
+            &actions,
+            &attributes,
+            argumentPointers,
+            environment
+        )
+        return status == 0 ? .success(Child(pid: pid, place: place)) : .failure(Errno(number: status))
+    }
+
+    /// Our environment without what `own` replaces, and without the socket on which readiness is reported: that is
+    /// for this process to do, and a `notify-wait` inside the child would do it too early.
+    private static func inheritedEnvironment(
+        replacing own: [UnsafeMutablePointer<CChar>?]
+    ) -> [UnsafeMutablePointer<CChar>?] {
+        var result: [UnsafeMutablePointer<CChar>?] = []
+        var next = environ
+        while let entry = next.pointee {
+            if strncmp(entry, "NOTIFY_SOCKET=", 14) != 0, !own.contains(where: { hasSameName($0, entry) }) {
+                result.append(entry)
+            }
+            next += 1
+        }
+        return result
+    }
+
+    /// Whether two entries of an environment are of the same variable.
+    private static func hasSameName(_ a: UnsafeMutablePointer<CChar>?, _ b: UnsafeMutablePointer<CChar>) -> Bool {
+        guard let a, let equals = strchr(a, Int32(UInt8(ascii: "="))) else { return false }
+        return strncmp(a, b, a.distance(to: equals) + 1) == 0
+    }
+
+    /// How it has ended; nil while it runs.
+    func reap() -> End? {
+        var status: Int32 = 0
+        var result: pid_t
+        repeat {
+            result = waitpid(pid, &status, WNOHANG)
+        } while result < 0 && errno == EINTR
+        // The macros of <sys/wait.h> are not imported: the low seven bits are the signal, the next byte the status.
+        guard result == pid else { return nil }
+        return status & 0x7f == 0 ? .exited((status >> 8) & 0xff) : .killed(status & 0x7f)
+    }
+
+    /// Signals it, and what it has started if it has a process group of its own.
+    func signal(_ number: Int32) {
+        kill(place == .background ? -pid : pid, number)
+    }
+}
+
+/// An error number.
+struct Errno: Error {
+    let number: Int32
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import Synchronization
+
+/// A notification and when it came. Two of one name are equal, so that a queue may merge them.
+struct Arrival: Hashable {
+    let name: NotifyName
+    let time: timespec
+    /// The same moment on the monotonic clock.
+    let moment: Int64
+
+    static func == (a: Arrival, b: Arrival) -> Bool {
+        a.name == b.name
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+    }
+}
+
+/// What the center's threads leave for the main thread.
+final class Inbox: Sendable {
+    private struct Contents {
+        var arrivals = MergingQueue<Arrival>()
+        var changes: [NotifyCenter.ConnectionChange] = []
+        var refused = 0
+    }
+
+    // Held for the moment of putting in or taking out, never across a call into the center or the kernel's pipe.
+    private let contents = Mutex(Contents())
+    private let wakeup: Wakeup
+
+    init(wakeup: Wakeup) {
+        self.wakeup = wakeup
+    }
+
+    func put(_ name: NotifyName) {
+        let arrival = Arrival(name: name, time: Clock.wall, moment: Clock.monotonic)
+        let wasEmpty = contents.withLock { contents in
+            let wasEmpty = contents.arrivals.isEmpty
+            if contents.arrivals.enqueue(arrival) == .full { contents.refused += 1 }
+            return wasEmpty
+        }
+        // Otherwise the main thread has been woken and has not taken everything yet.
+        if wasEmpty { wakeup.wake() }
+    }
+
+    func put(_ change: NotifyCenter.ConnectionChange) {
+        contents.withLock { contents in
+            // A bus that comes and goes while the main thread can't look leaves only the latest news.
+            if contents.changes.count >= 16 { contents.changes.removeFirst() }
+            contents.changes.append(change)
+        }
+        wakeup.wake()
+    }
+
+    func takeArrival() -> Arrival? {
+        contents.withLock { $0.arrivals.popFirst() }
+    }
+
+    func takeChanges() -> [NotifyCenter.ConnectionChange] {
+        contents.withLock { contents in
+            defer { contents.changes = [] }
+            return contents.changes
+        }
+    }
+
+    /// How many notifications found no place since the last call.
+    func takeRefused() -> Int {
+        contents.withLock { contents in
+            defer { contents.refused = 0 }
+            return contents.refused
+        }
+    }
+}

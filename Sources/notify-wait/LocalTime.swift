@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Times as people and programs both read them: RFC 3339, local, with milliseconds and the offset.
+enum LocalTime {
+    static func append(_ time: timespec, to record: inout [UInt8]) {
+        var seconds = time.tv_sec
+        var local = tm()
+        localtime_r(&seconds, &local)
+        append(Int(local.tm_year) + 1900, 4, to: &record)
+        record.append(UInt8(ascii: "-"))
+        append(Int(local.tm_mon) + 1, 2, to: &record)
+        record.append(UInt8(ascii: "-"))
+        append(Int(local.tm_mday), 2, to: &record)
+        record.append(UInt8(ascii: "T"))
+        append(Int(local.tm_hour), 2, to: &record)
+        record.append(UInt8(ascii: ":"))
+        append(Int(local.tm_min), 2, to: &record)
+        record.append(UInt8(ascii: ":"))
+        append(Int(local.tm_sec), 2, to: &record)
+        record.append(UInt8(ascii: "."))
+        append(time.tv_nsec / 1_000_000, 3, to: &record)
+        let minutes = local.tm_gmtoff / 60
+        record.append(UInt8(ascii: minutes < 0 ? "-" : "+"))
+        append(abs(minutes) / 60, 2, to: &record)
+        record.append(UInt8(ascii: ":"))
+        append(abs(minutes) % 60, 2, to: &record)
+    }
+
+    private static func append(_ number: Int, _ digits: Int, to record: inout [UInt8]) {
+        var divisor = 1
+        for _ in 1..<digits { divisor *= 10 }
+        while divisor > 0 {
+            record.append(UInt8(ascii: "0") + UInt8(number / divisor % 10))
+            divisor /= 10
+        }
+    }
+}

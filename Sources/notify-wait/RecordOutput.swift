@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+
+/// Standard output, a record at a time, without ever waiting for its reader.
+struct RecordOutput {
+    private let format: RecordFormat
+    private let end: UInt8
+    private var record: [UInt8] = []
+    private var written = 0
+
+    init(_ settings: WaitSettings) {
+        format = settings.isJSON ? .json : settings.format ?? .plain
+        end = settings.endsWithNull ? 0 : UInt8(ascii: "\n")
+    }
+
+    /// Whether a record, or a part of one, has not been written yet.
+    var isPending: Bool { written < record.count }
+
+    /// Whether `write` would get anything written now.
+    var isWritable: Bool {
+        var descriptor = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+        return poll(&descriptor, 1, 0) == 1
+    }
+
+    /// Makes the next record. Call it when none is pending.
+    mutating func prepare(_ arrival: Arrival, count: Int) {
+        record.removeAll(keepingCapacity: true)
+        written = 0
+        format.write(arrival, count: count, to: &record)
+        record.append(end)
+    }
+
+    mutating func drop() {
+        record.removeAll()
+        written = 0
+    }
+
+    /// Writes the record, or a page of it; call it when standard output is writable.
+    ///
+    /// A pipe that poll(2) calls writable takes 4,096 bytes at once, and only `--format` can make a record longer.
+    mutating func write() -> StandardStreams.WriteResult {
+        let count = record.withUnsafeBytes { bytes in
+            Glibc.write(STDOUT_FILENO, bytes.baseAddress.map { $0 + written }, min(bytes.count - written, 4_096))
+        }
+        if count >= 0 {
+            written += count
+            return .written
+        }
+        switch errno {
+        case EINTR, EAGAIN: return .written
+        case EPIPE: return .readerGone
+        default: return .failed(errno: errno)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import CommandSupport
+import Glibc
+
+/// The signals that the main loop reads from a descriptor: those that end the wait, and SIGCHLD.
+///
+/// A signal that was ignored before us, as `nohup` and the `&` of a script order, is ignored still.
+struct Signals {
+    static let ending = [SIGINT, SIGTERM, SIGHUP]
+
+    let descriptor: Int32
+
+    /// Blocks the signals in this thread; those of the library block all signals anyway.
+    ///
+    /// Make this when the observer is live: until then a signal ends the process by itself, which is what someone
+    /// wants who interrupts a connection that does not come about.
+    init() throws(StartError) {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        // If our parent ignored it, children would vanish without leaving a status.
+        signal(SIGCHLD, SIG_DFL)
+        sigaddset(&signals, SIGCHLD)
+        // The kernel keeps even an ignored signal for us once it is blocked.
+        for number in Signals.ending where !Signals.isIgnored(number) {
+            sigaddset(&signals, number)
+        }
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        descriptor = linux_signalfd(&signals)
+        if descriptor < 0 {
+            throw StartError("can't make a signalfd: \(Diagnostics.text(of: errno))")
+        }
+    }
+
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        sigaction(number, nil, &action)
+        // Swift compares no function pointers.
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+            == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+
+    /// The next signal that has come, if there is one.
+    func next() -> Int32? {
+        // A signalfd_siginfo has 128 bytes and begins with the number of the signal.
+        withUnsafeTemporaryAllocation(byteCount: 128, alignment: 8) { info in
+            guard read(descriptor, info.baseAddress, info.count) == info.count else { return nil }
+            return Int32(info.load(as: UInt32.self))
+        }
+    }
+}

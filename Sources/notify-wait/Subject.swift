@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyBus
+
+/// What is waited for.
+enum Subject {
+    case names([NotifyName])
+    case prefixes([String])
+
+    /// A name may be given twice: the center observes it once.
+    init(_ operands: [Argument], arePrefixes: Bool) throws(UsageError) {
+        if operands.isEmpty {
+            throw UsageError("no name to wait for; give one, as in 'notify-wait com.example.done'")
+        }
+        if arePrefixes {
+            var prefixes: [String] = []
+            for operand in operands {
+                guard let prefix = operand.string, prefix.utf8.count <= 511 else {
+                    throw UsageError("\(operand.quoted) is no prefix; write at most 511 bytes of UTF-8")
+                }
+                prefixes.append(prefix)
+            }
+            self = .prefixes(prefixes)
+            return
+        }
+        var names: [NotifyName] = []
+        for operand in operands {
+            do throws(NotifyBusError) {
+                names.append(try NotifyName(utf8: operand.bytes))
+            } catch {
+                throw UsageError("\(operand.quoted) is no name: \(error.description)")
+            }
+        }
+        self = .names(names)
+    }
+
+    func observe(
+        in center: NotifyCenter,
+        _ body: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> NotifyCenter.Observation {
+        switch self {
+        case .names(let names): try center.addObserver(forNames: names, using: body)
+        case .prefixes(let prefixes): try center.addObserver(forPrefixes: prefixes, using: body)
+        }
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyBus
+
+/// `notify-wait`: waits for names, and prints them or runs a command.
+enum WaitCommand {
+    static func run(_ arguments: [Argument]) -> ExitCode {
+        var diagnostics = Diagnostics(command: command.name)
+        var settings = WaitSettings()
+        let subject: Subject
+        do throws(UsageError) {
+            let operands = try command.parse(arguments, into: &settings)
+            if let question = settings.common.question {
+                return command.answer(question)
+            }
+            settings.command = operands.afterDashes
+            try settings.check()
+            subject = try Subject(operands.beforeDashes, arePrefixes: settings.isPrefix)
+        } catch {
+            diagnostics.error(error.message)
+            return .usage
+        }
+        diagnostics.verbosity = settings.common.verbosity
+        do throws(StartError) {
+            var waiter = try Waiter(subject, settings, diagnostics)
+            return waiter.run()
+        } catch {
+            diagnostics.error(error.message)
+            return error.code
+        }
+    }
+}
+
+/// Why the wait could not begin.
+struct StartError: Error {
+    let message: String
+    let code: ExitCode
+
+    init(_ message: String, code: ExitCode = .failed) {
+        self.message = message
+        self.code = code
+    }
+
+    init(_ error: NotifyBusError) {
+        self.init(error.description, code: ExitCode(error))
+    }
+}

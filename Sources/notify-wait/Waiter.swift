@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import NotifyBus
+
+/// The wait itself: one thread that sleeps in poll(2) until a notification, a signal, a child, the reader of the
+/// output or the time gives it something to do.
+struct Waiter {
+    private let settings: WaitSettings
+    private let diagnostics: Diagnostics
+    private let wakeup: Wakeup
+    private let signals: Signals
+    private let inbox: Inbox
+    private let center: NotifyCenter
+    private let observation: NotifyCenter.Observation
+    private let deadline: Int64?
+
+    private var goal: Goal
+    private var output: RecordOutput
+    private var isPrinting: Bool
+    private var runner: CommandRunner?
+    private var then: Child?
+    /// How the command of `--then` failed, from that moment on.
+    private var thenFailure: Child.End?
+    private var count = 0
+    /// How it ends, once that is settled; commands and output may still have to be waited for.
+    private var outcome: ExitCode?
+
+    /// Comes back when the observer is live and everyone who asked has been told.
+    init(_ subject: Subject, _ settings: WaitSettings, _ diagnostics: Diagnostics) throws(StartError) {
+        self.settings = settings
+        self.diagnostics = diagnostics
+        goal = Goal(subject, settings)
+        output = RecordOutput(settings)
+        isPrinting = settings.printsNames
+        runner = settings.command.map { CommandRunner($0, settings.onBusy ?? .queue, diagnostics) }
+        wakeup = try Wakeup()
+        let inbox = Inbox(wakeup: wakeup)
+        self.inbox = inbox
+        center = NotifyCenter(bus: settings.common.notifyBus) { inbox.put($0) }
+        do throws(NotifyBusError) {
+            observation = try subject.observe(in: center) { inbox.put($0) }
+        } catch {
+            throw StartError(error)
+        }
+        deadline = settings.timeout.map { Clock.monotonic + $0.inNanoseconds }
+        signals = try Signals()
+        diagnostics.detail("the observer is live")
+        try Readiness.announce(settings, diagnostics)
+        if let then = settings.then {
+            self.then = try Self.start(then)
+        }
+    }
+
+    private static func start(_ then: Argument) throws(StartError) -> Child {
+        guard let shell = Argument(copying: "/bin/sh"), let option = Argument(copying: "-c") else {
+            throw StartError("memory ran out")
+        }
+        switch Child.start([shell, option, then], [], .foreground) {
+        case .success(let child): return child
+        case .failure(let error): throw StartError("can't run /bin/sh: \(Diagnostics.text(of: error.number))")
+        }
+    }
+
+    mutating func run() -> ExitCode {
+        while true {
+            if let code = takeSignals() { return code }
+            takeChanges()
+            takeArrivals()
+            settleOutcome()
+            if let outcome, !output.isPending, runner?.isIdle ?? true {
+                return outcome == .done && runner?.hasFailed == true ? .failed : outcome
+            }
+            sleep()
+        }
+    }
+
+    // MARK: - What may have happened
+
+    /// Returns the status to end with at once if one of the signals says so.
+    private mutating func takeSignals() -> ExitCode? {
+        while let number = signals.next() {
+            if number == SIGCHLD {
+                runner?.childHasEnded()
+                thenMayHaveEnded()
+                continue
+            }
+            runner?.forward(number)
+            // A terminal has given SIGINT to the command of --then already: it is in our process group.
+            if number != SIGINT { then?.signal(number) }
+            return .signal(number)
+        }
+        return nil
+    }
+
+    private mutating func thenMayHaveEnded() {
+        guard let end = then?.reap() else { return }
+        then = nil
+        if end == .exited(0) || outcome != nil { return }
+        // What it did post before it failed still counts. If the bus doesn't answer there is nothing more to come.
+        let left = deadline.map { max(0, $0 - Clock.monotonic) } ?? Int64.max
+        try? center.barrier(timeout: .nanoseconds(min(left, 5_000_000_000)))
+        thenFailure = end
+    }
+
+    private func takeChanges() {
+        for change in inbox.takeChanges() {
+            switch change {
+            case .disconnected: diagnostics.notice("the bus went away; waiting for it to come back")
+            case .reconnected: diagnostics.notice("the bus is back")
+            }
+        }
+        let refused = inbox.takeRefused()
+        if refused > 0 {
+            diagnostics.error("\(refused) notifications were lost: more than 65,536 names wait to be dealt with")
+        }
+    }
+
+    /// Deals with what has come, until there is a record to write.
+    private mutating func takeArrivals() {
+        while outcome == nil, !output.isPending, let arrival = inbox.takeArrival() {
+            // One that came in time counts, even if a slow reader or another notification held it up.
+            if let deadline, arrival.moment > deadline { return timeIsOver() }
+            count += 1
+            if isPrinting { output.prepare(arrival, count: count) }
+            // The name before the output of the command that runs for it, unless that had to wait for the reader.
+            if runner != nil, output.isPending, output.isWritable {
+                writeRecord()
+                if outcome != nil { return }
+            }
+            runner?.notify(arrival.name, count: count)
+            if goal.isReached(by: arrival.name) { outcome = .done }
+        }
+    }
+
+    /// Nothing has come that ends the wait: perhaps the time or the failure of --then does.
+    private mutating func settleOutcome() {
+        if outcome != nil { return }
+        if let end = thenFailure, !output.isPending {
+            diagnostics.error("the command of --then \(end.text)")
+            outcome = .failed
+        } else if let deadline, Clock.monotonic >= deadline, !(output.isPending && output.isWritable) {
+            timeIsOver()
+        }
+    }
+
+    private mutating func timeIsOver() {
+        diagnostics.notice("timed out after \(count) notification\(count == 1 ? "" : "s")")
+        outcome = .timedOut
+        // Its reader has stopped reading, and this must end.
+        output.drop()
+    }
+
+    // MARK: - Sleeping
+
+    private mutating func sleep() {
+        var descriptors = [
+            pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
+            // Without events it still reports that the reader is gone.
+            pollfd(fd: isPrinting ? STDOUT_FILENO : -1, events: output.isPending ? Int16(POLLOUT) : 0, revents: 0),
+        ]
+        guard poll(&descriptors, 3, timeout()) >= 0 else { return }
+        if descriptors[0].revents != 0 { wakeup.clear() }
+        if let deadline = runner?.deadline, Clock.monotonic >= deadline { runner?.tick() }
+        let events = Int32(descriptors[2].revents)
+        if events & POLLERR != 0 || events & (POLLHUP | POLLOUT) == POLLHUP {
+            readerIsGone()
+        } else if events != 0, output.isPending {
+            writeRecord()
+        }
+    }
+
+    private mutating func writeRecord() {
+        switch output.write() {
+        case .written: break
+        case .readerGone: readerIsGone()
+        case .failed(let number):
+            diagnostics.error("can't write to standard output: \(Diagnostics.text(of: number))")
+            end(.failed)
+        }
+    }
+
+    /// Milliseconds until the next deadline, rounded up so that it has passed then; -1 for never.
+    private func timeout() -> Int32 {
+        var next = runner?.deadline
+        if outcome == nil, let deadline { next = min(next ?? Int64.max, deadline) }
+        guard let next else { return -1 }
+        let milliseconds = (max(0, next - Clock.monotonic) + 999_999) / 1_000_000
+        return Int32(clamping: milliseconds)
+    }
+
+    private mutating func readerIsGone() {
+        end(outcome ?? .done)
+    }
+
+    /// Ends without writing or starting anything more.
+    private mutating func end(_ code: ExitCode) {
+        outcome = code
+        output.drop()
+        isPrinting = false
+        runner?.dropWaiting()
+    }
+}

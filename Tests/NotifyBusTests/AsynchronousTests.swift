@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import NotifyBus
+import TestSupport
+import Testing
+
+/// Sequences and queues.
+@Suite struct AsynchronousTests {
+    @Test(arguments: busKinds)
+    func `a sequence gives every post made since it was made, in order`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let names = try (0..<3).map { try NotifyName("com.example.sequence.\($0)") }
+        let notifications = try center.notifications(named: names[0], names[1], names[2])
+        for number in 0..<1_000 { try center.post(names[number % 3]) }
+        var heard: [NotifyName] = []
+        for await name in notifications {
+            heard.append(name)
+            if heard.count == 1_000 { break }
+        }
+        #expect(heard == (0..<1_000).map { names[$0 % 3] })
+        #expect(center.statistics.delivered == 1_000)
+    }
+
+    @Test(arguments: busKinds)
+    func `a sequence ends when its task is cancelled, when it is cancelled, and when its center closes`(
+        kind: BusKind
+    ) async throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let notifications = try center.notifications(withPrefix: "com.example.")
+        let (began, ended) = (Counter(), Counter())
+        let task = Task {
+            began.add()
+            for await _ in notifications { began.add() }
+            ended.add()
+        }
+        try center.post(name: "com.example.x")
+        while began.value < 2 { await Task.yield() }
+        task.cancel()
+        await task.value
+        #expect(ended.value == 1)
+
+        let second = try center.notifications(named: "com.example.y")
+        second.cancel()
+        var iterator = second.makeAsyncIterator()
+        #expect(await iterator.next() == nil)
+
+        let third = try center.notifications(named: "com.example.z")
+        let waiting = Task {
+            var iterator = third.makeAsyncIterator()
+            return await iterator.next()
+        }
+        center.close()
+        #expect(await waiting.value == nil)
+    }
+
+    @Test(arguments: busKinds)
+    func `a sequence nobody iterates stays bounded, and has the last post of each name`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let names = try (0..<10).map { try NotifyName("com.example.unread.\($0)") }
+        let notifications = try center.notifications(withPrefix: "com.example.unread.")
+        for number in 0..<20_000 {
+            try center.post(names[number % 10])
+            if number % 1_000 == 0 { try center.synchronize(timeout: .seconds(30)) }
+        }
+        try center.synchronize(timeout: .seconds(30))
+        try center.barrier(timeout: .seconds(30))
+        #expect(center.statistics.mergedDeliveries == 20_000 - 4_096)
+        notifications.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `callbacks on a queue run there, in order and one at a time`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let key = DispatchSpecificKey<String>()
+        for attributes in [DispatchQueue.Attributes(), .concurrent] {
+            let queue = DispatchQueue(label: "org.notifybus.test", attributes: attributes)
+            queue.setSpecific(key: key, value: "here")
+            let heard = Recorder<String>()
+            let strays = Counter()
+            let observation = try center.addObserver(forPrefixes: ["com.example."], queue: queue) { name in
+                if DispatchQueue.getSpecific(key: key) != "here" { strays.add() }
+                heard.append(name.string)
+            }
+            let names = (0..<2_000).map { "com.example.queue.\($0)" }
+            for name in names { try center.post(name: name) }
+            #expect(heard.wait(forCount: 2_000, timeout: .seconds(20)))
+            #expect(heard.elements == names)
+            #expect(strays.value == 0)
+            observation.cancel()
+            try center.post(name: "com.example.queue.late")
+            try center.synchronize(timeout: .seconds(10))
+            try center.barrier(timeout: .seconds(10))
+            queue.sync(flags: .barrier) {}
+            #expect(heard.count == 2_000)
+        }
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyBus
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct CancelTests {
+    /// Whether a callback may run, and how often one did that must not.
+    private final class Watch: Sendable {
+        let isOver = Atomic(false)
+        let calls = Atomic(0)
+        let violations = Atomic(0)
+
+        func call() {
+            if isOver.load(ordering: .sequentiallyConsistent) { violations.add(1, ordering: .relaxed) }
+            calls.add(1, ordering: .relaxed)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `after cancel has returned no callback runs`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let names = try (0..<4).map { try NotifyName("com.example.cancel.\($0)") }
+        let failures = Recorder<String>()
+        let calls = Counter()
+        concurrently(8) { number in
+            var generator = SeededGenerator(seed: UInt64(number))
+            do {
+                for _ in 0..<60 {
+                    let watch = Watch()
+                    let name = names[Int.random(in: 0..<4, using: &generator)]
+                    let observation = try center.addObserver(forName: name) { _ in watch.call() }
+                    for _ in 0..<Int.random(in: 0..<20, using: &generator) {
+                        try center.post(names[Int.random(in: 0..<4, using: &generator)])
+                    }
+                    observation.cancel()
+                    watch.isOver.store(true, ordering: .sequentiallyConsistent)
+                    try center.post(name)
+                    if Bool.random(using: &generator) { try center.barrier(timeout: .seconds(30)) }
+                    if watch.violations.load(ordering: .relaxed) > 0 { failures.append("called after cancel") }
+                    calls.add(watch.calls.load(ordering: .relaxed))
+                }
+            } catch {
+                failures.append("\(error)")
+            }
+        }
+        #expect(failures.elements == [])
+        #expect(calls.value > 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `cancel waits for the callback that is running`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let (entered, mayLeave) = (Counter(), Counter())
+        let watch = Watch()
+        let observation = try center.addObserver(forName: "com.example.slow") { _ in
+            entered.add()
+            _ = mayLeave.wait(for: 1)
+            watch.call()
+        }
+        try center.post(name: "com.example.slow")
+        try #require(entered.wait(for: 1))
+        let cancelled = Counter()
+        startThread {
+            observation.cancel()
+            watch.isOver.store(true, ordering: .sequentiallyConsistent)
+            cancelled.add()
+        }
+        mayLeave.add()
+        #expect(cancelled.wait(for: 1))
+        #expect(watch.calls.load(ordering: .relaxed) == 1)
+        #expect(watch.violations.load(ordering: .relaxed) == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `a callback may cancel its own observation, and add another`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let (first, second) = (Counter(), Counter())
+        let observations = Mutex<[NotifyCenter.Observation]>([])
+        let failures = Recorder<String>()
+        let observation = try center.addObserver(forName: "com.example.first") { [weak center] _ in
+            first.add()
+            observations.withLock { $0.first }?.cancel()
+            do {
+                let next = try center?.addObserver(forName: "com.example.second") { _ in second.add() }
+                if let next { observations.withLock { $0.append(next) } }
+                try center?.post(name: "com.example.second")
+                try center?.flush(timeout: .seconds(10))
+                try center?.synchronize(timeout: .seconds(10))
+            } catch {
+                failures.append("\(error)")
+            }
+        }
+        observations.withLock { $0.append(observation) }
+        for _ in 0..<5 { try center.post(name: "com.example.first") }
+        #expect(second.wait(for: 1))
+        try center.barrier(timeout: .seconds(10))
+        #expect(first.value == 1)
+        #expect(failures.elements == [])
+        observations.withLock { $0.removeAll() }
+    }
+
+    @Test(arguments: busKinds)
+    func `an observation that goes away is cancelled`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let count = Counter()
+        do {
+            let observation = try center.addObserver(forName: "com.example.gone") { _ in count.add() }
+            try center.post(name: "com.example.gone")
+            #expect(count.wait(for: 1))
+            withExtendedLifetime(observation) {}
+        }
+        try center.post(name: "com.example.gone")
+        try center.synchronize(timeout: .seconds(10))
+        try center.barrier(timeout: .seconds(10))
+        #expect(count.value == 1)
+    }
+
+    @Test(arguments: busKinds)
+    func `close ends everything, also from inside a callback`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let count = Counter()
+        let observation = try center.addObserver(forName: "com.example.close") { [weak center] _ in
+            count.add()
+            center?.close()
+        }
+        try center.post(name: "com.example.close")
+        #expect(count.wait(for: 1))
+        #expect(throws: NotifyBusError.self) {
+            while true { try center.post(name: "com.example.close") }
+        }
+        let error = #expect(throws: NotifyBusError.self) {
+            try center.addObserver(forName: "com.example.close") { _ in }
+        }
+        #expect(error?.code == .closed)
+        observation.cancel()
+        #expect(count.value == 1)
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct DeliveryTests {
+    @Test(arguments: busKinds)
+    func `what addObserver returned for hears every later post, in order, from itself and from others`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let (observing, other) = (bus.makeCenter(), bus.makeCenter())
+        let names = try (0..<10).map { try NotifyName("com.example.every.\($0)") }
+        for poster in [observing, other] {
+            let heard = Recorder<NotifyName>()
+            let count = Counter()
+            let observation = try observing.addObserver(forNames: names) {
+                heard.append($0)
+                count.add()
+            }
+            for start in stride(from: 0, to: 100_000, by: 500) {
+                for number in start..<start + 500 { try poster.post(names[number * 7 % 10]) }
+                try #require(count.wait(for: start - 500, timeout: .seconds(60)))
+            }
+            try #require(count.wait(for: 100_000, timeout: .seconds(60)))
+            observation.cancel()
+            let elements = heard.elements
+            #expect(elements.count == 100_000)
+            #expect(elements.indices.allSatisfy { elements[$0] == names[$0 * 7 % 10] })
+        }
+        #expect(observing.statistics.delivered == 200_000)
+        #expect(other.statistics.posted == 100_000)
+        #expect(observing.statistics.merged == 0 && other.statistics.merged == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `two registrations of one name are two callbacks`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let (first, second) = (Counter(), Counter())
+        let one = try center.addObserver(forName: "com.example.twice") { _ in first.add() }
+        let two = try center.addObserver(forName: "com.example.twice") { _ in second.add() }
+        try center.post(name: "com.example.twice")
+        #expect(first.wait(for: 1) && second.wait(for: 1))
+        one.cancel()
+        try center.post(name: "com.example.twice")
+        #expect(second.wait(for: 2))
+        try center.barrier(timeout: .seconds(10))
+        #expect(first.value == 1)
+        two.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a neighbour name is never heard`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let tail = String(repeating: ".tail", count: 60)
+        let names = [
+            "com.example.name", "com.example.a-b", "caf\u{e9}", "8yn0iYCKYHlIj4-BwPqk" + tail,
+        ]
+        let neighbours = [
+            "com.example", "com.example.", "com.example.name.", "com.example.name.x", "com.example.nam",
+            "com.example.names", "com.example.Name", "COM.EXAMPLE.NAME", "com.example.a_2db", "com.example.a_b",
+            "cafe\u{301}", "cafe", "GReLUrM4wMqfg9yzV3KQ" + tail, "8yn0iYCKYHlIj4-BwPqk" + tail + "x",
+        ]
+        let heard = Recorder<NotifyName>()
+        let observation = try center.addObserver(forNames: names.map { try NotifyName($0) }) { heard.append($0) }
+        let poster = bus.makeCenter()
+        for neighbour in neighbours { try poster.post(name: neighbour) }
+        for name in names { try poster.post(name: name) }
+        // Posts of one poster arrive in order: once the last is here, a neighbour would be here too.
+        try #require(heard.wait(forCount: names.count, timeout: .seconds(10)))
+        #expect(heard.elements.map { Array($0.string.utf8) } == names.map { Array($0.utf8) })
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `names that share a hash are told apart when both are observed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let tail = String(repeating: "=", count: 280)
+        let names = try ["8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"].map { try NotifyName($0 + tail) }
+        let heard = (Recorder<NotifyName>(), Recorder<NotifyName>())
+        let left = try center.addObserver(forName: names[0]) { heard.0.append($0) }
+        let right = try center.addObserver(forName: names[1]) { heard.1.append($0) }
+        for name in [names[0], names[1], names[1]] { try center.post(name) }
+        #expect(heard.1.wait(forCount: 2, timeout: .seconds(10)))
+        left.cancel()
+        try center.post(names[1])
+        #expect(heard.1.wait(forCount: 3, timeout: .seconds(10)))
+        #expect(heard.0.elements == [names[0]])
+        #expect(heard.1.elements == [names[1], names[1], names[1]])
+        right.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a prefix observer hears what begins with its prefix, once, and nothing else`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let heard = Recorder<String>()
+        let prefixes = ["com.example.", "com.example.deep.", "odd name", "com.apple.sys"]
+        let observation = try center.addObserver(forPrefixes: prefixes) { heard.append($0.string) }
+        let everything = Recorder<String>()
+        let all = try center.addObserver(forPrefixes: [""]) { everything.append($0.string) }
+        let posts = [
+            "com.example", "com.example.", "com.example.x", "com.example.deep.x", "com.exampl.x", "odd nam",
+            "odd name.1", "com.apple.system.clock", "com.apple.other", "com.Example.x", "self.x", "end",
+        ]
+        for name in posts { try center.post(name: name) }
+        try #require(everything.wait(forCount: posts.count, timeout: .seconds(10)))
+        #expect(
+            heard.elements.sorted() == [
+                "com.apple.system.clock", "com.example.", "com.example.deep.x", "com.example.x", "odd name.1",
+            ]
+        )
+        #expect(Set(everything.elements) == Set(posts))
+        observation.cancel()
+        all.cancel()
+    }
+
+    @Test func `self names stay in the process, and need no bus`() throws {
+        let nowhere = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
+        let elsewhere = NotifyCenter(bus: .address("unix:path=/nonexistent/other"))
+        let heard = Recorder<String>()
+        let observation = try nowhere.addObserver(forName: "self.changed") { heard.append($0.string) }
+        let prefixed = try nowhere.addObserver(forPrefixes: ["self."]) { heard.append($0.string) }
+        try elsewhere.post(name: "self.changed")
+        #expect(heard.wait(forCount: 2, timeout: .seconds(10)))
+        observation.cancel()
+        try nowhere.post(name: "self.changed")
+        try nowhere.post(name: "self.other")
+        #expect(heard.wait(forCount: 4, timeout: .seconds(10)))
+        #expect(heard.elements == ["self.changed", "self.changed", "self.changed", "self.other"])
+        prefixed.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `self names never reach the bus`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let eavesdropper = try RawBusClient(address: bus.address)
+        try eavesdropper.addMatch("type='signal',member='Posted'")
+        let center = bus.makeCenter()
+        try center.post(name: "self.secret")
+        try center.post(name: "com.example.public")
+        let message = try nextSignal(eavesdropper)
+        #expect(message.string == "com.example.public")
+    }
+
+    @Test(arguments: busKinds, NotifyCenter.SuspensionBehavior.allCases)
+    func `suspensionBehavior is accepted and ignored`(
+        kind: BusKind,
+        behavior: NotifyCenter.SuspensionBehavior
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let count = Counter()
+        let observation = try center.addObserver(forName: "com.example.s", suspensionBehavior: behavior) { _ in
+            count.add()
+        }
+        for _ in 0..<3 { try center.post(name: "com.example.s") }
+        #expect(count.wait(for: 3))
+        observation.cancel()
+    }
+}
+
+/// The next message that is a post.
+func nextSignal(_ client: RawBusClient) throws -> RawMessage {
+    while true {
+        let message = try client.readMessage(timeout: .seconds(10))
+        if message.kind == .signal, message.member == "Posted" { return message }
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct FailureTests {
+    @Test func `no bus is an error with a sentence, for posters and observers`() throws {
+        let addresses = [
+            ("unix:path=/nonexistent/bus", "The bus at 'unix:path=/nonexistent/bus' cannot be reached: "),
+            ("nonsense", "The bus at 'nonsense' cannot be reached: "),
+            ("", "The bus at '' cannot be reached: "),
+        ]
+        for (address, beginning) in addresses {
+            let center = NotifyCenter(bus: .address(address))
+            for attempt in [
+                { try center.post(name: "com.example.x") },
+                { _ = try center.addObserver(forName: "com.example.x") { _ in } },
+                { try center.synchronize() },
+            ] as [() throws -> Void] {
+                let error = try #require(throws: NotifyBusError.self) { try attempt() }
+                #expect(error.code == .noBus)
+                #expect(error.description.hasPrefix(beginning), "\(error)")
+            }
+            #expect(center.statistics.posted == 0)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `a center that found no bus finds it once it is there`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        bus.kill()
+        let center = bus.makeCenter()
+        #expect(throws: NotifyBusError.self) { try center.addObserver(forName: "com.example.x") { _ in } }
+        #expect(throws: NotifyBusError.self) { try center.post(name: "com.example.x") }
+        try bus.restart()
+        let count = Counter()
+        let observation = try center.addObserver(forName: "com.example.x") { _ in count.add() }
+        try center.post(name: "com.example.x")
+        #expect(count.wait(for: 1))
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `synchronize and barrier give up in time on a bus that does not answer`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let observation = try center.addObserver(forName: "com.example.x") { _ in }
+        try center.post(name: "com.example.x")
+        bus.stop()
+        for attempt in [
+            { try center.synchronize(timeout: .milliseconds(50)) },
+            { try center.barrier(timeout: .milliseconds(50)) },
+        ] as [() throws -> Void] {
+            let error = try #require(throws: NotifyBusError.self) { try attempt() }
+            #expect(error.code == .timedOut)
+        }
+        bus.resume()
+        try center.synchronize(timeout: .seconds(10))
+        observation.cancel()
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root, to become somebody else"))
+    func `somebody else's names cannot be posted`() async throws {
+        await #expect(processExitsWith: .success) {
+            guard seteuid(65_534) == 0 else { exit(2) }
+            let system = NotifyCenter(bus: .system)
+            let session = NotifyCenter(bus: .address("unix:path=/nonexistent"))
+            var codes: [NotifyBusError.Code] = []
+            for (center, name) in [
+                (system, "com.apple.system.clock"), (session, "user.uid.0.x"), (session, "user.uid.x"),
+                (session, "user.uid.65534"),
+            ] {
+                do throws(NotifyBusError) { try center.post(name: name) } catch { codes.append(error.code) }
+            }
+            // One's own name gets as far as the bus, which is not there.
+            exit(codes == [.notPermitted, .notPermitted, .notPermitted, .noBus] ? 0 : 1)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `a thousand centers leave no descriptor, thread or memory behind`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        // In a process of its own, so that other tests do not disturb the count.
+        let result = await #expect(
+            processExitsWith: .success,
+            observing: [\.standardOutputContent]
+        ) { [address = bus.address as String] in
+            func useCenters(_ count: Int) throws {
+                for _ in 0..<count {
+                    let center = NotifyCenter(bus: .address(address))
+                    let heard = Counter()
+                    let observation = try center.addObserver(forName: "com.example.leak") { _ in heard.add() }
+                    let prefix = try center.addObserver(forPrefixes: ["com.example."]) { _ in heard.add() }
+                    let sequence = try center.notifications(named: "com.example.leak")
+                    try center.post(name: "com.example.leak")
+                    guard heard.wait(for: 2) else { exit(3) }
+                    observation.cancel()
+                    withExtendedLifetime((prefix, sequence)) {}
+                }
+            }
+            do {
+                try useCenters(50)
+                let before = (openDescriptorCount(), threadCount(of: getpid()), residentBytes(of: getpid()))
+                try useCenters(1_000)
+                let after = (openDescriptorCount(), threadCount(of: getpid()), residentBytes(of: getpid()))
+                print("descriptors \(before.0), \(after.0); threads \(before.1), \(after.1); grown \(after.2 - before.2)")
+                exit(before.0 == after.0 && before.1 == after.1 && after.2 - before.2 < 4 << 20 ? 0 : 1)
+            } catch {
+                print(error)
+                exit(4)
+            }
+        }
+        let report = result.map { String(decoding: $0.standardOutputContent, as: UTF8.self) } ?? ""
+        #expect(result?.exitStatus == .exitCode(EXIT_SUCCESS), "\(report)")
+    }
+}

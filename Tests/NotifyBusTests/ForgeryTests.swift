@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct ForgeryTests {
+    private static let interface = "org.notifybus.n.com.example.real"
+
+    @Test(arguments: busKinds)
+    func `a forged signal is ignored and counted, and nothing crashes`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let forger = try RawBusClient(address: bus.address)
+        let others = try uniqueNames(forger)
+        let center = bus.makeCenter()
+        let heard = Recorder<NotifyName>()
+        let observation = try center.addObserver(forName: "com.example.real") { heard.append($0) }
+        let other = try center.addObserver(forName: "com.example.other") { heard.append($0) }
+        let observer = try uniqueNames(forger).subtracting(others)
+        try #require(observer.count == 1)
+
+        var forgeries = 0
+        func forge(
+            path: String = "/org/notifybus",
+            interface: String = Self.interface,
+            member: String = "Posted",
+            destination: String? = nil,
+            signature: String = "s",
+            body: [UInt8]
+        ) throws {
+            try forger.emitSignal(
+                path: path,
+                interface: interface,
+                member: member,
+                destination: destination,
+                signature: signature,
+                body: body
+            )
+            forgeries += 1
+        }
+        let right = RawBusClient.stringBody("com.example.real")
+        // Right interface, wrong body: unknown, known to the same observer, too long, empty, 1 MB.
+        for body in ["com.example.fake", "com.example.other", "", String(repeating: "x", count: 512)] {
+            try forge(body: RawBusClient.stringBody(body))
+        }
+        try forge(body: RawBusClient.stringBody(String(repeating: "m", count: 1_000_000)))
+        // Wrong signature, no body.
+        try forge(signature: "u", body: [1, 0, 0, 0])
+        try forge(signature: "ss", body: twoStrings())
+        try forge(signature: "", body: [])
+        // Right body, wrong interface or path; the bus leaves such broadcasts out, so it is sent to the observer alone.
+        for destination in observer {
+            try forge(interface: "org.notifybus.n.com.example.fake", destination: destination, body: right)
+            try forge(interface: "org.notifybus.h.x0123456789abcdef", destination: destination, body: right)
+            try forge(path: "/org/notifybus/reserved", destination: destination, body: right)
+            try forge(path: "/elsewhere", destination: destination, body: right)
+            try forge(interface: "org.notifybus.n.com.example.real.x", destination: destination, body: right)
+        }
+        try forger.emitSignal(
+            path: "/org/notifybus",
+            interface: Self.interface,
+            member: "Posted",
+            signature: "s",
+            body: right
+        )
+        try #require(heard.wait(forCount: 1, timeout: .seconds(20)))
+        #expect(heard.elements.map(\.string) == ["com.example.real"])
+        #expect(center.statistics.ignored == forgeries)
+        try center.post(name: "com.example.other")
+        #expect(heard.wait(forCount: 2, timeout: .seconds(10)))
+        observation.cancel()
+        other.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `method calls and random signals to a center's connections change nothing`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let stranger = try RawBusClient(address: bus.address)
+        let others = try uniqueNames(stranger)
+        let center = bus.makeCenter()
+        let count = Counter()
+        let observation = try center.addObserver(forName: "com.example.real") { _ in count.add() }
+        try center.post(name: "com.example.real")
+        #expect(count.wait(for: 1))
+        let connections = try uniqueNames(stranger).subtracting(others)
+        try #require(connections.count == 2)
+        for name in connections {
+            for member in ["Ping", "Introspect", "Anything"] {
+                let reply = try stranger.call(
+                    destination: name,
+                    path: "/",
+                    interface: "org.freedesktop.DBus.Peer",
+                    member: member,
+                    signature: "",
+                    body: []
+                )
+                #expect(reply.errorName == "org.freedesktop.DBus.Error.UnknownMethod")
+            }
+            try stranger.emitSignal(
+                path: "/",
+                interface: "org.freedesktop.DBus",
+                member: "NameOwnerChanged",
+                destination: name,
+                signature: "",
+                body: []
+            )
+        }
+        try center.post(name: "com.example.real")
+        #expect(count.wait(for: 2))
+        #expect(center.statistics.ignored == 0)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a user's own name is heard, and kept although the bus must be asked first`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let (center, poster) = (bus.makeCenter(), bus.makeCenter())
+        let own = try NotifyName("user.uid.\(geteuid()).theme")
+        let ordinary = try NotifyName("com.example.theme")
+        let heard = Recorder<NotifyName>()
+        let observation = try center.addObserver(forNames: [own, ordinary]) { heard.append($0) }
+        let sent = [own, ordinary, own, ordinary, ordinary, own]
+        for name in sent { try poster.post(name) }
+        #expect(heard.wait(forCount: sent.count, timeout: .seconds(10)))
+        #expect(heard.elements == sent)
+        observation.cancel()
+    }
+
+    private func twoStrings() -> [UInt8] {
+        var body = RawBody()
+        body.append("com.example.real")
+        body.append("com.example.real")
+        return body.bytes
+    }
+}
+
+/// The unique names of all connections on the bus.
+func uniqueNames(_ client: RawBusClient) throws -> Set<String> {
+    let reply = try client.callBus("ListNames", signature: "", body: [])
+    return Set(try #require(reply.strings).filter { $0.utf8.first == UInt8(ascii: ":") })
+}

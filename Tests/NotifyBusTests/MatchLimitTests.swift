@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct MatchLimitTests {
+    /// dbus-broker allows a user the product of both limits, dbus-daemon each connection the first one.
+    private func limitedBus(_ kind: BusKind, rules: Int) throws -> PrivateBus {
+        switch kind {
+        case .daemon: try PrivateBus(kind, limits: ["max_match_rules_per_connection": rules])
+        case .broker:
+            try PrivateBus(
+                kind,
+                limits: ["max_match_rules_per_connection": rules / 16, "max_connections_per_user": 16]
+            )
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `600 names observed on a bus limited to 512 match rules are all heard`(kind: BusKind) throws {
+        let bus = try limitedBus(kind, rules: 512)
+        let (center, poster) = (bus.makeCenter(), bus.makeCenter())
+        let heard = Recorder<NotifyName>()
+        let names = try (0..<600).map { try NotifyName("com.example.limit.\($0)") }
+        var observations: [NotifyCenter.Observation] = []
+        for (index, name) in names.enumerated() {
+            observations.append(try center.addObserver(forName: name) { heard.append($0) })
+            // Also while the rules are being changed.
+            if index >= 500 { try poster.post(names[index - 500]) }
+        }
+        try #require(heard.wait(forCount: 100, timeout: .seconds(20)))
+        #expect(heard.elements == Array(names[0..<100]))
+        for name in names { try poster.post(name) }
+        try poster.post(name: "com.example.limit.600")
+        try #require(heard.wait(forCount: 700, timeout: .seconds(20)))
+        #expect(Array(heard.elements.dropFirst(100)) == names)
+
+        // Few names again: one rule a name again, and nothing is missed meanwhile.
+        for observation in observations.dropFirst(100) { observation.cancel() }
+        for name in names { try poster.post(name) }
+        try #require(heard.wait(forCount: 800, timeout: .seconds(20)))
+        try poster.synchronize(timeout: .seconds(20))
+        try center.barrier(timeout: .seconds(20))
+        #expect(Array(heard.elements.dropFirst(700)) == Array(names[0..<100]))
+        for observation in observations { observation.cancel() }
+    }
+
+    @Test(arguments: busKinds)
+    func `many names given at once survive the limit too`(kind: BusKind) throws {
+        let bus = try limitedBus(kind, rules: 128)
+        let (center, poster) = (bus.makeCenter(), bus.makeCenter())
+        let heard = Recorder<NotifyName>()
+        let names = try (0..<300).map { try NotifyName("com.example.batch.\($0)") }
+        let observation = try center.addObserver(forNames: names) { heard.append($0) }
+        for name in names { try poster.post(name) }
+        #expect(heard.wait(forCount: 300, timeout: .seconds(20)))
+        #expect(heard.elements == names)
+        observation.cancel()
+    }
+
+    @Test(arguments: [BusKind.daemon])
+    func `a bus that allows no rule at all is an error with a sentence`(kind: BusKind) throws {
+        let bus = try limitedBus(kind, rules: 0)
+        let error = try #require(throws: NotifyBusError.self) {
+            try bus.makeCenter().addObserver(forName: "com.example.x") { _ in }
+        }
+        #expect(error.code == .limitExceeded)
+        #expect(error.description.contains("max_match_rules_per_connection"))
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import NotifyBus
+
+@Suite struct MergingQueueTests {
+    @Test func `4,096 wait one for one, in order`() {
+        var queue = MergingQueue<Int>()
+        for number in 0..<4_096 { #expect(queue.enqueue(number % 2) == .queued) }
+        #expect(queue.enqueue(0) == .merged)
+        #expect(queue.enqueue(1) == .merged)
+        #expect(queue.enqueue(2) == .queued)
+        #expect(queue.enqueue(2) == .merged)
+        #expect(queue.count == 4_097)
+        for number in 0..<4_096 { #expect(queue.popFirst() == number % 2) }
+        #expect(queue.popFirst() == 2)
+        #expect(queue.popFirst() == nil)
+    }
+
+    @Test func `65,536 wait at the most`() {
+        var queue = MergingQueue<Int>()
+        for number in 0..<65_536 { #expect(queue.enqueue(number) == .queued) }
+        #expect(queue.enqueue(70_000) == .full)
+        #expect(queue.enqueue(65_535) == .merged)
+        #expect(queue.popFirst() == 0)
+        #expect(queue.enqueue(70_000) == .queued)
+    }
+
+    @Test func `no name is lost, and none is heard too often, in a random run`() {
+        var generator = SeededGenerator(seed: 1)
+        var queue = MergingQueue<Int>()
+        /// When each name was offered last, and taken last.
+        var offered: [Int: Int] = [:]
+        var taken: [Int: Int] = [:]
+        var balance = 0
+        for step in 0..<400_000 {
+            // Fills and empties in turn, so that every threshold is crossed both ways.
+            let fills = (step / 20_000) % 2 == 0
+            if Int.random(in: 0..<10, using: &generator) < (fills ? 8 : 3) {
+                let name = Int.random(in: 0..<9_000, using: &generator)
+                if queue.enqueue(name) != .full { offered[name] = step }
+                balance += 1
+            } else if let name = queue.popFirst() {
+                taken[name] = step
+                balance -= 1
+            }
+            #expect(queue.count <= 65_536)
+        }
+        while let name = queue.popFirst() {
+            taken[name] = .max
+            balance -= 1
+        }
+        #expect(balance >= 0)
+        for (name, step) in offered { #expect(taken[name, default: -1] >= step) }
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import NotifyBus
+
+@Suite struct NameTests {
+    @Test func `an illegal name is an error with a sentence`() throws {
+        let illegal: [(String, String)] = [
+            ("", "The name is empty; a notification needs a name of 1 to 511 bytes."),
+            ("a\0b", "The name contains a NUL byte, which no notification name may."),
+            (String(repeating: "x", count: 512), "The name has 512 bytes; at most 511 are allowed."),
+            (String(repeating: "é", count: 256), "The name has 512 bytes; at most 511 are allowed."),
+        ]
+        for (name, sentence) in illegal {
+            let error = try #require(throws: NotifyBusError.self) { try NotifyName(name) }
+            #expect(error.code == .invalidName)
+            #expect(error.description == sentence)
+        }
+        for bytes: [UInt8] in [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0x61, 0xe2, 0x82], []] {
+            let error = try #require(throws: NotifyBusError.self) {
+                try bytes.withUnsafeBytes { try NotifyName(utf8: $0) }
+            }
+            #expect(error.code == .invalidName)
+        }
+    }
+
+    @Test func `a name of 511 bytes, a dot, a space and a line feed are legal`() throws {
+        for name in [String(repeating: "x", count: 511), ".", " ", "\n", "..", "a..b", "Ünïcödé 🔔"] {
+            #expect(try NotifyName(name).string == name)
+        }
+    }
+
+    @Test func `names are compared byte by byte`() throws {
+        let composed = try NotifyName("caf\u{e9}")
+        let decomposed = try NotifyName("cafe\u{301}")
+        #expect(composed != decomposed)
+        #expect(try NotifyName("a") != NotifyName("A"))
+        #expect(try NotifyName("a.b") == NotifyName("a.b"))
+    }
+
+    @Test func `scopes follow notify(3)`() throws {
+        let scopes: [(String, NotifyName.Scope)] = [
+            ("self.x", .process), ("self.", .process), ("self", .ordinary), ("Self.x", .ordinary),
+            ("com.apple.system.timezone", .reserved), ("com.apple.system.", .reserved),
+            ("com.apple.system", .ordinary), ("com.apple.systems.x", .ordinary),
+            ("user.uid.501", .owned(by: 501)), ("user.uid.501.x", .owned(by: 501)), ("user.uid.0", .owned(by: 0)),
+            ("user.uid.5x", .owned(by: nil)), ("user.uid.007", .owned(by: nil)), ("user.uid.+7", .owned(by: nil)),
+            ("user.uid.", .owned(by: nil)), ("user.uid.4294967296", .owned(by: nil)), ("user.uid", .ordinary),
+        ]
+        for (name, scope) in scopes {
+            #expect(try NotifyName(name).storage.scope == scope, "\(name)")
+        }
+        #expect(NotifyName.Scope.owned(by: 501).isOpen(to: 501))
+        #expect(NotifyName.Scope.owned(by: 501).isOpen(to: 0))
+        #expect(!NotifyName.Scope.owned(by: 501).isOpen(to: 50))
+        #expect(!NotifyName.Scope.owned(by: nil).isOpen(to: 501))
+    }
+}

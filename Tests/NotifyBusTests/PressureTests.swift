@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// What happens when somebody does not keep up. One after the other: these tests read the memory of this process.
+@Suite(.serialized) struct PressureTests {
+    @Test(arguments: busKinds)
+    func `a million posts into a bus that does not read return at once and lose no name`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let (center, observing) = (bus.makeCenter(), bus.makeCenter())
+        let names = try (0..<100).map { try NotifyName("com.example.storm.\($0)") }
+        let last = Recorder<NotifyName>()
+        let total = Counter()
+        let observation = try observing.addObserver(forNames: names) {
+            last.append($0)
+            total.add()
+        }
+        try center.post(names[0])
+        try #require(total.wait(for: 1))
+
+        bus.stop()
+        let before = residentBytes(of: getpid())
+        for number in 0..<1_000_000 { try center.post(names[number % 100]) }
+        let growth = residentBytes(of: getpid()) - before
+        #expect(growth < 16 << 20, "the poster grew by \(growth) bytes")
+        let statistics = center.statistics
+        #expect(statistics.posted == 1_000_001)
+        #expect(statistics.mergedPosts > 990_000)
+        #expect(statistics.waiting <= 4_096 + 100)
+
+        let heardBefore = total.value
+        bus.resume()
+        try center.flush(timeout: .seconds(30))
+        try center.synchronize(timeout: .seconds(30))
+        try observing.barrier(timeout: .seconds(30))
+        // Every name is heard after the bus reads again, so also the last post of each.
+        let late = last.elements.dropFirst(heardBefore)
+        #expect(Set(late) == Set(names))
+        #expect(center.statistics.waiting == 0)
+        #expect(last.count == 1_000_001 - statistics.mergedPosts - observing.statistics.mergedDeliveries)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `of 70,000 names the last are refused with a clear error, and no other is lost`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let (center, observing) = (bus.makeCenter(), bus.makeCenter())
+        let heard = Recorder<NotifyName>()
+        let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0) }
+        try center.post(name: "com.example.first")
+        try #require(heard.wait(forCount: 1, timeout: .seconds(10)))
+
+        bus.stop()
+        var accepted: [NotifyName] = []
+        var refusals: [NotifyBusError] = []
+        for number in 0..<70_000 {
+            let name = try NotifyName("com.example.n\(number)")
+            do throws(NotifyBusError) {
+                try center.post(name)
+                accepted.append(name)
+            } catch {
+                refusals.append(error)
+            }
+        }
+        #expect(accepted.count >= 65_536)
+        #expect(!refusals.isEmpty && refusals.count <= 70_000 - 65_536)
+        #expect(refusals.allSatisfy { $0.code == .queueFull })
+        #expect(refusals.first?.description.contains("was not taken: 65536 names wait already") == true)
+        #expect(center.statistics.waiting <= 65_536 + 200)
+
+        bus.resume()
+        try center.synchronize(timeout: .seconds(60))
+        try observing.barrier(timeout: .seconds(60))
+        #expect(Array(heard.elements.dropFirst()) == accepted)
+        #expect(observing.statistics.dropped == 0)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a slow observer keeps its process and the bus flat and gets the last post of each name`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let (observing, poster) = (bus.makeCenter(), bus.makeCenter())
+        let names = try (0..<50).map { try NotifyName("com.example.slow.\($0)") }
+        let (entered, mayGoOn) = (Counter(), Counter())
+        let heard = Recorder<NotifyName>()
+        let observation = try observing.addObserver(forNames: names) { name in
+            entered.add()
+            _ = mayGoOn.wait(for: 1, timeout: .seconds(120))
+            heard.append(name)
+        }
+        try poster.post(names[0])
+        try #require(entered.wait(for: 1))
+
+        let (before, busBefore) = (residentBytes(of: getpid()), bus.residentBytes)
+        for number in 0..<300_000 {
+            try poster.post(names[number % 50])
+            // So that the poster itself does not merge, and the test is not about who is faster.
+            if number % 1_000 == 0 {
+                try poster.flush(timeout: .seconds(60))
+                _ = waitUntil(timeout: .seconds(60)) {
+                    observing.statistics.mergedDeliveries >= number - 4_096 - 50 - 2_000
+                }
+            }
+        }
+        try poster.synchronize(timeout: .seconds(60))
+        // The bus routed everything; the observing connection reads on although its callback blocks.
+        try #require(
+            waitUntil(timeout: .seconds(60)) { observing.statistics.mergedDeliveries >= 300_000 - 4_096 - 50 }
+        )
+        let growth = residentBytes(of: getpid()) - before
+        let busGrowth = bus.residentBytes - busBefore
+        #expect(growth < 16 << 20, "this process grew by \(growth) bytes")
+        #expect(busGrowth < 16 << 20, "the bus grew by \(busGrowth) bytes")
+
+        mayGoOn.add()
+        try observing.barrier(timeout: .seconds(60))
+        #expect(Set(heard.elements.suffix(200)).isSuperset(of: names))
+        #expect(heard.count == 300_001 - observing.statistics.mergedDeliveries)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a slow observer does not hold up the registration of another`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let (entered, mayGoOn, quick) = (Counter(), Counter(), Counter())
+        let slow = try center.addObserver(forName: "com.example.slow") { _ in
+            entered.add()
+            _ = mayGoOn.wait(for: 1, timeout: .seconds(60))
+        }
+        try center.post(name: "com.example.slow")
+        try #require(entered.wait(for: 1))
+        // Needs the answer of the bus while the callback blocks.
+        let other = try center.addObserver(forName: "com.example.quick") { _ in quick.add() }
+        try center.post(name: "com.example.quick")
+        mayGoOn.add()
+        #expect(quick.wait(for: 1))
+        slow.cancel()
+        other.cancel()
+    }
+}

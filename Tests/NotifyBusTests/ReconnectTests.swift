@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct ReconnectTests {
+    @Test(arguments: busKinds)
+    func `observers hear again when the bus was killed and restarted, and it is counted`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let changes = Recorder<NotifyCenter.ConnectionChange>()
+        let center = bus.makeCenter { changes.append($0) }
+        let heard = Recorder<String>()
+        let names = try center.addObserver(forName: "com.example.back") { heard.append($0.string) }
+        let prefix = try center.addObserver(forPrefixes: ["net.example."]) { heard.append($0.string) }
+        try center.post(name: "com.example.back")
+        try #require(heard.wait(forCount: 1, timeout: .seconds(10)))
+
+        for round in 1...3 {
+            bus.kill()
+            try #require(changes.wait(forCount: round * 2 - 1, timeout: .seconds(10)))
+            let error = try #require(throws: NotifyBusError.self) { try center.post(name: "com.example.back") }
+            #expect(error.code == .noBus || error.code == .disconnected)
+            let refusal = try #require(throws: NotifyBusError.self) {
+                try center.addObserver(forName: "com.example.new") { _ in }
+            }
+            #expect(refusal.code == .disconnected)
+            try bus.restart()
+            try #require(changes.wait(forCount: round * 2, timeout: .seconds(20)))
+            #expect(changes.elements.last == .reconnected)
+            #expect(center.statistics.reconnects == round)
+            try center.post(name: "com.example.back")
+            try bus.makeCenter().post(name: "net.example.back")
+            try #require(heard.wait(forCount: 1 + round * 2, timeout: .seconds(10)))
+        }
+        #expect(heard.elements.count == 7)
+        names.cancel()
+        prefix.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a poster finds the bus again by itself`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let poster = bus.makeCenter()
+        try poster.post(name: "com.example.a")
+        bus.kill()
+        try bus.restart()
+        let observing = bus.makeCenter()
+        let count = Counter()
+        let observation = try observing.addObserver(forName: "com.example.b") { _ in count.add() }
+        try poster.post(name: "com.example.b")
+        #expect(count.wait(for: 1))
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `posts that wait when the bus dies are made on the next one`(kind: BusKind) throws {
+        let (first, second) = (try PrivateBus(kind), try PrivateBus(kind))
+        // An address of two buses: the first of them comes into being when everything else is ready.
+        let link = first.path + "-next"
+        let poster = NotifyCenter(bus: .address("unix:path=\(link);\(first.address)"))
+        let observing = second.makeCenter()
+        let heard = Recorder<NotifyName>()
+        let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0) }
+        try poster.post(name: "com.example.first")
+        try poster.synchronize(timeout: .seconds(10))
+        first.stop()
+        let names = try (0..<2_000).map { try NotifyName("com.example.waiting.\($0)") }
+        for name in names { try poster.post(name) }
+        let waiting = poster.statistics.waiting
+        #expect(waiting > 0)
+        try #require(symlink(second.path, link) == 0)
+        defer { unlink(link) }
+        first.kill()
+        try #require(heard.wait(timeout: .seconds(20)) { $0.last == names.last })
+        #expect(heard.elements.count >= waiting)
+        #expect(heard.elements.suffix(waiting).elementsEqual(names.suffix(waiting)))
+        #expect(poster.statistics.dropped == 0)
+        observation.cancel()
+    }
+}
+
+extension PrivateBus {
+    fileprivate var path: String { String(address.dropFirst("unix:path=".count)) }
+}
