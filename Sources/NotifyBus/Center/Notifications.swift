@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
 
 extension NotifyCenter {
     /// The notifications of a name, as an asynchronous sequence.
@@ -110,7 +109,7 @@ private final class FeedDoor: ObserverClient {
         var isEnded = false
     }
 
-    private let waiters = Mutex(Waiters())
+    private let waiters = Monitor(Waiters())
 
     func next(from observer: Observer) async -> NotifyName? {
         let id = waiters.withLock { waiters in

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
 
 /// One registration: a callback, the gate in front of it, and what waits for it.
 final class Observer: Sendable {
@@ -22,7 +21,7 @@ final class Observer: Sendable {
     let counters: Counters
     let gate = ObserverGate()
     private let callback: @Sendable (NotifyName) -> Void
-    private let waiting = Mutex(Waiting())
+    private let waiting = Monitor(Waiting())
 
     init(runner: Runner, counters: Counters, callback: @escaping @Sendable (NotifyName) -> Void) {
         self.runner = runner
