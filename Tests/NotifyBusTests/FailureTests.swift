@@ -117,7 +117,7 @@ import Testing
         let growth = report.split { $0.isWhitespace }.compactMap { Int($0) }
         try #require(growth.count == 3, "\(report)")
         #expect(growth[0] == 0, "descriptors")
-        #expect(growth[1] == 0, "threads")
+        #expect(growth[1] <= 0, "threads")
         // 100 bytes a center: room for what the allocator rounds, not for anything that a center owns.
         #expect(growth[2] < 100_000, "bytes on the heap")
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-
 extension NotifyCenter {
     /// The notifications of a name, as an asynchronous sequence.
     ///

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-
 /// One registration: a callback, the gate in front of it, and what waits for it.
 final class Observer: Sendable {
     /// Who runs the callback.

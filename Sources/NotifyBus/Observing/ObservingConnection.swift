@@ -240,7 +240,9 @@ extension BusMessage {
     /// What the bus says to AddMatch.
     func ruleOutcome(by title: String) -> RuleOutcome {
         if kind == .reply { return .accepted }
-        if errorName.map({ String(cString: $0) }) == "org.freedesktop.DBus.Error.LimitsExceeded" { return .limitReached }
+        if errorName.map({ String(cString: $0) }) == "org.freedesktop.DBus.Error.LimitsExceeded" {
+            return .limitReached
+        }
         return .refused(refusalError(by: title, code: .failed))
     }
 

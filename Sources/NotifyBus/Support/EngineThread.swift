@@ -19,12 +19,17 @@ struct EngineThread {
         defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
         let box = Unmanaged.passRetained(Body(body))
         var handle = pthread_t()
-        let status = pthread_create(&handle, nil, { context in
-            guard let context else { return nil }
-            linux_name_thread("notifybus")
-            Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
-            return nil
-        }, box.toOpaque())
+        let status = pthread_create(
+            &handle,
+            nil,
+            { context in
+                guard let context else { return nil }
+                linux_name_thread("notifybus")
+                Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
+                return nil
+            },
+            box.toOpaque()
+        )
         guard status == 0 else {
             box.release()
             throw NotifyBusError(.failed, "No thread could be started: \(describe(errno: status)).")
