@@ -6,6 +6,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
+# One installation and one build at a time, also with -j.
+.NOTPARALLEL:
 
 # Where things are built, and further flags for every build: make test SWIFT_FLAGS='-Xswiftc -warnings-as-errors'
 SCRATCH ?= .build
