@@ -58,6 +58,8 @@ nb_connection *nb_open(const char *address, nb_error *error) {
         copy_error(error, DBUS_ERROR_NO_MEMORY, "out of memory");
         return NULL;
     }
+    /* libdbus would ignore SIGPIPE for the whole program; it writes to sockets with MSG_NOSIGNAL and needs no help. */
+    dbus_connection_set_change_sigpipe(FALSE);
     /* Private, so that nobody else in the process reads from it, and so that closing it is ours to decide. */
     connection->bus = dbus_connection_open_private(address, &bus_error);
     if (connection->bus == NULL) {

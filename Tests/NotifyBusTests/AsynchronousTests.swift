@@ -89,7 +89,8 @@ import Testing
             let names = (0..<2_000).map { "com.example.queue.\($0)" }
             for name in names { try center.post(name: name) }
             #expect(heard.wait(forCount: 2_000, timeout: .seconds(20)))
-            #expect(heard.elements == names)
+            let isInOrder = heard.elements == names
+            #expect(isInOrder)
             #expect(strays.value == 0)
             observation.cancel()
             try center.post(name: "com.example.queue.late")

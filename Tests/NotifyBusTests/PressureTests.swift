@@ -38,7 +38,8 @@ import Testing
         try observing.barrier(timeout: .seconds(30))
         // Every name is heard after the bus reads again, so also the last post of each.
         let late = last.elements.dropFirst(heardBefore)
-        #expect(Set(late) == Set(names))
+        let missing = Set(names).subtracting(late)
+        #expect(missing.isEmpty)
         #expect(center.statistics.waiting == 0)
         #expect(last.count == 1_000_001 - statistics.mergedPosts - observing.statistics.mergedDeliveries)
         observation.cancel()
@@ -74,7 +75,8 @@ import Testing
         bus.resume()
         try center.synchronize(timeout: .seconds(60))
         try observing.barrier(timeout: .seconds(60))
-        #expect(Array(heard.elements.dropFirst()) == accepted)
+        let isComplete = heard.elements.dropFirst().elementsEqual(accepted)
+        #expect(isComplete)
         #expect(observing.statistics.dropped == 0)
         observation.cancel()
     }

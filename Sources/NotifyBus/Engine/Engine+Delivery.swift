@@ -13,6 +13,13 @@ extension Engine {
     }
 
     /// Leaves something to be called on the center's thread, after all deliveries that wait now.
+    ///
+    /// In two steps: an observer whose turn began before the last of its names came gets those in its next turn.
+    func enqueueLast(_ call: @escaping @Sendable () -> Void) {
+        enqueue { self.enqueue(call) }
+    }
+
+    /// Leaves something to be called on the center's thread.
     func enqueue(_ call: @escaping @Sendable () -> Void) {
         let mustWake = delivery.withLock { delivery in
             delivery.ready.append(.call(call))

@@ -34,20 +34,16 @@ extension Engine {
     private func waitForEvents(_ crew: Crew) -> Events {
         let observingRequest = observing.pollRequest
         let postingRequest = outbox.pollRequest
-        let timeout = [observingRequest.deadline, postingRequest.deadline].compactMap(\.?.millisecondsFromNow).min()
+        let deadline = MonotonicTime.earlier(observingRequest.deadline, postingRequest.deadline)
         return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 3) { requests in
             requests.initializeElement(
                 at: 0,
                 to: pollfd(fd: crew.wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0)
             )
             // poll(2) passes over negative descriptors.
-            for (index, request) in [(1, observingRequest), (2, postingRequest)] {
-                requests.initializeElement(
-                    at: index,
-                    to: pollfd(fd: request.descriptor, events: request.events, revents: 0)
-                )
-            }
-            guard poll(requests.baseAddress, 3, timeout ?? -1) > 0 else {
+            requests.initializeElement(at: 1, to: observingRequest.pollfd)
+            requests.initializeElement(at: 2, to: postingRequest.pollfd)
+            guard poll(requests.baseAddress, 3, deadline?.millisecondsFromNow ?? -1) > 0 else {
                 return Events(isAwake: false, observing: 0, posting: 0)
             }
             return Events(
@@ -65,12 +61,16 @@ extension Engine {
             for observer in arrival.observers { observer.offer(arrival.name) }
             return true
         }
+        // The queues of clients come first: once a callback runs, the other thread may read on, and what it brings must
+        // not overtake this post.
+        var hasCallbacks = false
+        for observer in arrival.observers {
+            if case .client = observer.runner { observer.offer(arrival.name) } else { hasCallbacks = true }
+        }
+        guard hasCallbacks else { return true }
         return crew.runWhileReading(number) {
             for observer in arrival.observers {
-                switch observer.runner {
-                case .center: observer.call(arrival.name)
-                case .client: observer.offer(arrival.name)
-                }
+                if case .center = observer.runner { observer.call(arrival.name) }
             }
         }
     }
@@ -103,4 +103,6 @@ struct PollRequest {
     var descriptor: Int32 = -1
     var events: Int16 = 0
     var deadline: MonotonicTime?
+
+    var pollfd: Glibc.pollfd { Glibc.pollfd(fd: descriptor, events: events, revents: 0) }
 }

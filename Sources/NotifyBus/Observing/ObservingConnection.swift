@@ -95,7 +95,7 @@ final class ObservingConnection: @unchecked Sendable {
         case .ready:
             ask("GetId", nil, .barrier(barrier), on: engine)
         case .closed where retry.time == nil:
-            engine.enqueue { barrier.complete(.success(())) }
+            engine.enqueueLast { barrier.complete(.success(())) }
         default:
             barrier.complete(.failure(.disconnected))
         }
@@ -228,8 +228,7 @@ final class ObservingConnection: @unchecked Sendable {
         case .user(let sender):
             senders.learn(user: message.kind == .reply ? message.number : nil, of: sender)
         case .barrier(let barrier):
-            // After everything that waits for a callback.
-            engine.enqueue { barrier.complete(.success(())) }
+            engine.enqueueLast { barrier.complete(.success(())) }
         }
     }
 }

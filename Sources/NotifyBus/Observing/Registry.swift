@@ -50,17 +50,18 @@ final class Registry: Sendable {
 
     /// Waits until the bus has the rules of all these topics.
     func waitUntilActive(_ topics: [Topic], deadline: MonotonicTime?) -> NotifyBusError? {
+        // Many topics become active one by one: those that are need no second look.
+        var pending = topics[...]
         let outcome: NotifyBusError?? = state.wait(until: deadline) { _ in
-            var isComplete = true
-            for topic in topics {
+            while let topic = pending.first {
                 switch topic.state {
-                case .active: continue
-                case .adding: isComplete = false
+                case .active: pending.removeFirst()
+                case .adding: return nil
                 case .lost: return .some(.disconnected)
                 case .failed(let error): return .some(error)
                 }
             }
-            return isComplete ? .some(nil) : nil
+            return .some(nil)
         }
         return outcome ?? .timedOut("confirm the registration")
     }

@@ -19,6 +19,12 @@ struct MonotonicTime: Comparable {
         return MonotonicTime(nanoseconds: now.nanoseconds + seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
     }
 
+    /// The earlier of two moments; nil means never.
+    static func earlier(_ left: MonotonicTime?, _ right: MonotonicTime?) -> MonotonicTime? {
+        guard let left, let right else { return left ?? right }
+        return min(left, right)
+    }
+
     static func < (left: MonotonicTime, right: MonotonicTime) -> Bool {
         left.nanoseconds < right.nanoseconds
     }
