@@ -20,6 +20,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private var ownName = ""
     /// Whether an agent died that may have known of posts made while the program was suspended.
     private var mayHaveMissedPosts = false
+    /// What is to be done once the agent knows this connection, or turns out not to be there.
+    private var postponed: [@Sendable (borrowing BusLink) -> Void] = []
+    private var postponedFailures: [@Sendable (NotifyBusError) -> Void] = []
+    private var isRegistering = true
 
     private var state: NotifyCenter.LifecycleState { states.current }
 
@@ -39,6 +43,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         + "arg0='\(AgentNames.agent)'"
 
     private func register(_ link: borrowing BusLink) {
+        isRegistering = true
         deadline = .now + LifecyclePeer.patience
         let (names, prefixes) = link.registeredNames
         let socket = dup(link.descriptor)
@@ -56,13 +61,12 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             [.dictionary(details)],
             activates: true
         ) { [weak self] answer, link in self?.registered(answer, link) }
-        link.callBus("GetNameOwner", [.string(AgentNames.agent)]) { [weak self] answer, _ in
-            self?.agent = if case .success(let values) = answer { values.first?.string } else { nil }
-        }
     }
 
     private func registered(_ answer: BusAnswer, _ link: borrowing BusLink) {
         previousName = ownName
+        agent = if case .success = answer { link.answerer } else { nil }
+        defer { runPostponed(link) }
         guard case .success(let values) = answer, values.count >= 2, let word = values[0].string,
             let state = NotifyCenter.LifecycleState(rawValue: word)
         else {
@@ -87,6 +91,11 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     func linkIsLost(_ error: NotifyBusError) {
         agent = nil
+        isRegistering = true
+        let failures = postponedFailures
+        postponed = []
+        postponedFailures = []
+        for fail in failures { fail(error) }
         deadline = nil
         if state == .suspended { mayHaveMissedPosts = true }
     }
@@ -109,6 +118,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func deadlineHasPassed(_ link: borrowing BusLink) {
         deadline = nil
         agent = nil
+        runPostponed(link)
         change(to: .foreground, pending: [], link) { link in link.observing.finishEntering(on: link.engine) }
     }
 
@@ -178,6 +188,40 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     // MARK: - Telling the agent
+
+    /// Says which state the program is in by its own account.
+    func report(
+        _ state: NotifyCenter.LifecycleState,
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
+    ) {
+        if isRegistering {
+            postponed.append { [weak self] link in self?.report(state, link, then: completion) }
+            postponedFailures.append { completion(.failure($0)) }
+            return
+        }
+        guard let agent else { return completion(.failure(.noAgent)) }
+        link.call(
+            agent,
+            path: AgentNames.agentPath,
+            interface: AgentNames.agent,
+            member: "Report",
+            [.string(state.rawValue)]
+        ) { answer, _ in
+            switch answer {
+            case .success: completion(.success(()))
+            case .failure(let fault): completion(.failure(NotifyBusError(.failed, fault.message)))
+            }
+        }
+    }
+
+    private func runPostponed(_ link: borrowing BusLink) {
+        isRegistering = false
+        let all = postponed
+        postponed = []
+        postponedFailures = []
+        for action in all { action(link) }
+    }
 
     /// What is observed has changed.
     func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink) {

@@ -32,6 +32,8 @@ final class ObservingConnection: @unchecked Sendable {
 
     private(set) var connection: BusConnection?
     private(set) var uniqueName = ""
+    /// Who gave the answer that is being handled.
+    private(set) var answerer: String?
     /// Counts the sets of rules: one for each connection, and one for each opening of the gate. A topic remembers in
     /// which one its rules are.
     var generation = 0
@@ -275,6 +277,7 @@ final class ObservingConnection: @unchecked Sendable {
         case .user(let sender):
             senders.learn(user: message.kind == .reply ? message.number : nil, of: sender)
         case .call(let completion):
+            answerer = message.sender.map { String(cString: $0) }
             let values = message.kind == .reply ? connection?.arguments() : nil
             let fault = BusFault(
                 name: message.errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",

@@ -74,6 +74,9 @@ package struct BusLink: ~Copyable {
     /// The socket. It stays the connection's.
     package var descriptor: Int32 { observing.connection?.descriptor ?? -1 }
 
+    /// Who gave the answer that is being handled: a unique name.
+    package var answerer: String? { observing.answerer }
+
     /// Calls a method; the answer comes to `completion`, on this thread.
     package func call(
         _ destination: String,
