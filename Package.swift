@@ -31,6 +31,7 @@ let package = Package(
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
         .target(name: "TestSupport", dependencies: ["broker-cradle"], path: "Tests/TestSupport"),
         .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "TestSupport"]),
+        .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait"]),
         .testTarget(
             name: "CommandTests",
             dependencies: ["NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait"]

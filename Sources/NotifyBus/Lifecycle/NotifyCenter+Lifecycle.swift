@@ -49,3 +49,18 @@ extension NotifyCenter {
         }
     }
 }
+
+extension NotifyCenter {
+    /// The unique name of the observing connection, once the bus has let it in.
+    package func observingName(timeout: Duration = .seconds(10)) throws(NotifyBusError) -> String {
+        try barrier(timeout: timeout)
+        let answer = Monitor<String?>(nil)
+        perform { link in
+            let name = link.uniqueName
+            answer.withLock { $0 = name }
+            answer.wakeAll()
+        }
+        guard let name: String = answer.wait(until: .after(timeout), { $0 }) else { throw .timedOut("answer") }
+        return name
+    }
+}
