@@ -38,6 +38,8 @@ final class ObservingConnection: @unchecked Sendable {
     var unrestored = 0
     var senders = SenderDirectory()
     var names = NameCache()
+    /// Stands for the peer among the observers of the names that it holds.
+    private var peerObserver: Observer?
 
     init(
         bus: NotifyCenter.Bus,
@@ -108,6 +110,14 @@ final class ObservingConnection: @unchecked Sendable {
         default:
             barrier.complete(.failure(.disconnected))
         }
+    }
+
+    func peerObserver(on engine: Engine) -> Observer? {
+        if peerObserver == nil, let peer {
+            let door = PeerDoor(peer: peer, engine: engine)
+            peerObserver = Observer(runner: .client(door), counters: engine.counters) { _ in }
+        }
+        return peerObserver
     }
 
     /// Calls a method of the bus, and remembers what for.
