@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static void copy_error(nb_error *error, const char *name, const char *message) {
     strncpy(error->name, name, sizeof error->name - 1);
@@ -70,6 +71,10 @@ nb_connection *nb_open(const char *address, nb_error *error) {
 void nb_close(nb_connection *connection) {
     forget_current(connection);
     dbus_connection_set_watch_functions(connection->bus, NULL, NULL, NULL, NULL, NULL);
+    /* The lifecycle agent may hold a duplicate of the socket: close(2) alone would not tell the bus. */
+    int fd = nb_fd(connection);
+    if (fd >= 0)
+        shutdown(fd, SHUT_RDWR);
     dbus_connection_close(connection->bus);
     dbus_connection_unref(connection->bus);
     free(connection);

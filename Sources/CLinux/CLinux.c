@@ -6,9 +6,12 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 int linux_eventfd(void) {
     return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -35,4 +38,34 @@ void linux_name_thread(const char *name) {
 
 const char *linux_secure_getenv(const char *name) {
     return secure_getenv(name);
+}
+
+int linux_epoll(void) {
+    return epoll_create1(EPOLL_CLOEXEC);
+}
+
+int linux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t number) {
+    struct epoll_event event = {.events = events, .data.u64 = number};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+int linux_epoll_remove(int epoll, int descriptor) {
+    return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL);
+}
+
+int linux_epoll_wait(int epoll, linux_event *events, int count) {
+    struct epoll_event found[64];
+    int number = epoll_wait(epoll, found, count < 64 ? count : 64, -1);
+    for (int i = 0; i < number; i++)
+        events[i] = (linux_event){.events = found[i].events, .number = found[i].data.u64};
+    return number;
+}
+
+/* By number: glibc has these two since 2.36, and they are older than that. */
+int linux_pidfd_open(pid_t process) {
+    return (int)syscall(SYS_pidfd_open, process, 0);
+}
+
+int linux_pidfd_signal(int pidfd, int signal) {
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #pragma clang assume_nonnull begin
@@ -29,6 +30,28 @@ void linux_name_thread(const char *name);
 
 /* linux_secure_getenv() - secure_getenv(3) */
 const char *_Nullable linux_secure_getenv(const char *name);
+
+/* What linux_epoll_wait() reports: the events of epoll_ctl(2), and the number that the descriptor was added with. */
+typedef struct linux_event {
+    uint32_t events;
+    uint64_t number;
+} linux_event;
+
+/* linux_epoll() - epoll_create1(2): a new one, closed on exec */
+int linux_epoll(void);
+
+/* linux_epoll_add(), linux_epoll_remove() - epoll_ctl(2); errors and hang-ups are reported even for no events */
+int linux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t number);
+int linux_epoll_remove(int epoll, int descriptor);
+
+/* linux_epoll_wait() - epoll_wait(2) without a time limit; at most 64 events at once */
+int linux_epoll_wait(int epoll, linux_event *events, int count);
+
+/* linux_pidfd_open() - pidfd_open(2): closed on exec, readable when the process has ended; Linux 5.3 and later */
+int linux_pidfd_open(pid_t process);
+
+/* linux_pidfd_signal() - pidfd_send_signal(2): never hits a process that came later */
+int linux_pidfd_signal(int pidfd, int signal);
 
 #pragma clang assume_nonnull end
 

@@ -43,6 +43,8 @@ final class ObservingConnection: @unchecked Sendable {
     var senders = SenderDirectory()
     var names = NameCache()
     var gate = LifecycleGate()
+    /// Stands for the peer among the observers of the names that it holds.
+    private var peerObserver: Observer?
 
     init(
         bus: NotifyCenter.Bus,
@@ -123,6 +125,14 @@ final class ObservingConnection: @unchecked Sendable {
         default:
             barrier.complete(.failure(.disconnected))
         }
+    }
+
+    func peerObserver(on engine: Engine) -> Observer? {
+        if peerObserver == nil, let peer {
+            let door = PeerDoor(peer: peer, engine: engine)
+            peerObserver = Observer(runner: .client(door), counters: engine.counters) { _ in }
+        }
+        return peerObserver
     }
 
     /// Calls a method of the bus, and remembers what for.

@@ -52,6 +52,31 @@ final class Registry: Sendable {
         }
     }
 
+    /// Takes an observer off the topics that have these keys.
+    ///
+    /// - Returns: whether rules have become superfluous.
+    func remove(_ observer: Observer, fromKeys keys: [Topic.Key]) -> Bool {
+        remove(observer, from: state.withLock { state in keys.compactMap { state.topics.find($0) } })
+    }
+
+    /// Whether the bus has the rules of these topics.
+    ///
+    /// - Returns: those from the first on that it has not answered for.
+    func outcome(of topics: ArraySlice<Topic>) -> Result<ArraySlice<Topic>, NotifyBusError> {
+        state.withLock { _ in
+            var rest = topics
+            while let topic = rest.first {
+                switch topic.state {
+                case .active: rest.removeFirst()
+                case .adding: return .success(rest)
+                case .lost: return .failure(.disconnected)
+                case .failed(let error): return .failure(error)
+                }
+            }
+            return .success(rest)
+        }
+    }
+
     /// Waits until the bus has the rules of all these topics.
     func waitUntilActive(_ topics: [Topic], deadline: MonotonicTime?) -> NotifyBusError? {
         // Many topics become active one by one: those that are need no second look.

@@ -77,7 +77,7 @@ struct TopicTable {
         prefixes.forEach(body)
     }
 
-    private func find(_ key: Topic.Key) -> Topic? {
+    func find(_ key: Topic.Key) -> Topic? {
         switch key {
         case .name(let name):
             names[name.storage.hash]?.first { $0.key == key }

@@ -20,8 +20,14 @@ package protocol BusPeer: AnyObject, Sendable {
     ///
     /// - Returns: false if there is no such method; the caller is told so.
     func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool
-    /// A signal that is not a post.
+    /// A signal that is not a post. Descriptors among its arguments belong to whoever handles it.
     func handle(_ signal: BusSignal, on link: borrowing BusLink)
+    /// A post of a name that the peer holds; see ``BusLink/hold(names:prefixes:then:)``.
+    func handle(post name: NotifyName, on link: borrowing BusLink)
+}
+
+extension BusPeer {
+    package func handle(post name: NotifyName, on link: borrowing BusLink) {}
 }
 
 extension BusPeer {

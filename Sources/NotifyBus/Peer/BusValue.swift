@@ -62,6 +62,10 @@ package enum BusValue: Hashable, Sendable {
         if case .array(_, let values) = self { values } else { nil }
     }
 
+    package var descriptor: Int32? {
+        if case .descriptor(let value) = self { value } else { nil }
+    }
+
     /// The entries of an a{sv}, without the variants around the values.
     package var dictionary: [String: BusValue]? {
         guard case .array("{sv}", let entries) = self else { return nil }
@@ -69,4 +73,9 @@ package enum BusValue: Hashable, Sendable {
         for case .entry(.text(_, let key), .variant(let value)) in entries { result[key] = value }
         return result
     }
+}
+
+extension [BusValue] {
+    /// Closes the descriptors among values that have arrived.
+    package func closeDescriptors() { BusConnection.close(self) }
 }

@@ -6,23 +6,27 @@ import Glibc
 extension BusConnection {
     /// How deep values may be nested; the specification allows 64, none of ours has more than five.
     private static let maximumDepth = 16
+    /// How many values are read from one message: a value takes 40 bytes or more here, a byte on the wire.
+    private static let maximumCount = 262_144
 
     /// The arguments of the message that `next` gave last.
     ///
-    /// - Returns: nil if they are nested too deep. Descriptors among them belong to the caller.
+    /// - Returns: nil if they are nested too deep or too many. Descriptors among them belong to the caller.
     func arguments() -> [BusValue]? {
         var reader = nb_reader()
         guard nb_read_message(raw, &reader) else { return [] }
-        return BusConnection.read(&reader, depth: 0)
+        var budget = BusConnection.maximumCount
+        return BusConnection.read(&reader, depth: 0, &budget)
     }
 
-    private static func read(_ reader: inout nb_reader, depth: Int) -> [BusValue]? {
+    private static func read(_ reader: inout nb_reader, depth: Int, _ budget: inout Int) -> [BusValue]? {
         guard depth < maximumDepth else { return nil }
         var values: [BusValue] = []
         while true {
             let code = UInt8(bitPattern: nb_read_type(&reader))
             guard code != 0 else { return values }
-            guard let value = readOne(&reader, code: code, depth: depth) else {
+            budget -= 1
+            guard budget > 0, let value = readOne(&reader, code: code, depth: depth, &budget) else {
                 close(values)
                 return nil
             }
@@ -31,11 +35,16 @@ extension BusConnection {
         }
     }
 
-    private static func readOne(_ reader: inout nb_reader, code: UInt8, depth: Int) -> BusValue? {
+    private static func readOne(
+        _ reader: inout nb_reader,
+        code: UInt8,
+        depth: Int,
+        _ budget: inout Int
+    ) -> BusValue? {
         func inside() -> [BusValue]? {
             var inner = nb_reader()
             nb_read_enter(&reader, &inner)
-            return read(&inner, depth: depth + 1)
+            return read(&inner, depth: depth + 1, &budget)
         }
         switch code {
         case UInt8(ascii: "s"), UInt8(ascii: "o"), UInt8(ascii: "g"):
@@ -51,7 +60,11 @@ extension BusConnection {
         case UInt8(ascii: "r"):
             return inside().map { .structure($0) }
         case UInt8(ascii: "e"):
-            guard let pair = inside(), pair.count == 2 else { return nil }
+            guard let pair = inside() else { return nil }
+            guard pair.count == 2 else {
+                close(pair)
+                return nil
+            }
             return .entry(pair[0], pair[1])
         case UInt8(ascii: "v"):
             return inside()?.first.map { .variant($0) }

@@ -4,28 +4,30 @@ import CLinux
 import Glibc
 
 /// A joinable thread that takes no signals, so that a program's handlers keep running on its own threads.
-struct EngineThread {
+package struct EngineThread {
     private let handle: pthread_t
 
-    init(_ body: @escaping @Sendable () -> Void) throws(NotifyBusError) {
+    package init(name: String = "notifybus", _ body: @escaping @Sendable () -> Void) throws(NotifyBusError) {
         final class Body: Sendable {
+            let name: String
             let run: @Sendable () -> Void
-            init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+            init(_ name: String, _ run: @escaping @Sendable () -> Void) { (self.name, self.run) = (name, run) }
         }
         var everything = sigset_t()
         var previous = sigset_t()
         sigfillset(&everything)
         pthread_sigmask(SIG_SETMASK, &everything, &previous)
         defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
-        let box = Unmanaged.passRetained(Body(body))
+        let box = Unmanaged.passRetained(Body(name, body))
         var handle = pthread_t()
         let status = pthread_create(
             &handle,
             nil,
             { context in
                 guard let context else { return nil }
-                linux_name_thread("notifybus")
-                Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
+                let body = Unmanaged<Body>.fromOpaque(context).takeRetainedValue()
+                linux_name_thread(body.name)
+                body.run()
                 return nil
             },
             box.toOpaque()
@@ -40,7 +42,7 @@ struct EngineThread {
     var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
     /// Waits for its end; from the thread itself, lets it end on its own.
-    func finish() {
+    package func finish() {
         if isCurrent { pthread_detach(handle) } else { pthread_join(handle, nil) }
     }
 }

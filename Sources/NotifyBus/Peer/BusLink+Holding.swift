@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension BusLink {
+    /// Hears names for the peer itself, from now until `release`. Each name may be held once.
+    ///
+    /// The posts come to the peer's `handle(post:on:)`, on this thread, in their place among calls, signals and answers.
+    ///
+    /// - Parameter completion: told when the bus has confirmed it all, or what was in the way; then nothing is held.
+    package func hold(
+        names: [NotifyName],
+        prefixes: [String] = [],
+        then completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+    ) {
+        guard let observer = observing.peerObserver(on: engine) else { return completion(.closed, self) }
+        let keys = BusLink.keys(names, prefixes)
+        let topics = engine.registry.add(observer, to: keys)
+        observing.run(engine.registry.takeCommands(), on: engine)
+        confirm(topics[...], keys, completion)
+    }
+
+    /// Hears these names no more.
+    package func release(names: [NotifyName], prefixes: [String] = []) {
+        release(BusLink.keys(names, prefixes))
+    }
+
+    /// Whether posts have come whose sender the bus is still asked for. They are handed on when it has answered, out of
+    /// their place.
+    package var isHoldingPostsBack: Bool { observing.senders.isHolding }
+
+    private func release(_ keys: [Topic.Key]) {
+        guard let observer = observing.peerObserver(on: engine) else { return }
+        if engine.registry.remove(observer, fromKeys: keys) {
+            observing.run(engine.registry.takeCommands(), on: engine)
+        }
+    }
+
+    /// Looks at the topics when the bus has answered for the rules that were sent; again, if it takes other rules.
+    private func confirm(
+        _ topics: ArraySlice<Topic>,
+        _ keys: [Topic.Key],
+        _ completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+    ) {
+        switch engine.registry.outcome(of: topics) {
+        case .failure(let error):
+            release(keys)
+            completion(error, self)
+        case .success(let rest) where rest.isEmpty:
+            completion(nil, self)
+        case .success(let rest):
+            callBus("GetId", []) { answer, link in
+                if case .failure(let fault) = answer, fault.name == BusFault.lost.name {
+                    return completion(.disconnected, link)
+                }
+                link.confirm(rest, keys, completion)
+            }
+        }
+    }
+
+    private static func keys(_ names: [NotifyName], _ prefixes: [String]) -> [Topic.Key] {
+        names.map { .name($0) } + prefixes.map { .prefix($0) }
+    }
+}
+
+/// Hands posts to the peer as they come.
+final class PeerDoor: ObserverClient {
+    private let peer: any BusPeer
+    private let engine: Unowned
+
+    /// The engine keeps the door.
+    private struct Unowned: @unchecked Sendable { unowned let engine: Engine }
+
+    init(peer: any BusPeer, engine: Engine) {
+        self.peer = peer
+        self.engine = Unowned(engine: engine)
+    }
+
+    func wake(for observer: Observer) {
+        while let name = observer.takeNext() {
+            peer.handle(post: name, on: BusLink(observing: engine.engine.observing, engine: engine.engine))
+        }
+    }
+
+    func end() {}
+}
