@@ -72,7 +72,7 @@ struct AgentConnection {
         }
         let deadline = Deadline(after: settings.timeout)
         while let event = mailbox.next(until: deadline) {
-            // A connection that is lost answers its calls, and nothing else is waited for.
+            if case .lost = event { throw .lostBus }
             guard case .answer(number, let answer) = event else { continue }
             switch answer {
             case .success(let values):

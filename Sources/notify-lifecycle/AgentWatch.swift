@@ -45,14 +45,7 @@ final class AgentWatch: BusPeer {
                 if case .failure(let fault) = answer { self.fail(fault) }
             }
         }
-        if keepsConnection { return findAgent(link) }
-        // The one moment at which an agent is started: later it may be away because someone wants it so.
-        link.callBus("StartServiceByName", [.string(Agent.name), .uint32(0)]) { answer, link in
-            switch answer {
-            case .success: self.findAgent(link)
-            case .failure(let fault): self.fail(fault)
-            }
-        }
+        findAgent(link, startingIt: !keepsConnection)
     }
 
     func linkIsLost(_ error: NotifyBusError) {
@@ -67,24 +60,40 @@ final class AgentWatch: BusPeer {
         }
     }
 
-    private func findAgent(_ link: borrowing BusLink) {
-        link.callBus("GetNameOwner", [.string(Agent.name)]) { answer, _ in
+    private func findAgent(_ link: borrowing BusLink, startingIt: Bool) {
+        link.callBus("GetNameOwner", [.string(Agent.name)]) { answer, link in
+            if case .failure(let fault) = answer, fault.isLossOfBus { return }
             let agent = try? answer.get().first?.string
-            let hasBeenLive = self.state.withLock { state in
-                defer { (state.agent, state.isSettled, state.hasBeenLive) = (agent, true, true) }
-                return state.hasBeenLive
-            }
-            if agent == nil, !hasBeenLive {
-                self.mailbox.put(.failed(.noAgent(on: self.bus)))
+            if agent != nil || self.keepsConnection {
+                self.settle(on: agent)
+            } else if startingIt {
+                self.startAgent(link)
             } else {
-                self.mailbox.put(.live(hasAgent: agent != nil))
+                self.mailbox.put(.failed(.noAgent(on: self.bus)))
             }
         }
     }
 
+    /// The one moment at which an agent is started: later it may be away because someone wants it so.
+    private func startAgent(_ link: borrowing BusLink) {
+        link.callBus("StartServiceByName", [.string(Agent.name), .uint32(0)]) { answer, link in
+            // Where nothing says how to start it, someone may have started it by hand since it was asked for.
+            if case .failure(let fault) = answer, self.state.withLock({ $0.agent == nil }) {
+                self.fail(fault)
+            } else {
+                self.findAgent(link, startingIt: false)
+            }
+        }
+    }
+
+    private func settle(on agent: String?) {
+        state.withLock { ($0.agent, $0.isSettled, $0.hasBeenLive) = (agent, true, true) }
+        mailbox.put(.live(hasAgent: agent != nil))
+    }
+
     private func fail(_ fault: BusFault) {
-        // The loss of the connection is told by itself.
-        if fault.name == "org.freedesktop.DBus.Error.Disconnected" { return }
+        // That is told by itself.
+        if fault.isLossOfBus { return }
         mailbox.put(.failed(LifecycleFailure(fault, to: "StartServiceByName", on: bus)))
     }
 

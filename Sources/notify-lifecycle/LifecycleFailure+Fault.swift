@@ -15,8 +15,8 @@ extension LifecycleFailure {
             self = .noAgent(on: bus)
         case standard + "NoReply":
             self.init("the agent went away before it answered", code: .unavailable, isLasting: true)
-        case standard + "Disconnected":
-            self.init("the bus went away before the agent answered", code: .unavailable, isLasting: true)
+        case _ where fault.isLossOfBus:
+            self = .lostBus
         case let name where name.hasPrefix(standard + "Spawn."):
             self.init("the bus can't start the agent: \(reason)", code: .unavailable, isLasting: true)
         case standard + "AccessDenied":
@@ -35,4 +35,9 @@ extension LifecycleFailure {
             self.init("the agent refuses\(target.map { " to change " + $0.text } ?? ""): \(reason)")
         }
     }
+}
+
+extension BusFault {
+    /// Whether the connection to the bus was lost before there was an answer.
+    var isLossOfBus: Bool { name == "org.freedesktop.DBus.Error.Disconnected" }
 }

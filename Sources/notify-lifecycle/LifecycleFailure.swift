@@ -35,6 +35,12 @@ struct LifecycleFailure: Error {
         )
     }
 
+    static let lostBus = LifecycleFailure(
+        "the bus went away before the agent answered",
+        code: .unavailable,
+        isLasting: true
+    )
+
     static let lateAgent = LifecycleFailure("the agent did not answer in time", code: .timedOut, isLasting: true)
 
     /// The agent said something else than the protocol has it say.
