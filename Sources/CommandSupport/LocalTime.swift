@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
+package import Glibc
 
 /// Times as people and programs both read them: RFC 3339, local, with milliseconds and the offset.
-enum LocalTime {
-    static func append(_ time: timespec, to record: inout [UInt8]) {
+package enum LocalTime {
+    package static func append(_ time: timespec, to record: inout [UInt8]) {
         var seconds = time.tv_sec
         var local = tm()
         localtime_r(&seconds, &local)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
+package import Glibc
 
 /// The clocks of the kernel.
-enum Clock {
+package enum Clock {
     /// Nanoseconds that no one sets back or forward.
-    static var monotonic: Int64 {
+    package static var monotonic: Int64 {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
     }
 
     /// The time of day.
-    static var wall: timespec {
+    package static var wall: timespec {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         return now
