@@ -121,4 +121,9 @@ extension ObservingConnection {
     func replay(_ names: [NotifyName]) {
         for name in names { _ = gate.replay.enqueue(name) }
     }
+
+    /// Delivers nothing of what was to be delivered.
+    func forgetReplay() {
+        gate.replay.removeAll()
+    }
 }

@@ -20,6 +20,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private var ownName = ""
     /// Whether an agent died that may have known of posts made while the program was suspended.
     private var mayHaveMissedPosts = false
+    /// Names that were delivered for that reason, and are not to be delivered again when an agent knows of them.
+    private var deliveredUnasked: Set<String> = []
     /// What is to be done once the agent knows this connection, or turns out not to be there.
     private var postponed: [@Sendable (borrowing BusLink) -> Void] = []
     private var postponedFailures: [@Sendable (NotifyBusError) -> Void] = []
@@ -168,14 +170,23 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let states = states
         switch state {
         case .foreground:
-            let missed = mayHaveMissedPosts ? link.registeredNames.names : []
-            mayHaveMissedPosts = false
-            deliver(pending + missed.filter { !pending.contains($0) }, link)
+            deliver(pending, link)
+            if mayHaveMissedPosts {
+                mayHaveMissedPosts = false
+                let names = Set(link.registeredNames.names).subtracting(pending)
+                deliver(Array(names), link)
+                deliveredUnasked = names
+            }
             link.observing.openGate(on: link.engine) { link in
                 states.set(.foreground)
                 completion(link)
             }
         case .background, .suspended:
+            deliveredUnasked = []
+            if state == .background {
+                mayHaveMissedPosts = false
+                link.observing.forgetReplay()
+            }
             link.observing.closeGate(on: link.engine) { link in
                 states.set(state)
                 completion(link)
@@ -184,7 +195,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     private func deliver(_ names: [String], _ link: borrowing BusLink) {
-        link.observing.replay(names.compactMap { try? NotifyName($0) })
+        let fresh = names.filter { deliveredUnasked.remove($0) == nil }
+        link.observing.replay(fresh.compactMap { try? NotifyName($0) })
     }
 
     // MARK: - Telling the agent
