@@ -71,7 +71,7 @@ extension Command {
         let name = UnsafeRawBufferPointer(rebasing: body[..<(equals ?? body.endIndex)])
         guard let option = options.first(where: { name.elementsEqual($0.long.utf8) }) else {
             let spelling = "--" + Printable.text(name, limit: 60)
-            throw unknown(spelling, suggestion: nearest(to: name))
+            throw unknown(spelling, suggestion: nearest(to: name, among: options.map(\.long)))
         }
         let spelling = "--" + option.long
         switch option.action {
