@@ -8,6 +8,7 @@ let package = Package(
         .library(name: "NotifyBus", targets: ["NotifyBus"]),
         .executable(name: "notify-post", targets: ["notify-post"]),
         .executable(name: "notify-wait", targets: ["notify-wait"]),
+        .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
     ],
     targets: [
         // The C library, found by pkg-config: Debian splits its headers over two directories.
@@ -26,6 +27,7 @@ let package = Package(
         .target(name: "CommandSupport", dependencies: ["NotifyBus", "CLinux"]),
         .executableTarget(name: "notify-post", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
         .executableTarget(name: "notify-wait", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
+        .executableTarget(name: "notify-lifecycle", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
 
         // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
@@ -33,7 +35,9 @@ let package = Package(
         .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "TestSupport"]),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait"]
+            dependencies: [
+                "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+            ]
         ),
     ],
     swiftLanguageModes: [.v6]
