@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+<<<<<<< HEAD
+=======
+import CommandSupport
+>>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
 import NotifyBus
 
 /// What the agent says about itself. Whatever it says is shown: a newer agent may say more.
@@ -27,7 +31,21 @@ struct StatusReport {
         let names = fields.map { BusValue.string($0.key).readable + ":" }
         let width = names.map(\.count).max() ?? 0
         return zip(names, fields).map { name, field in
+<<<<<<< HEAD
             name + String(repeating: " ", count: width - name.count + 1) + field.value.readable + "\n"
         }.joined()
     }
+=======
+            name + String(repeating: " ", count: width - name.count + 1) + readable(field.key, field.value) + "\n"
+        }.joined()
+    }
+
+    private func readable(_ key: String, _ value: BusValue) -> String {
+        // The limit keeps what is no time, and would not fit into nanoseconds, a number.
+        guard key == "since", let seconds = value.uint64, seconds < 9_000_000_000 else { return value.readable }
+        var bytes: [UInt8] = []
+        LocalTime.append(nanosecondsSince1970: Int64(seconds) * 1_000_000_000, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+>>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
 }

@@ -118,6 +118,19 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `status says since when as a time, and a number that is none as a number`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        for (since, pattern) in [(1_700_000_000, "since: 2023-11-1"), (.max, "since: 18446744073709551615\n")]
+            as [(UInt64, String)]
+        {
+            let agent = try FakeAgent(on: bus, replying: [.dictionary([("since", .uint64(since))])])
+            #expect(try bus.lifecycle("status").output.hasPrefix(pattern))
+            try agent.die()
+            try waitForRelease(of: FakeAgent.name, on: bus)
+        }
+    }
+
+    @Test(arguments: busKinds)
     func `status shows what the agent says, known or not`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let states: [(String, Wire)] = [("foreground", .uint32(2)), ("background", .uint32(1))]

@@ -75,6 +75,11 @@ final class AgentBus: Sendable {
         )
     }
 
+    /// The agent's list, as text: enough to find a state in.
+    private func entry(_ find: (String, [String: RawValue]) -> Bool) throws -> [String: RawValue]? {
+        nil
+    }
+
     func makeCenter() -> NotifyCenter { NotifyCenter(bus: .address(bus.address)) }
 }
 
