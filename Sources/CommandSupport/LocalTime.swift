@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Glibc
+import Glibc
 
 /// Times as people and programs both read them: RFC 3339, local, with milliseconds and the offset.
 package enum LocalTime {
-<<<<<<< HEAD
-    package static func append(_ time: timespec, to record: inout [UInt8]) {
-        var seconds = time.tv_sec
-=======
     package static func append(nanosecondsSince1970 time: Int64, to record: inout [UInt8]) {
         var (whole, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
         if rest < 0 { (whole, rest) = (whole - 1, rest + 1_000_000_000) }
         var seconds = time_t(whole)
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
         var local = tm()
         localtime_r(&seconds, &local)
         append(Int(local.tm_year) + 1900, 4, to: &record)

@@ -113,11 +113,7 @@ final class AgentWatch: BusPeer {
         guard signal.interface == Agent.interface, signal.member == "StateChanged",
             signal.sender == state.withLock({ $0.agent })
         else { return }
-<<<<<<< HEAD
-        if let change = StateChange(signal.arguments, at: Clock.wall) {
-=======
         if let change = StateChange(signal.arguments, at: Clock.timeOfDay) {
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
             mailbox.offer(.changed(change))
         } else {
             mailbox.offer(.nonsense)

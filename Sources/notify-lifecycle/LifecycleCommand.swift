@@ -43,13 +43,9 @@ enum LifecycleCommand {
             return try print(observers.map(\.json).joined())
         }
         let table = ObserverTable(observers, isDetailed: settings.common.verbosity == .verbose)
-<<<<<<< HEAD
-        let code = try print(table.text(withHeader: settings.common.verbosity != .quiet, now: Clock.wall.tv_sec))
-=======
         let code = try print(
             table.text(withHeader: settings.common.verbosity != .quiet, now: Clock.timeOfDay / 1_000_000_000)
         )
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
         if let legend = table.legend { diagnostics.notice(legend) }
         return code
     }

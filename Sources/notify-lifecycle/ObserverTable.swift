@@ -26,11 +26,7 @@ struct ObserverTable {
     }
 
     /// - Parameter now: the time in seconds since 1970.
-<<<<<<< HEAD
-    func text(withHeader hasHeader: Bool, now: Int) -> String {
-=======
     func text(withHeader hasHeader: Bool, now: Int64) -> String {
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
         let columns = columns(now: now)
         var rows = observers.map { observer in columns.map { $0.cell(observer) } }
         if hasHeader { rows.insert(columns.map(\.title), at: 0) }
@@ -53,11 +49,7 @@ struct ObserverTable {
         return text
     }
 
-<<<<<<< HEAD
-    private func columns(now: Int) -> [Column] {
-=======
     private func columns(now: Int64) -> [Column] {
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
         var columns = [Column(title: "PID", isNumber: true) { String($0.process) }]
         if isDetailed {
             columns.append(Column(title: "CONNECTION") { ObserverTable.text($0.name) })
@@ -79,17 +71,10 @@ struct ObserverTable {
     }
 
     /// How long ago that was, in the largest unit that leaves a number: `42s`, `3m`, `5h`, `12d`.
-<<<<<<< HEAD
-    private static func age(since: UInt64, now: Int) -> String {
-        if since == 0 { return "-" }
-        // A clock that was set back must not make an age negative.
-        let seconds = max(0, Int64(now) - Int64(clamping: since))
-=======
     private static func age(since: UInt64, now: Int64) -> String {
         if since == 0 { return "-" }
         // A clock that was set back must not make an age negative.
         let seconds = max(0, now - Int64(clamping: since))
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
         return switch seconds {
         case ..<60: "\(seconds)s"
         case ..<3_600: "\(seconds / 60)m"

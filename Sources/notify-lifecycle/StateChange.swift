@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-<<<<<<< HEAD
-import Glibc
-=======
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
 import NotifyBus
 
 /// A change of an observer's state that the agent has announced.
 struct StateChange: Sendable {
-<<<<<<< HEAD
-    let time: timespec
-=======
     /// In nanoseconds since 1970.
     let time: Int64
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
     let name: String
     let process: UInt32
     let application: String
@@ -22,11 +14,7 @@ struct StateChange: Sendable {
     let to: String
 
     /// Returns nil if the arguments are not those of a StateChanged.
-<<<<<<< HEAD
-    init?(_ arguments: [BusValue], at time: timespec) {
-=======
     init?(_ arguments: [BusValue], at time: Int64) {
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
         guard arguments.count == 5, let name = arguments[0].string, let process = arguments[1].uint32,
             let application = arguments[2].string, let from = arguments[3].string, let to = arguments[4].string
         else { return nil }
@@ -40,11 +28,7 @@ struct StateChange: Sendable {
 
     private var timeText: String {
         var bytes: [UInt8] = []
-<<<<<<< HEAD
-        LocalTime.append(time, to: &bytes)
-=======
         LocalTime.append(nanosecondsSince1970: time, to: &bytes)
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
         return String(decoding: bytes, as: UTF8.self)
     }
 

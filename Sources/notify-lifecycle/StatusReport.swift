@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-<<<<<<< HEAD
-=======
 import CommandSupport
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
 import NotifyBus
 
 /// What the agent says about itself. Whatever it says is shown: a newer agent may say more.
@@ -31,11 +28,6 @@ struct StatusReport {
         let names = fields.map { BusValue.string($0.key).readable + ":" }
         let width = names.map(\.count).max() ?? 0
         return zip(names, fields).map { name, field in
-<<<<<<< HEAD
-            name + String(repeating: " ", count: width - name.count + 1) + field.value.readable + "\n"
-        }.joined()
-    }
-=======
             name + String(repeating: " ", count: width - name.count + 1) + readable(field.key, field.value) + "\n"
         }.joined()
     }
@@ -47,5 +39,4 @@ struct StatusReport {
         LocalTime.append(nanosecondsSince1970: Int64(seconds) * 1_000_000_000, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
->>>>>>> 41a60085771eff7cb9a6e5c33d19d7aa007c4736
 }

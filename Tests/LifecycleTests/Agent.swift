@@ -12,6 +12,7 @@ final class AgentBus: Sendable {
     let bus: PrivateBus
     private let process: Monitored
     private let control: RawBusClient
+    private let watcher: NotifyCenter
 
     /// The agent's process.
     private final class Monitored: Sendable {
@@ -24,6 +25,7 @@ final class AgentBus: Sendable {
     init(_ kind: BusKind) throws {
         bus = try PrivateBus(kind)
         control = try RawBusClient(address: bus.address)
+        watcher = NotifyCenter(bus: .address(bus.address), peer: Bystander())
         process = Monitored(try AgentBus.startAgent(bus))
         try waitForAgent()
     }
@@ -75,9 +77,28 @@ final class AgentBus: Sendable {
         )
     }
 
-    /// The agent's list, as text: enough to find a state in.
-    private func entry(_ find: (String, [String: RawValue]) -> Bool) throws -> [String: RawValue]? {
-        nil
+    /// The entries of the agent's list.
+    func list() throws -> [[String: BusValue]] {
+        let answer = Recorder<[[String: BusValue]]>()
+        try watcher.open()
+        try watcher.barrier(timeout: .seconds(10))
+        watcher.perform { link in
+            link.call(AgentNames.agent, path: AgentNames.agentPath, interface: AgentNames.agent, member: "List") {
+                result, _ in
+                let values = (try? result.get()) ?? []
+                answer.append(values.first?.elements?.compactMap(\.dictionary) ?? [])
+            }
+        }
+        try #require(answer.wait(forCount: 1, timeout: .seconds(10)))
+        return answer.elements[0]
+    }
+
+    func state(of uniqueName: String) throws -> String? {
+        try list().first { $0["name"]?.string == uniqueName }?["state"]?.string
+    }
+
+    func isParked(_ process: pid_t) throws -> Bool {
+        try list().contains { $0["pid"]?.uint32 == UInt32(process) && $0["parked"]?.boolean == true }
     }
 
     func makeCenter() -> NotifyCenter { NotifyCenter(bus: .address(bus.address)) }
@@ -89,4 +110,13 @@ final class Locked<Value: Sendable>: Sendable {
     init(_ value: Value) { recorder.append(value) }
     var value: Value { recorder.elements[recorder.count - 1] }
     func set(_ value: Value) { recorder.append(value) }
+}
+
+/// A peer that only asks.
+private final class Bystander: BusPeer {
+    var keepsConnection: Bool { true }
+    func linkIsReady(_ link: borrowing BusLink) {}
+    func linkIsLost(_ error: NotifyBusError) {}
+    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {}
 }
