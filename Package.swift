@@ -8,6 +8,11 @@ let package = Package(
         .library(name: "NotifyBus", targets: ["NotifyBus"]),
         .executable(name: "notify-post", targets: ["notify-post"]),
         .executable(name: "notify-wait", targets: ["notify-wait"]),
+        .executable(name: "notify-agent", targets: ["notify-agent"]),
+    ],
+    dependencies: [
+        // For the agent alone.
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.0")
     ],
     targets: [
         // The C library, found by pkg-config: Debian splits its headers over two directories.
@@ -27,6 +32,19 @@ let package = Package(
         .executableTarget(name: "notify-post", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
         .executableTarget(name: "notify-wait", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
 
+        // The lifecycle agent.
+        .target(
+            name: "NotifyAgent",
+            dependencies: ["NotifyBus", "CLinux", .product(name: "Logging", package: "swift-log")],
+            exclude: ["Interface"]
+        ),
+        .executableTarget(
+            name: "notify-agent",
+            dependencies: [
+                "NotifyAgent", "NotifyBus", "CommandSupport", "CLinux", .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+
         // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
         .target(name: "TestSupport", dependencies: ["broker-cradle"], path: "Tests/TestSupport"),
@@ -34,6 +52,10 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: ["NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait"]
+        ),
+        .testTarget(
+            name: "NotifyAgentTests",
+            dependencies: ["NotifyAgent", "NotifyBus", "TestSupport", "notify-agent"]
         ),
     ],
     swiftLanguageModes: [.v6]
