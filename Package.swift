@@ -9,6 +9,11 @@ let package = Package(
         .executable(name: "notify-post", targets: ["notify-post"]),
         .executable(name: "notify-wait", targets: ["notify-wait"]),
         .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
+        .executable(name: "notify-agent", targets: ["notify-agent"]),
+    ],
+    dependencies: [
+        // For the agent alone.
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.0")
     ],
     targets: [
         // The C library, found by pkg-config: Debian splits its headers over two directories.
@@ -29,16 +34,33 @@ let package = Package(
         .executableTarget(name: "notify-wait", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
         .executableTarget(name: "notify-lifecycle", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
 
+        // The lifecycle agent.
+        .target(
+            name: "NotifyAgent",
+            dependencies: ["NotifyBus", "CLinux", .product(name: "Logging", package: "swift-log")],
+            exclude: ["Interface"]
+        ),
+        .executableTarget(
+            name: "notify-agent",
+            dependencies: [
+                "NotifyAgent", "NotifyBus", "CommandSupport", "CLinux", .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+
         // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
         .target(name: "TestSupport", dependencies: ["broker-cradle"], path: "Tests/TestSupport"),
         .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "TestSupport"]),
-        .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait"]),
+        .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
         .testTarget(
             name: "CommandTests",
             dependencies: [
                 "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
             ]
+        ),
+        .testTarget(
+            name: "NotifyAgentTests",
+            dependencies: ["NotifyAgent", "NotifyBus", "TestSupport", "notify-agent"]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -47,7 +47,11 @@ struct Waiter {
             throw StartError(error)
         }
         deadline = settings.timeout.map { Clock.monotonic + $0.inNanoseconds }
-        signals = try Signals()
+        do throws(SignalsError) {
+            signals = try Signals()
+        } catch {
+            throw StartError(error.message)
+        }
         diagnostics.detail("the observer is live")
         try Readiness.announce(settings, diagnostics)
         if let then = settings.then {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLinux
-import CommandSupport
 import Glibc
 
-/// The signals that the main loop reads from a descriptor: those that end the wait, and SIGCHLD.
+/// The signals that the main loop of a command reads from a descriptor: those that end it, and SIGCHLD.
 ///
 /// A signal that was ignored before us, as `nohup` and the `&` of a script order, is ignored still.
-struct Signals {
-    static let ending = [SIGINT, SIGTERM, SIGHUP]
+package struct Signals: Sendable {
+    package static let ending = [SIGINT, SIGTERM, SIGHUP]
 
-    let descriptor: Int32
+    /// Readable when a signal has come.
+    package let descriptor: Int32
 
     /// Blocks the signals in this thread; those of the library block all signals anyway.
     ///
-    /// Make this when the observer is live: until then a signal ends the process by itself, which is what someone
-    /// wants who interrupts a connection that does not come about.
-    init() throws(StartError) {
+    /// Make this when the command has begun its work: until then a signal ends the process by itself, which is what
+    /// someone wants who interrupts a connection that does not come about.
+    package init() throws(SignalsError) {
         var signals = sigset_t()
         sigemptyset(&signals)
         // If our parent ignored it, children would vanish without leaving a status.
@@ -29,7 +29,7 @@ struct Signals {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         descriptor = linux_signalfd(&signals)
         if descriptor < 0 {
-            throw StartError("can't make a signalfd: \(Diagnostics.text(of: errno))")
+            throw SignalsError(message: "can't make a signalfd: \(Diagnostics.text(of: errno))")
         }
     }
 
@@ -42,11 +42,15 @@ struct Signals {
     }
 
     /// The next signal that has come, if there is one.
-    func next() -> Int32? {
+    package func next() -> Int32? {
         // A signalfd_siginfo has 128 bytes and begins with the number of the signal.
         withUnsafeTemporaryAllocation(byteCount: 128, alignment: 8) { info in
             guard read(descriptor, info.baseAddress, info.count) == info.count else { return nil }
             return Int32(info.load(as: UInt32.self))
         }
     }
+}
+
+package struct SignalsError: Error {
+    package let message: String
 }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+import Logging
+import NotifyBus
+
+extension Agent {
+    func register(_ call: BusCall, _ registration: Registration, on link: borrowing BusLink) {
+        if let known = directory[call.sender] { return renew(known, call, registration, on: link) }
+        link.callBus("GetConnectionCredentials", [.string(call.sender)]) { [self] answer, link in
+            guard case .success(let values) = answer else { return }
+            // The bus passes a pidfd as well where it can.
+            defer { values.closeDescriptors() }
+            guard let facts = values.first?.dictionary, let user = facts["UnixUserID"]?.uint32,
+                let pid = facts["ProcessID"]?.uint32.flatMap({ pid_t(exactly: $0) })
+            else { return link.refuse(call, .failed("The bus does not say whose connection this is.")) }
+            authority.note(user, of: call.sender)
+            if let known = directory[call.sender] { return renew(known, call, registration, on: link) }
+            enter(call, registration, user: user, pid: pid, on: link)
+        }
+    }
+
+    /// A connection registers that has done so before: what it says now replaces what it said then.
+    private func renew(
+        _ connection: ManagedConnection,
+        _ call: BusCall,
+        _ registration: Registration,
+        on link: borrowing BusLink
+    ) {
+        connection.program = registration.program
+        let superfluous = connection.subjects.subtracting(registration.subjects)
+        connection.subjects = registration.subjects
+        if registration.socket.value >= 0 {
+            watcher.forgetSocket(connection.number)
+            connection.replaceSocket(by: registration.socket.take())
+            watchEnd(of: connection, link)
+        }
+        forget(superfluous, of: connection, link)
+        holdIfNeeded(registration.subjects, for: connection, link) { [self] failure, link in
+            if let failure { return link.refuse(call, .failed(failure)) }
+            link.reply(to: call, [.string(connection.transition.wish.rawValue), .strings([])])
+            updateWatch(of: connection.process)
+        }
+    }
+
+    private func enter(
+        _ call: BusCall,
+        _ registration: Registration,
+        user: UInt32,
+        pid: pid_t,
+        on link: borrowing BusLink
+    ) {
+        let process = directory.processes[pid] ?? makeProcess(pid, user: user)
+        let previous = directory[registration.previous].flatMap { $0.process === process && $0.user == user ? $0 : nil }
+        let connection = ManagedConnection(
+            name: call.sender,
+            number: directory.nextNumber(),
+            process: process,
+            user: user,
+            registration: registration,
+            state: initialState(in: process, registration, previous)
+        )
+        if process.pidfd < 0 { connection.closeSocket() }
+        directory.insert(connection)
+        watchEnd(of: connection, link)
+        logger.debug(
+            "registered",
+            metadata: ["connection": "\(call.sender)", "process": "\(pid)", "state": "\(connection.state)"]
+        )
+        if let previous { inherit(from: previous, to: connection, link) }
+        let returns = previous != nil && connection.stateAfterParking == .foreground
+        guard connection.state == .suspended else {
+            link.reply(to: call, [.string(connection.state.rawValue), .strings([])])
+            return updateWatch(of: process)
+        }
+        hold(connection.subjects, for: connection, link) { [self] failure, link in
+            if let failure { logger.warning("\(failure)", metadata: ["connection": "\(connection.name)"]) }
+            guard directory[number: connection.number] === connection else { return }
+            welcomeBack(connection, call, returns: returns, on: link)
+        }
+    }
+
+    /// Answers one that is suspended, or that was parked and runs again.
+    ///
+    /// Its names stay with the agent until the observer has confirmed that it hears them itself.
+    private func welcomeBack(
+        _ connection: ManagedConnection,
+        _ call: BusCall,
+        returns: Bool,
+        on link: borrowing BusLink
+    ) {
+        guard returns else {
+            return link.reply(to: call, [.string(ObserverState.suspended.rawValue), .strings([])])
+        }
+        let names = connection.pending.take().map(\.string)
+        link.reply(to: call, [.string(ObserverState.foreground.rawValue), .strings(names)])
+        perform(connection.transition.want(.foreground, by: []), for: connection, link)
+        updateWatch(of: connection.process)
+    }
+
+    private func initialState(
+        in process: ManagedProcess,
+        _ registration: Registration,
+        _ previous: ManagedConnection?
+    ) -> ObserverState {
+        if let previous {
+            if case .none = previous.parking, !previous.transition.isHolding { return previous.transition.wish }
+            return previous.stateAfterParking == .background ? .background : .suspended
+        }
+        if configuration.exemptApplications.contains(process.application) { return .foreground }
+        return directory.initialState(in: process, claimed: registration.state)
+    }
+
+    /// Gives a connection what is kept for the one that it takes the place of.
+    private func inherit(
+        from previous: ManagedConnection,
+        to connection: ManagedConnection,
+        _ link: borrowing BusLink
+    ) {
+        let wasParked = if case .none = previous.parking { false } else { true }
+        connection.stateAfterParking = wasParked ? previous.stateAfterParking : previous.transition.wish
+        for name in previous.pending.take() where connection.subjects.contains(name) {
+            _ = connection.pending.insert(name)
+        }
+        connection.dropped = previous.dropped
+        if case .draining = previous.parking { heirs[previous.number] = connection }
+        // The names go from hand to hand: the rules that both need stay on the bus.
+        if connection.state == .suspended { hold(connection.subjects, for: connection, link) { _, _ in } }
+        remove(previous, link)
+    }
+
+    private func makeProcess(_ pid: pid_t, user: UInt32) -> ManagedProcess {
+        let (application, cgroup) = ProcessFacts.placement(of: pid)
+        let process = ManagedProcess(
+            pid: pid,
+            user: user,
+            application: application,
+            pidfd: linux_pidfd_open(pid),
+            cgroup: cgroup
+        )
+        if process.pidfd >= 0 { watcher.watch(process: pid, pidfd: process.pidfd) }
+        return process
+    }
+
+    /// A duplicate of a socket hangs up when its connection ends; without one the bus is asked to tell.
+    private func watchEnd(of connection: ManagedConnection, _ link: borrowing BusLink) {
+        if connection.socket >= 0, watcher.watch(socket: connection.socket, number: connection.number) { return }
+        guard !connection.isNameWatched else { return }
+        connection.isNameWatched = true
+        link.callBus("AddMatch", [.string(Agent.endRule(connection.name))])
+        // It may have gone before the rule was there.
+        link.callBus("NameHasOwner", [.string(connection.name)]) { [self] answer, link in
+            if case .success(let values) = answer, values.first?.boolean == false,
+                directory[number: connection.number] === connection
+            {
+                connectionIsGone(connection, link)
+            }
+        }
+    }
+
+    static func endRule(_ name: String) -> String {
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+            + "arg0='\(name)'"
+    }
+
+    // MARK: - Names that come and go
+
+    func addNames(_ call: BusCall, _ added: Subjects, on link: borrowing BusLink) throws(BusFault) {
+        guard let connection = directory[call.sender] else { throw .notRegistered }
+        var all = connection.subjects
+        all.formUnion(added)
+        guard all.names.count <= Subjects.maximumNames, all.prefixes.count <= Subjects.maximumPrefixes else {
+            throw .invalidArguments("The connection has too many names.")
+        }
+        connection.subjects = all
+        holdIfNeeded(added, for: connection, link) { failure, link in
+            if let failure { link.refuse(call, .failed(failure)) } else { link.reply(to: call) }
+        }
+    }
+
+    func removeNames(_ call: BusCall, _ removed: Subjects, on link: borrowing BusLink) throws(BusFault) {
+        guard let connection = directory[call.sender] else { throw .notRegistered }
+        connection.subjects = connection.subjects.subtracting(removed)
+        forget(removed, of: connection, link)
+        link.reply(to: call)
+    }
+
+    private func forget(_ removed: Subjects, of connection: ManagedConnection, _ link: borrowing BusLink) {
+        release(removed, of: connection, link)
+        if !connection.pending.isEmpty { connection.pending.remove { !connection.subjects.contains($0) } }
+    }
+
+    private func holdIfNeeded(
+        _ subjects: Subjects,
+        for connection: ManagedConnection,
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (String?, borrowing BusLink) -> Void
+    ) {
+        guard connection.transition.isHolding else { return completion(nil, link) }
+        hold(subjects, for: connection, link, then: completion)
+    }
+}

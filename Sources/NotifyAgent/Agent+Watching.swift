@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Logging
+import NotifyBus
+
+extension Agent {
+    /// A connection ends without having been parked.
+    func connectionIsGone(_ connection: ManagedConnection, _ link: borrowing BusLink) {
+        guard case .none = connection.parking else { return }
+        logger.debug("gone", metadata: ["connection": "\(connection.name)"])
+        remove(connection, link)
+    }
+
+    /// Forgets a connection, and all that was kept for it.
+    func remove(_ connection: ManagedConnection, _ link: borrowing BusLink) {
+        if connection.socket >= 0 {
+            watcher.forgetSocket(connection.number)
+            // The process has ended, or has closed the connection: without this the duplicate would keep it alive.
+            shutdown(connection.socket, Int32(SHUT_RDWR))
+            connection.closeSocket()
+        }
+        if connection.isNameWatched { link.callBus("RemoveMatch", [.string(Agent.endRule(connection.name))]) }
+        directory.remove(connection)
+        release(connection.held, of: connection, link)
+        connection.pending.removeAll()
+        perform(connection.transition.end(), for: connection, link)
+        let process = connection.process
+        if process.connections.isEmpty, process.pidfd < 0 || process.wish == nil {
+            forget(process)
+        } else {
+            updateWatch(of: process)
+        }
+    }
+
+    private func forget(_ process: ManagedProcess) {
+        watcher.forget(process: process.pid)
+        directory.remove(process)
+    }
+
+    // MARK: - Processes
+
+    func processHasEnded(_ pid: pid_t, _ link: borrowing BusLink) {
+        guard let process = directory.processes[pid] else { return }
+        process.wish = nil
+        for connection in process.connections.values {
+            if case .draining = connection.parking { watcher.dropDrain(connection.number) }
+            heirs[connection.number] = nil
+            remove(connection, link)
+        }
+        forget(process)
+    }
+
+    func processContinues(_ pid: pid_t, _ link: borrowing BusLink) {
+        directory.processes[pid]?.isStopped = false
+    }
+
+    /// Has the process looked at as long as the bus may queue posts for it.
+    func updateWatch(of process: ManagedProcess) {
+        guard directory.processes[process.pid] === process, process.pidfd >= 0 else { return }
+        let mustLook = process.stop == nil && process.connections.values.contains(where: \.mayBeQueuedFor)
+        watcher.look(at: process.pid, cgroup: process.cgroup, mustLook)
+        if !mustLook { process.isStopped = false }
+    }
+}

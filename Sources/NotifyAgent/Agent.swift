@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Logging
+package import NotifyBus
+
+/// The lifecycle agent: it knows who observes, tells observers when to listen, and never sees a post, but for those whom
+/// it stands in for.
+///
+/// `@unchecked Sendable`: everything in it is touched only by the thread that reads the center's observing connection.
+package final class Agent: BusPeer, @unchecked Sendable {
+    static let name = "org.notifybus.Agent1"
+    static let path = "/org/notifybus/Agent1"
+    static let interface = "org.notifybus.Agent1"
+    static let observerPath = "/org/notifybus/Observer1"
+    static let observerInterface = "org.notifybus.Observer1"
+
+    package enum Event: Sendable {
+        /// The name is owned.
+        case ready
+        /// Another agent has the name.
+        case nameIsTaken(owner: UInt32?)
+        /// Another agent has taken the name.
+        case wasReplaced
+        case refused(String)
+        case busIsLost(NotifyBusError)
+    }
+
+    package struct Configuration: Sendable {
+        /// Applications that stay in the foreground.
+        package var exemptApplications: Set<String> = []
+        /// Whether to take the name from another agent.
+        package var replaces = false
+
+        package init() {}
+    }
+
+    let configuration: Configuration
+    let logger: Logger
+    let watcher: Watcher
+    private let report: @Sendable (Event) -> Void
+    let started = WallClock.now
+    var uniqueName = ""
+    var directory = Directory()
+    var holds = HoldTable()
+    var authority = Authority()
+    /// Calls that wait for their change, the oldest first.
+    var requests: [ChangeRequest] = []
+    /// Those whose parking began, by number, and who inherits what is found in their stream.
+    var heirs: [UInt64: ManagedConnection] = [:]
+
+    init(
+        _ configuration: Configuration,
+        logger: Logger,
+        watcher: Watcher,
+        report: @escaping @Sendable (Event) -> Void
+    ) {
+        self.configuration = configuration
+        self.logger = logger
+        self.watcher = watcher
+        self.report = report
+    }
+
+    // MARK: - The connection
+
+    /// Whoever manages the agent starts it anew when the bus is gone.
+    package var keepsConnection: Bool { false }
+
+    package func linkIsReady(_ link: borrowing BusLink) {
+        // ALLOW_REPLACEMENT, DO_NOT_QUEUE, REPLACE_EXISTING
+        let flags: UInt32 = 1 | 4 | (configuration.replaces ? 2 : 0)
+        link.callBus("RequestName", [.string(Agent.name), .uint32(flags)]) { [self] answer, link in
+            switch answer {
+            case .failure(let fault): report(.refused(fault.message))
+            case .success(let values):
+                // PRIMARY_OWNER, ALREADY_OWNER
+                guard let code = values.first?.uint32, code == 1 || code == 4 else { return nameIsTaken(link) }
+                learnOwnName(link)
+            }
+        }
+    }
+
+    package func linkIsLost(_ error: NotifyBusError) {
+        report(.busIsLost(error))
+    }
+
+    private func learnOwnName(_ link: borrowing BusLink) {
+        link.callBus("GetNameOwner", [.string(Agent.name)]) { [self] answer, _ in
+            guard case .success(let values) = answer, let name = values.first?.string else {
+                return report(.wasReplaced)
+            }
+            uniqueName = name
+            logger.debug("owns the name", metadata: ["connection": "\(name)"])
+            report(.ready)
+        }
+    }
+
+    private func nameIsTaken(_ link: borrowing BusLink) {
+        link.callBus("GetConnectionUnixProcessID", [.string(Agent.name)]) { [report] answer, _ in
+            let owner: UInt32? = if case .success(let values) = answer { values.first?.uint32 } else { nil }
+            report(.nameIsTaken(owner: owner))
+        }
+    }
+
+    // MARK: - What arrives
+
+    package func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
+        do throws(BusFault) {
+            try answer(call, on: link)
+        } catch {
+            link.refuse(call, error)
+        }
+        return true
+    }
+
+    package func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        signal.arguments.closeDescriptors()
+        guard signal.sender == "org.freedesktop.DBus", signal.interface == "org.freedesktop.DBus" else { return }
+        let texts = signal.arguments.compactMap(\.string)
+        switch signal.member {
+        case "NameLost" where texts == [Agent.name] && !uniqueName.isEmpty:
+            report(.wasReplaced)
+        case "NameOwnerChanged" where texts.count == 3 && texts[2].isEmpty:
+            if let connection = directory[texts[0]], connection.isNameWatched {
+                connectionIsGone(connection, link)
+            }
+        default: break
+        }
+    }
+
+    package func handle(post name: NotifyName, on link: borrowing BusLink) {
+        holds.forEachHolder(of: name) { connection in
+            guard connection.transition.isCollecting else { return }
+            if !connection.pending.insert(name) { connection.dropped += 1 }
+        }
+    }
+
+    func handle(_ event: Watcher.Event, on link: borrowing BusLink) {
+        switch event {
+        case .ended(let pid): processHasEnded(pid, link)
+        case .stopped(let pid): processHasStopped(pid, link)
+        case .continued(let pid): processContinues(pid, link)
+        case .hungUp(let number):
+            if let connection = directory[number: number] { connectionIsGone(connection, link) }
+        case .drained(let number, let outcome): streamIsRead(number, outcome, link)
+        case .alarm: expireRequests(link)
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyBus
+
+// What the agent refuses a call with.
+extension BusFault {
+    static func invalidArguments(_ message: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.InvalidArgs", message: message)
+    }
+
+    static func accessDenied(_ message: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
+    }
+
+    static func failed(_ message: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.Failed", message: message)
+    }
+
+    static func noSuchTarget(_ target: String) -> BusFault {
+        BusFault(
+            name: "org.notifybus.Error.NoSuchTarget",
+            message: "Nobody who observes is meant by '\(target)'; 'notify-lifecycle list' shows who does."
+        )
+    }
+
+    static let notRegistered = BusFault(
+        name: "org.notifybus.Error.NotRegistered",
+        message: "This connection has not registered."
+    )
+
+    static func timedOut(_ seconds: Int64, _ stragglers: String) -> BusFault {
+        BusFault(
+            name: "org.notifybus.Error.TimedOut",
+            message: "The change was not in force after \(seconds) seconds for \(stragglers)."
+        )
+    }
+
+    static func unknownMethod(_ call: BusCall) -> BusFault {
+        BusFault(
+            name: "org.freedesktop.DBus.Error.UnknownMethod",
+            message: "There is no method '\(call.interface).\(call.member)' at \(call.path)."
+        )
+    }
+
+    static func unknownProperty(_ name: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.UnknownProperty", message: "There is no property '\(name)'.")
+    }
+
+    /// Whether the fault says that the other side of a call has gone.
+    var saysGone: Bool {
+        switch name {
+        case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
+            "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected":
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+
+/// Who has registered.
+struct Directory {
+    /// An application of one user: on the bus of the machine several users may run the same one.
+    private struct Application: Hashable {
+        let id: String
+        let user: UInt32
+    }
+
+    /// By unique name; also those that are parked.
+    private(set) var connections: [String: ManagedConnection] = [:]
+    private var byNumber: [UInt64: ManagedConnection] = [:]
+    private(set) var processes: [pid_t: ManagedProcess] = [:]
+    /// What applications were wished to be in, other than in the foreground.
+    private var applicationWishes: [Application: ObserverState] = [:]
+    private var lastNumber: UInt64 = 0
+
+    subscript(name: String) -> ManagedConnection? { connections[name] }
+    subscript(number number: UInt64) -> ManagedConnection? { byNumber[number] }
+
+    mutating func nextNumber() -> UInt64 {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    mutating func insert(_ connection: ManagedConnection) {
+        connections[connection.name] = connection
+        byNumber[connection.number] = connection
+        processes[connection.process.pid] = connection.process
+        connection.process.connections[connection.number] = connection
+    }
+
+    mutating func remove(_ connection: ManagedConnection) {
+        if connections[connection.name] === connection { connections[connection.name] = nil }
+        byNumber[connection.number] = nil
+        connection.process.connections[connection.number] = nil
+    }
+
+    mutating func remove(_ process: ManagedProcess) {
+        if processes[process.pid] === process { processes[process.pid] = nil }
+        let id = process.application
+        if !processes.values.contains(where: { $0.application == id }) {
+            for key in applicationWishes.keys where key.id == id { applicationWishes[key] = nil }
+        }
+    }
+
+    func connections(of target: Target) -> [ManagedConnection] {
+        switch target {
+        case .connection(let name): connections[name].map { [$0] } ?? []
+        case .process(let pid): processes[pid].map { Array($0.connections.values) } ?? []
+        case .application(let id): connections.values.filter { $0.process.application == id }
+        }
+    }
+
+    /// Remembers a wish for those that come later.
+    mutating func note(_ state: ObserverState, for target: Target, user: UInt32) {
+        switch target {
+        case .connection: break
+        case .process(let pid): processes[pid]?.wish = state
+        case .application(let id):
+            applicationWishes[Application(id: id, user: user)] = state == .foreground ? nil : state
+            for process in processes.values where process.application == id && process.user == user {
+                process.wish = nil
+            }
+        }
+    }
+
+    /// What a new connection of a process begins in.
+    ///
+    /// - Parameter claimed: what it says it is in from before; nil if it is new.
+    func initialState(in process: ManagedProcess, claimed: ObserverState?) -> ObserverState {
+        let application = Application(id: process.application, user: process.user)
+        if let wish = process.wish ?? applicationWishes[application] { return wish }
+        if let claimed { return claimed }
+        // A restarted agent knows no wishes, but it sees what they have led to.
+        let states = Set(process.connections.values.map(\.transition.wish))
+        return states.count == 1 ? states.first ?? .foreground : .foreground
+    }
+}

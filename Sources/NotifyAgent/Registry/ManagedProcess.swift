@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+
+/// A process that has, or had, observing connections.
+///
+/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+final class ManagedProcess: @unchecked Sendable {
+    /// How the agent has stopped the process.
+    enum Stop {
+        case signal
+        /// The folder of its cgroup.
+        case cgroup(String)
+    }
+
+    let pid: pid_t
+    let user: UInt32
+    let application: String
+    /// Readable when the process has ended; -1 where that cannot be watched.
+    let pidfd: Int32
+    /// The folder of its version 2 cgroup, if it has one that is not the root.
+    let cgroup: String?
+    /// What the whole process was wished to be in, until it is in the foreground again.
+    var wish: ObserverState?
+    var stop: Stop?
+    /// Whether it stands still, whoever stopped it.
+    var isStopped = false
+    /// By number; also those that are parked.
+    var connections: [UInt64: ManagedConnection] = [:]
+
+    init(pid: pid_t, user: UInt32, application: String, pidfd: Int32, cgroup: String?) {
+        self.pid = pid
+        self.user = user
+        self.application = application
+        self.pidfd = pidfd
+        self.cgroup = cgroup
+    }
+
+    deinit { if pidfd >= 0 { close(pidfd) } }
+
+    func signal(_ number: Int32) -> Int32 {
+        pidfd >= 0 && linux_pidfd_signal(pidfd, number) == 0 ? 0 : (pidfd < 0 ? ESRCH : errno)
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+
+/// What a connection says of itself when it registers.
+struct Registration: Sendable {
+    /// The longest program name that is kept, in bytes.
+    static let maximumProgramLength = 255
+
+    var subjects = Subjects()
+    /// What it was in before; nil if it is new.
+    var state: ObserverState?
+    var previous = ""
+    var program = ""
+    var socket = DescriptorBox(-1)
+
+    /// Reads the argument of the call. Descriptors that are not understood are closed.
+    init(_ arguments: [BusValue]) throws(BusFault) {
+        guard arguments.count == 1, let options = arguments[0].dictionary else {
+            arguments.closeDescriptors()
+            throw .invalidArguments("Register takes one argument of type a{sv}.")
+        }
+        var rest = options
+        if let descriptor = rest.removeValue(forKey: "socket") {
+            guard let descriptor = descriptor.descriptor else {
+                Array(rest.values).closeDescriptors()
+                [descriptor].closeDescriptors()
+                throw .invalidArguments("The option 'socket' has type h.")
+            }
+            socket = DescriptorBox(descriptor)
+        }
+        // None of the others has one.
+        Array(rest.values).closeDescriptors()
+        let names = try Registration.take("names", "as", from: &rest, \.strings) ?? []
+        let prefixes = try Registration.take("prefixes", "as", from: &rest, \.strings) ?? []
+        subjects = try Subjects(names: names, prefixes: prefixes)
+        previous = try Registration.take("previous", "s", from: &rest, \.string) ?? ""
+        program = try Registration.take("program", "s", from: &rest, \.string) ?? ""
+        program = Registration.shortened(program)
+        if let text = try Registration.take("state", "s", from: &rest, \.string), !text.isEmpty {
+            guard let known = ObserverState(rawValue: text) else { throw .invalidArguments("'\(text)' is no state.") }
+            state = known
+        }
+        if socket.value >= 0, !Registration.isStreamSocket(socket.value) {
+            throw .invalidArguments("The option 'socket' is a stream socket of the family AF_UNIX.")
+        }
+    }
+
+    private static func take<Value>(
+        _ key: String,
+        _ type: String,
+        from options: inout [String: BusValue],
+        _ read: (BusValue) -> Value?
+    ) throws(BusFault) -> Value? {
+        guard let value = options.removeValue(forKey: key) else { return nil }
+        guard let result = read(value) else { throw .invalidArguments("The option '\(key)' has type \(type).") }
+        return result
+    }
+
+    /// Without what could steer a terminal, and not too long.
+    private static func shortened(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars where scalar.value >= 0x20 && !(0x7f..<0xa0).contains(scalar.value) {
+            guard result.utf8.count + UTF8.width(scalar) <= maximumProgramLength else { break }
+            result.unicodeScalars.append(scalar)
+        }
+        return result
+    }
+
+    /// Whatever else somebody sends would be read for ever, or would block.
+    private static func isStreamSocket(_ descriptor: Int32) -> Bool {
+        func option(_ name: Int32) -> Int32? {
+            var value: Int32 = 0
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            return getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+        }
+        return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == Int32(SOCK_STREAM.rawValue)
+    }
+}

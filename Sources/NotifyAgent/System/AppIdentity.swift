@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which application a process belongs to, read from texts.
+package enum AppIdentity {
+    /// The application in the name of a systemd unit, by the convention for desktop sessions: nil if it follows another.
+    ///
+    /// `app[-LAUNCHER]-ID-RANDOM.scope`, `app[-LAUNCHER]-ID[@RANDOM].service`; a `-` inside a part is written `\x2d`.
+    package static func application(ofUnit unit: String) -> String? {
+        let parts: [Substring]
+        if let stem = unit.removing(suffix: ".scope") {
+            let all = stem.split(separator: "-", omittingEmptySubsequences: false)
+            guard all.count >= 3, all.first == "app" else { return nil }
+            parts = Array(all.dropFirst().dropLast())
+        } else if let stem = unit.removing(suffix: ".service") {
+            let beforeInstance = stem.prefix { $0 != "@" }
+            let all = beforeInstance.split(separator: "-", omittingEmptySubsequences: false)
+            guard all.count >= 2, all.first == "app" else { return nil }
+            parts = Array(all.dropFirst())
+        } else {
+            return nil
+        }
+        // One part is the application, two are launcher and application.
+        guard (1...2).contains(parts.count), let id = parts.last.flatMap({ unescape($0) }), !id.isEmpty else {
+            return nil
+        }
+        return id
+    }
+
+    /// The application in the path of a cgroup: the innermost unit that names one.
+    package static func application(ofCgroup path: String) -> String? {
+        for part in path.split(separator: "/").reversed() {
+            if let id = application(ofUnit: String(part)) { return id }
+        }
+        return nil
+    }
+
+    /// The `[Application] name=` of a Flatpak's info file.
+    package static func application(ofFlatpakInfo text: String) -> String? {
+        var isInSection = false
+        for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) {
+            if line.first == "[" {
+                isInSection = line == "[Application]"
+            } else if isInSection, line.utf8.starts(with: "name=".utf8) {
+                let name = line.dropFirst(5)
+                return name.isEmpty || name.utf8.count > 255 ? nil : String(name)
+            }
+        }
+        return nil
+    }
+
+    /// The paths of a process in the unified hierarchy and in systemd's own, from `/proc/PID/cgroup`. See cgroups(7).
+    package static func cgroups(in text: String) -> (unified: String?, systemd: String?) {
+        var unified: String?
+        var systemd: String?
+        for line in text.split(separator: "\n") {
+            let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            guard fields.count == 3 else { continue }
+            if fields[0] == "0", fields[1].isEmpty { unified = String(fields[2]) }
+            if fields[1] == "name=systemd" { systemd = String(fields[2]) }
+        }
+        return (unified, systemd)
+    }
+
+    /// Undoes systemd's escaping; nil if the result is not text.
+    private static func unescape(_ text: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "\\") else {
+                bytes.append(byte)
+                continue
+            }
+            guard rest.popFirst() == UInt8(ascii: "x"), let high = rest.popFirst().flatMap(hexadecimal),
+                let low = rest.popFirst().flatMap(hexadecimal)
+            else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        guard !bytes.contains(0), bytes.count <= 255 else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func hexadecimal(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}
+
+extension String {
+    fileprivate func removing(suffix: String) -> Substring? {
+        hasSuffix(suffix) && utf8.count > suffix.utf8.count ? dropLast(suffix.count) : nil
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Glibc
+
+/// What `/proc` says of processes. See proc(5).
+package enum ProcessFacts {
+    /// More than this no file that is read here has.
+    private static let maximumFileSize = 65_536
+
+    /// The letter of the state, as `T` for stopped; nil if the process is gone.
+    package static func state(of pid: pid_t) -> UInt8? {
+        withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { buffer in
+            let descriptor = open("/proc/\(pid)/stat", O_RDONLY | O_CLOEXEC)
+            guard descriptor >= 0 else { return nil }
+            defer { close(descriptor) }
+            let count = read(descriptor, buffer.baseAddress, buffer.count)
+            guard count > 0 else { return nil }
+            return state(inStat: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        }
+    }
+
+    /// "PID (NAME) STATE …", where the name, of at most 64 bytes, may hold parentheses and blanks too.
+    package static func state(inStat bytes: UnsafeRawBufferPointer) -> UInt8? {
+        guard let end = bytes.lastIndex(of: UInt8(ascii: ")")), end + 2 < bytes.count else { return nil }
+        return bytes[end + 2]
+    }
+
+    /// The program's file name, for people.
+    package static func program(of pid: pid_t) -> String {
+        (text(ofFile: "/proc/\(pid)/comm") ?? "").filter { $0 != "\n" }
+    }
+
+    /// The user that runs the process; nil if it is gone.
+    package static func user(of pid: pid_t) -> UInt32? {
+        var facts = stat()
+        return stat("/proc/\(pid)", &facts) == 0 ? facts.st_uid : nil
+    }
+
+    /// The application and the version 2 cgroup, as a folder, of a process.
+    package static func placement(of pid: pid_t) -> (application: String, cgroup: String?) {
+        let (unified, systemd) = AppIdentity.cgroups(in: text(ofFile: "/proc/\(pid)/cgroup") ?? "")
+        let application =
+            text(ofFile: "/proc/\(pid)/root/.flatpak-info").flatMap { AppIdentity.application(ofFlatpakInfo: $0) }
+            ?? [unified, systemd].lazy.compactMap { $0.flatMap { AppIdentity.application(ofCgroup: $0) } }.first ?? ""
+        let folder: String? =
+            if let unified, unified != "/", let mount = CgroupMount.unified { mount.folder(of: unified) } else { nil }
+        return (application, folder)
+    }
+
+    /// A file of the kernel's; nil if it can't be read or is no text.
+    package static func text(ofFile path: String) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        while bytes.count < maximumFileSize {
+            let chunk = [UInt8](unsafeUninitializedCapacity: 4_096) { buffer, count in
+                count = max(0, read(descriptor, buffer.baseAddress, buffer.count))
+            }
+            if chunk.isEmpty { break }
+            bytes += chunk
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Whether a process stands still, as it was seen last.
+///
+/// `@unchecked Sendable`: made by one thread, and after that only the watcher's thread looks.
+final class ProcessLook: @unchecked Sendable {
+    /// A debugger stops a process for moments; this many looks in a row count.
+    private static let patience = 3
+
+    let pid: pid_t
+    /// `cgroup.events` of the process's cgroup, or -1.
+    let events: Int32
+    private var isStopped = false
+    private var tracedLooks = 0
+
+    init(pid: pid_t, cgroup: String?) {
+        self.pid = pid
+        events = cgroup.map { open($0 + "/cgroup.events", O_RDONLY | O_CLOEXEC) } ?? -1
+    }
+
+    deinit { if events >= 0 { close(events) } }
+
+    /// Looks again.
+    ///
+    /// - Returns: whether it stands still now, if that has changed.
+    func change() -> Bool? {
+        // Both: the descriptor stays urgent until it is read.
+        let isFrozen = ProcessLook.isFrozen(events)
+        let now = isFrozen || isStoppedBySignal()
+        guard now != isStopped else { return nil }
+        isStopped = now
+        return now
+    }
+
+    private func isStoppedBySignal() -> Bool {
+        switch ProcessFacts.state(of: pid) {
+        case UInt8(ascii: "T"): return true
+        case UInt8(ascii: "t"):
+            tracedLooks += 1
+            return tracedLooks >= ProcessLook.patience
+        default:
+            tracedLooks = 0
+            return false
+        }
+    }
+
+    /// Whether `cgroup.events` says `frozen 1`. See cgroups(7).
+    static func isFrozen(_ events: Int32) -> Bool {
+        guard events >= 0 else { return false }
+        return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
+            let count = pread(events, buffer.baseAddress, buffer.count, 0)
+            guard count > 0 else { return false }
+            return says("frozen 1", UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        }
+    }
+
+    private static func says(_ line: StaticString, _ text: UnsafeRawBufferPointer) -> Bool {
+        text.split(separator: UInt8(ascii: "\n")).contains { candidate in
+            candidate.count == line.utf8CodeUnitCount
+                && candidate.elementsEqual(UnsafeBufferPointer(start: line.utf8Start, count: line.utf8CodeUnitCount))
+        }
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+import NotifyBus
+import Synchronization
+
+/// Watches processes and sockets on a thread of its own, which sleeps as long as nothing happens.
+///
+/// The kernel tells the end of a process (pidfd), the freezing of a cgroup (`cgroup.events`) and the end of a
+/// connection (its socket hangs up). Of SIGSTOP it tells nobody but the parent, so processes that may be stopped with
+/// the bus queueing for them are looked at once a second.
+final class Watcher: Sendable {
+    enum Event: Sendable {
+        case ended(pid_t)
+        case stopped(pid_t)
+        case continued(pid_t)
+        case hungUp(UInt64)
+        case drained(UInt64, ParkedStream.Outcome)
+        case alarm
+    }
+
+    /// How often processes are looked at, in nanoseconds.
+    static let interval: Int64 = 1_000_000_000
+
+    /// What a descriptor is watched for: the upper byte of its number.
+    enum Kind: UInt64 { case wake, look, alarm, process, cgroup, socket, drain }
+
+    struct State {
+        var processes: [pid_t: Int32] = [:]
+        var looks: [pid_t: ProcessLook] = [:]
+        var sockets: [UInt64: Int32] = [:]
+        var drains: [UInt64: ParkedStream] = [:]
+        var isTicking = false
+        var isStopping = false
+        var report: (@Sendable (Event) -> Void)?
+    }
+
+    private let epoll: Int32
+    private let wakeup: Int32
+    private let tick: Int32
+    private let alarm: Int32
+    let state = Mutex(State())
+
+    init() throws(WatcherError) {
+        epoll = linux_epoll()
+        wakeup = linux_eventfd()
+        tick = linux_timerfd()
+        alarm = linux_timerfd()
+        guard epoll >= 0, wakeup >= 0, tick >= 0, alarm >= 0 else { throw WatcherError(code: errno) }
+        _ = add(wakeup, .wake, 0)
+        _ = add(tick, .look, 0)
+        _ = add(alarm, .alarm, 0)
+    }
+
+    deinit {
+        for descriptor in [epoll, wakeup, tick, alarm] where descriptor >= 0 { close(descriptor) }
+    }
+
+    /// - Parameter report: called on the watcher's thread.
+    func start(_ report: @escaping @Sendable (Event) -> Void) throws(NotifyBusError) -> EngineThread {
+        state.withLock { $0.report = report }
+        return try EngineThread(name: "watcher") { self.run() }
+    }
+
+    func stop() {
+        state.withLock { state in
+            state.isStopping = true
+            state.report = nil
+        }
+        wake()
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        _ = write(wakeup, &one, 8)
+    }
+
+    // MARK: - What is watched
+
+    func watch(process pid: pid_t, pidfd: Int32) {
+        state.withLock { state in
+            state.processes[pid] = pidfd
+            _ = add(pidfd, .process, UInt64(pid))
+        }
+    }
+
+    func forget(process pid: pid_t) {
+        state.withLock { state in
+            if let pidfd = state.processes.removeValue(forKey: pid) { remove(pidfd) }
+            if let look = state.looks.removeValue(forKey: pid) { forget(look) }
+        }
+    }
+
+    /// Begins or ends to look whether a process stands still.
+    func look(at pid: pid_t, cgroup: String?, _ mustLook: Bool) {
+        state.withLock { state in
+            if !mustLook {
+                if let look = state.looks.removeValue(forKey: pid) { forget(look) }
+            } else if state.looks[pid] == nil {
+                let look = ProcessLook(pid: pid, cgroup: cgroup)
+                if look.events >= 0 { _ = add(look.events, .cgroup, UInt64(pid), events: Watcher.urgent) }
+                state.looks[pid] = look
+                startTicking(&state)
+            }
+        }
+    }
+
+    private func forget(_ look: ProcessLook) {
+        if look.events >= 0 { remove(look.events) }
+    }
+
+    /// - Returns: whether the socket can be watched.
+    func watch(socket: Int32, number: UInt64) -> Bool {
+        state.withLock { state in
+            // No events: only hang-ups and errors are reported, and the socket's traffic wakes nobody.
+            guard add(socket, .socket, number, events: 0) else { return false }
+            state.sockets[number] = socket
+            return true
+        }
+    }
+
+    /// To be called before the socket is closed.
+    func forgetSocket(_ number: UInt64) {
+        state.withLock { state in
+            if let socket = state.sockets.removeValue(forKey: number) { remove(socket) }
+        }
+    }
+
+    func drain(_ stream: ParkedStream, number: UInt64) {
+        state.withLock { state in
+            state.drains[number] = stream
+            _ = add(stream.socket, .drain, number)
+            startTicking(&state)
+        }
+    }
+
+    func dropDrain(_ number: UInt64) {
+        state.withLock { state in
+            if let stream = state.drains.removeValue(forKey: number) { remove(stream.socket) }
+        }
+    }
+
+    /// Reports `alarm` at a moment of the monotonic clock; a later call replaces an earlier one.
+    func alarm(at time: Int64) {
+        linux_timerfd_fire(alarm, max(1, time - MonotonicClock.now))
+    }
+
+    private static let readable: UInt32 = 1
+    private static let urgent: UInt32 = 2
+
+    private func add(_ descriptor: Int32, _ kind: Kind, _ number: UInt64, events: UInt32 = readable) -> Bool {
+        linux_epoll_add(epoll, descriptor, events, kind.rawValue << 56 | number) == 0
+    }
+
+    private func remove(_ descriptor: Int32) {
+        linux_epoll_remove(epoll, descriptor)
+    }
+
+    private func startTicking(_ state: inout State) {
+        guard !state.isTicking else { return }
+        state.isTicking = true
+        linux_timerfd_fire(tick, Watcher.interval)
+    }
+
+    // MARK: - The thread
+
+    private func run() {
+        var found = [linux_event](repeating: linux_event(), count: 64)
+        while true {
+            let count = linux_epoll_wait(epoll, &found, 64)
+            let report = state.withLock { $0.isStopping ? nil : $0.report }
+            guard let report else { return }
+            for index in 0..<max(0, Int(count)) {
+                guard let kind = Kind(rawValue: found[index].number >> 56) else { continue }
+                deal(with: kind, found[index].number & 0xff_ffff_ffff_ffff, report)
+            }
+        }
+    }
+
+    private func deal(with kind: Kind, _ number: UInt64, _ report: (Event) -> Void) {
+        switch kind {
+        case .wake: clear(wakeup)
+        case .alarm:
+            clear(alarm)
+            report(.alarm)
+        case .look:
+            clear(tick)
+            lookAround(report)
+        case .process:
+            let pid = pid_t(truncatingIfNeeded: number)
+            let isKnown = state.withLock { state in
+                guard let pidfd = state.processes.removeValue(forKey: pid) else { return false }
+                remove(pidfd)
+                return true
+            }
+            if isKnown { report(.ended(pid)) }
+        case .cgroup:
+            look(at: pid_t(truncatingIfNeeded: number), report)
+        case .socket:
+            let isKnown = state.withLock { state in
+                guard let socket = state.sockets.removeValue(forKey: number) else { return false }
+                remove(socket)
+                return true
+            }
+            if isKnown { report(.hungUp(number)) }
+        case .drain:
+            guard let stream = state.withLock({ $0.drains[number] }) else { return }
+            if stream.readSome() { finish(stream, number, report) }
+        }
+    }
+
+    private func clear(_ descriptor: Int32) {
+        var count: UInt64 = 0
+        _ = read(descriptor, &count, 8)
+    }
+
+    private func lookAround(_ report: (Event) -> Void) {
+        let (looks, drains) = state.withLock { ($0.looks, $0.drains) }
+        for pid in looks.keys { look(at: pid, report) }
+        for (number, stream) in drains where stream.isStuck() { finish(stream, number, report) }
+        state.withLock { state in
+            state.isTicking = !state.looks.isEmpty || !state.drains.isEmpty
+            if state.isTicking { linux_timerfd_fire(tick, Watcher.interval) }
+        }
+    }
+
+    private func look(at pid: pid_t, _ report: (Event) -> Void) {
+        guard let look = state.withLock({ $0.looks[pid] }), let isStopped = look.change() else { return }
+        report(isStopped ? .stopped(pid) : .continued(pid))
+    }
+
+    private func finish(_ stream: ParkedStream, _ number: UInt64, _ report: (Event) -> Void) {
+        let isKnown = state.withLock { state in
+            guard state.drains.removeValue(forKey: number) != nil else { return false }
+            remove(stream.socket)
+            return true
+        }
+        guard isKnown else { return }
+        report(.drained(number, stream.finish()))
+    }
+}
+
+struct WatcherError: Error {
+    let code: Int32
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import Logging
+import NotifyAgent
+
+/// `notify-agent`: the lifecycle agent as a program.
+enum AgentCommand {
+    static func run(_ arguments: [Argument]) -> ExitCode {
+        let diagnostics = Diagnostics(command: command.name)
+        var settings = AgentSettings()
+        var configuration = Agent.Configuration()
+        do throws(UsageError) {
+            let operands = try command.parse(arguments, into: &settings)
+            if let question = settings.common.question { return command.answer(question) }
+            if let operand = operands.beforeDashes.first ?? operands.afterDashes?.first {
+                throw UsageError("there is nothing to do with \(operand.quoted); '\(command.name)' takes only options")
+            }
+        } catch {
+            diagnostics.error(error.message)
+            return .usage
+        }
+        do throws(ConfigurationError) {
+            if let file = settings.configurationFile { try ConfigurationFile.read(file, into: &configuration) }
+        } catch {
+            diagnostics.error(error.message)
+            return .failed
+        }
+        configuration.replaces = settings.replaces
+        raiseDescriptorLimit()
+        let level: Logger.Level =
+            switch settings.common.verbosity {
+            case .quiet: .warning
+            case .normal: .notice
+            case .verbose: .debug
+            }
+        let name = command.name
+        let logger = Logger(label: name) { _ in ErrorStreamLog(program: name, level: level) }
+        return AgentRunner.run(settings, configuration, logger, diagnostics)
+    }
+
+    /// Each observer costs a descriptor, and 1,024 are soon used up.
+    private static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+}

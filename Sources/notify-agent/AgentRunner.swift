@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import CommandSupport
+import Glibc
+import Logging
+import NotifyAgent
+import NotifyBus
+import Synchronization
+
+/// The main thread: it sleeps until the agent has something to say, or a signal comes.
+enum AgentRunner {
+    /// What the agent has said and nobody has dealt with.
+    private final class Inbox: Sendable {
+        let descriptor = linux_eventfd()
+        private let events = Mutex<[Agent.Event]>([])
+
+        deinit { close(descriptor) }
+
+        func put(_ event: Agent.Event) {
+            events.withLock { $0.append(event) }
+            var one: UInt64 = 1
+            _ = write(descriptor, &one, 8)
+        }
+
+        func take() -> [Agent.Event] {
+            var count: UInt64 = 0
+            _ = read(descriptor, &count, 8)
+            return events.withLock { events in
+                defer { events = [] }
+                return events
+            }
+        }
+    }
+
+    static func run(
+        _ settings: AgentSettings,
+        _ configuration: Agent.Configuration,
+        _ logger: Logger,
+        _ diagnostics: Diagnostics
+    ) -> ExitCode {
+        let inbox = Inbox()
+        let signals: Signals
+        let service: AgentService
+        do {
+            // Before the threads are made, so that none of them takes the signals.
+            signals = try Signals()
+            service = try AgentService(
+                bus: settings.common.notifyBus,
+                configuration: configuration,
+                logger: logger
+            ) { inbox.put($0) }
+        } catch let error as SignalsError {
+            diagnostics.error(error.message)
+            return .failed
+        } catch AgentService.StartError.bus(let error) {
+            diagnostics.error(error.description)
+            return ExitCode(error)
+        } catch {
+            diagnostics.error("can't begin: \(error)")
+            return .failed
+        }
+        let code = serve(inbox, signals, logger, diagnostics)
+        service.stop()
+        return code
+    }
+
+    private static func serve(
+        _ inbox: Inbox,
+        _ signals: Signals,
+        _ logger: Logger,
+        _ diagnostics: Diagnostics
+    ) -> ExitCode {
+        while true {
+            var sources = [
+                pollfd(fd: inbox.descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&sources, 2, -1) >= 0 else { continue }
+            while let number = signals.next() {
+                guard number != SIGCHLD else { continue }
+                logger.notice("ends, by signal \(number)")
+                _ = ServiceManager.tell("STOPPING=1")
+                return .done
+            }
+            for event in inbox.take() {
+                if let code = deal(with: event, logger, diagnostics) { return code }
+            }
+        }
+    }
+
+    /// - Returns: how to end, if that is what the event means.
+    private static func deal(with event: Agent.Event, _ logger: Logger, _ diagnostics: Diagnostics) -> ExitCode? {
+        switch event {
+        case .ready:
+            logger.notice("serves")
+            if let error = ServiceManager.tell("READY=1") { logger.warning("can't tell $NOTIFY_SOCKET: \(error)") }
+            return nil
+        case .nameIsTaken(let owner):
+            let who = owner.map { "process \($0)" } ?? "another process"
+            diagnostics.error("an agent runs already, \(who); '--replace' takes its place")
+            return .failed
+        case .wasReplaced:
+            logger.notice("ends, replaced by another agent")
+            _ = ServiceManager.tell("STOPPING=1")
+            return .done
+        case .refused(let message):
+            diagnostics.error("the bus does not give this program the name org.notifybus.Agent1: \(message)")
+            return .failed
+        case .busIsLost(let error):
+            diagnostics.error(error.description)
+            return ExitCode(error) == .usage ? .failed : .unavailable
+        }
+    }
+}
