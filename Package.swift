@@ -8,6 +8,7 @@ let package = Package(
         .library(name: "NotifyBus", targets: ["NotifyBus"]),
         .executable(name: "notify-post", targets: ["notify-post"]),
         .executable(name: "notify-wait", targets: ["notify-wait"]),
+        .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
         .executable(name: "notify-agent", targets: ["notify-agent"]),
     ],
     dependencies: [
@@ -31,6 +32,7 @@ let package = Package(
         .target(name: "CommandSupport", dependencies: ["NotifyBus", "CLinux"]),
         .executableTarget(name: "notify-post", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
         .executableTarget(name: "notify-wait", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
+        .executableTarget(name: "notify-lifecycle", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
 
         // The lifecycle agent.
         .target(
@@ -49,9 +51,12 @@ let package = Package(
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
         .target(name: "TestSupport", dependencies: ["broker-cradle"], path: "Tests/TestSupport"),
         .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "TestSupport"]),
+        .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait"]
+            dependencies: [
+                "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+            ]
         ),
         .testTarget(
             name: "NotifyAgentTests",

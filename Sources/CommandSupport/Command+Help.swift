@@ -14,6 +14,12 @@ extension Command {
         for paragraph in summary {
             text += "\n" + folded(paragraph, indent: 0) + "\n"
         }
+        if !subcommands.isEmpty {
+            text += "\nCommands:\n"
+            for subcommand in subcommands {
+                text += entry("  " + subcommand.name, subcommand.meaning)
+            }
+        }
         var groups: [String] = []
         for option in options where !groups.contains(option.group) {
             groups.append(option.group)

@@ -44,7 +44,11 @@ extension Command {
             let byte = bytes[offset]
             offset += 1
             guard byte < 0x80, let option = options.first(where: { $0.short == Unicode.Scalar(byte) }) else {
-                throw unknown(byte < 0x80 ? Printable.text("-" + String(Unicode.Scalar(byte))) : argument.quoted)
+                // A letter that is not ASCII is several bytes, so the whole argument is shown.
+                throw unknown(
+                    byte < 0x80
+                        ? Printable.text("-" + String(Unicode.Scalar(byte))) : Printable.text(bytes, limit: 60)
+                )
             }
             switch option.action {
             case .flag(let apply):
@@ -71,7 +75,7 @@ extension Command {
         let name = UnsafeRawBufferPointer(rebasing: body[..<(equals ?? body.endIndex)])
         guard let option = options.first(where: { name.elementsEqual($0.long.utf8) }) else {
             let spelling = "--" + Printable.text(name, limit: 60)
-            throw unknown(spelling, suggestion: nearest(to: name))
+            throw unknown(spelling, suggestion: nearest(to: name, among: options.map(\.long)))
         }
         let spelling = "--" + option.long
         switch option.action {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Command {
-    /// The long option that someone who wrote `name` most likely meant; nil if none is near.
-    func nearest(to name: UnsafeRawBufferPointer) -> String? {
+    /// The one among `words` that someone who wrote `name` most likely meant; nil if none is near.
+    func nearest(to name: UnsafeRawBufferPointer, among words: [String]) -> String? {
         // Longer than any option by more than a slip of the finger.
         guard name.count < 40 else { return nil }
-        let beginnings = options.filter { $0.long.utf8.starts(with: name) }
-        if beginnings.count == 1 { return beginnings[0].long }
-        var best: (option: String, distance: Int)?
-        for option in options {
-            let distance = editDistance(Array(name), Array(option.long.utf8))
+        let beginnings = words.filter { $0.utf8.starts(with: name) }
+        if beginnings.count == 1 { return beginnings[0] }
+        var best: (word: String, distance: Int)?
+        for word in words {
+            let distance = editDistance(Array(name), Array(word.utf8))
             if distance < best?.distance ?? Int.max {
-                best = (option.long, distance)
+                best = (word, distance)
             }
         }
-        guard let best, best.distance <= max(1, best.option.utf8.count / 3) else { return nil }
-        return best.option
+        guard let best, best.distance <= max(1, best.word.utf8.count / 3) else { return nil }
+        return best.word
     }
 }
 

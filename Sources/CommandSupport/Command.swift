@@ -7,6 +7,8 @@ package struct Command<Settings>: Sendable {
     package let usage: [String]
     /// What it does, a paragraph an element.
     package let summary: [String]
+    /// What the first operand chooses among, if it does so, and what each does.
+    package let subcommands: [(name: String, meaning: String)]
     package let options: [Option<Settings>]
     /// The exit statuses and their meaning.
     package let exitStatus: [(status: String, meaning: String)]
@@ -17,6 +19,7 @@ package struct Command<Settings>: Sendable {
         name: String,
         usage: [String],
         summary: [String],
+        subcommands: [(name: String, meaning: String)] = [],
         options: [Option<Settings>],
         exitStatus: [(status: String, meaning: String)],
         examples: [String]
@@ -24,6 +27,7 @@ package struct Command<Settings>: Sendable {
         self.name = name
         self.usage = usage
         self.summary = summary
+        self.subcommands = subcommands
         self.options = options
         self.exitStatus = exitStatus
         self.examples = examples

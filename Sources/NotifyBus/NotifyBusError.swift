@@ -20,6 +20,8 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
         public static let limitExceeded = Code(name: "limitExceeded")
         /// It was not done within the time that was given.
         public static let timedOut = Code(name: "timedOut")
+        /// There is no lifecycle agent.
+        public static let noAgent = Code(name: "noAgent")
         /// The center was closed.
         public static let closed = Code(name: "closed")
         /// Anything else, such as memory or descriptors that ran out.
@@ -44,6 +46,11 @@ extension NotifyBusError {
     static let closed = NotifyBusError(.closed, "The notification center was closed; make a new one.")
 
     static let outOfMemory = NotifyBusError(.failed, "Memory ran out.")
+
+    static let noAgent = NotifyBusError(
+        .noAgent,
+        "There is no lifecycle agent on this bus; start notify-agent. Until then every program is in the foreground."
+    )
 
     static let disconnected = NotifyBusError(
         .disconnected,

@@ -23,6 +23,8 @@ struct Waiter {
     private var then: Child?
     /// How the command of `--then` failed, from that moment on.
     private var thenFailure: Child.End?
+    /// Until when it may still end by itself, once the wait has come to its goal.
+    private var thenGrace: Int64?
     private var count = 0
     /// How it ends, once that is settled; commands and output may still have to be waited for.
     private var outcome: ExitCode?
@@ -73,11 +75,20 @@ struct Waiter {
             takeChanges()
             takeArrivals()
             settleOutcome()
-            if let outcome, !output.isPending, runner?.isIdle ?? true {
+            if let outcome, !output.isPending, runner?.isIdle ?? true, !isWaitingForThen() {
                 return outcome == .done && runner?.hasFailed == true ? .failed : outcome
             }
             sleep()
         }
+    }
+
+    /// Whether the command of `--then` may end by itself any moment: what it posted comes here before it has its own
+    /// answer from the bus, and to end then could end the bus too, under dbus-run-session.
+    private mutating func isWaitingForThen() -> Bool {
+        guard then != nil, outcome == .done else { return false }
+        let grace = thenGrace ?? Clock.monotonic + 100_000_000
+        thenGrace = grace
+        return Clock.monotonic < grace
     }
 
     // MARK: - What may have happened
@@ -190,6 +201,7 @@ struct Waiter {
     private func timeout() -> Int32 {
         var next = runner?.deadline
         if outcome == nil, let deadline { next = min(next ?? Int64.max, deadline) }
+        if outcome != nil, then != nil, let thenGrace { next = min(next ?? Int64.max, thenGrace) }
         guard let next else { return -1 }
         let milliseconds = (max(0, next - Clock.monotonic) + 999_999) / 1_000_000
         return Int32(clamping: milliseconds)

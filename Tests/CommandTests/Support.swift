@@ -1,6 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+import NotifyBus
 import TestSupport
+import Testing
 
 /// Both bus daemons.
 let busKinds = BusKind.available
+
+/// The commands that talk to a bus.
+let commands = ["notify-post", "notify-wait"]
+
+/// An address at which there is no bus.
+let nowhere = "unix:path=/nonexistent/bus"
+
+extension PrivateBus {
+    func makeCenter() -> NotifyCenter {
+        NotifyCenter(bus: .address(address))
+    }
+
+    /// Runs a command of this package on this bus to its end.
+    func run(_ command: String, _ arguments: [String], input: String? = nil) throws -> CommandResult {
+        try TestSupport.run(
+            productPath(command),
+            ["--address", address] + arguments,
+            input: input,
+            timeout: .seconds(60)
+        )
+    }
+
+    /// Starts `notify-wait` on this bus and returns when its observer is live.
+    func startWaiting(
+        _ arguments: [String],
+        environment: [String: String?] = [:],
+        input: CommandStream = .null,
+        output: CommandStream = .pipe
+    ) throws -> RunningCommand {
+        let ready = try Pipe()
+        let command = try start(
+            productPath("notify-wait"),
+            ["--address", address, "--ready-fd", "3"] + arguments,
+            environment: environment,
+            input: input,
+            output: output,
+            descriptors: [3: ready.writeEnd]
+        )
+        ready.closeWriteEnd()
+        guard try ready.read() == "\n" else {
+            throw TestSupportError("notify-wait did not come to wait, but said: \(try command.wait().errorOutput)")
+        }
+        return command
+    }
+
+    /// Starts a bash script that finds the commands by their names, and they this bus.
+    func startScript(_ text: String, _ arguments: [String] = [], input: CommandStream = .null) throws -> RunningCommand
+    {
+        try start("bash", ["-c", text, "bash"] + arguments, environment: environment(), input: input)
+    }
+
+    /// Runs a bash script to its end.
+    func script(
+        _ text: String,
+        _ arguments: [String] = [],
+        timeout: Duration = .seconds(60)
+    ) throws -> CommandResult {
+        try startScript(text, arguments).wait(timeout: timeout)
+    }
+
+    /// What lets a program find the commands by their names, and them this bus.
+    func environment() throws -> [String: String?] {
+        let folder = try productPath("notify-wait").dropLast("notify-wait".count)
+        let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        return ["PATH": "\(folder):\(path)", "DBUS_SESSION_BUS_ADDRESS": address]
+    }
+}
+
+/// A pipe whose writable end another process gets.
+final class Pipe {
+    let readEnd: Int32
+    private(set) var writeEnd: Int32
+
+    init() throws {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw TestSupportError("Cannot make a pipe: error \(errno)") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        (readEnd, writeEnd) = (ends[0], ends[1])
+    }
+
+    deinit {
+        closeWriteEnd()
+        close(readEnd)
+    }
+
+    func closeWriteEnd() {
+        if writeEnd >= 0 { close(writeEnd) }
+        writeEnd = -1
+    }
+
+    /// What one read gets; empty at the end.
+    func read(timeout: Duration = .seconds(20)) throws -> String {
+        var source = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
+        guard poll(&source, 1, Int32(timeout.components.seconds * 1000)) == 1 else {
+            throw TestSupportError("Nothing came through the pipe within \(timeout)")
+        }
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        let count = Glibc.read(readEnd, &chunk, chunk.count)
+        return String(decoding: chunk[..<max(0, count)], as: UTF8.self)
+    }
+}
+
+/// A folder that goes with the last reference to it.
+final class TemporaryFolder {
+    let path: String
+
+    init() throws {
+        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(parent)/notifybus-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw TestSupportError("Cannot make a folder in \(parent)") }
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    deinit {
+        _ = try? run("rm", ["-rf", path])
+    }
+}
+
+/// The whole of a file that another process may be about to put in place; nil if it is not there.
+func contents(ofFile path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var chunk = [UInt8](repeating: 0, count: 65_536)
+    let count = read(descriptor, &chunk, chunk.count)
+    return String(decoding: chunk[..<max(0, count)], as: UTF8.self)
+}
+
+/// A time of <time.h>.
+///
+/// Not in the files that import a command as testable: there the compiler looks for `timespec` in the wrong module.
+func makeTime(seconds: Int, nanoseconds: Int) -> timespec {
+    timespec(tv_sec: seconds, tv_nsec: nanoseconds)
+}
+
+/// The signals that a line such as `SigIgn: 0000000000001000` of `/proc/PID/status` names.
+///
+/// Without 32 and 33, which glibc keeps for itself: no program of this process's making can change what it has
+/// inherited of these.
+func signals(inStatusLine line: String) -> [Int] {
+    guard let digits = line.split(whereSeparator: \.isWhitespace).last, let mask = UInt64(digits, radix: 16) else {
+        return [-1]
+    }
+    return (1...64).filter { mask & 1 << UInt64($0 - 1) != 0 && $0 != 32 && $0 != 33 }
+}

@@ -127,6 +127,40 @@ import Testing
         observation.cancel()
     }
 
+    @Test(.enabled(if: geteuid() == 0, "needs root, to post as two users"), arguments: busKinds)
+    func `a user's name posted by somebody else is ignored and counted`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        // In a process of its own, which becomes somebody else for a moment.
+        await #expect(processExitsWith: .success) { [address = bus.address as String] in
+            let center = NotifyCenter(bus: .address(address))
+            let heard = Recorder<String>()
+            let observation = try center.addObserver(forPrefixes: ["user.uid.", "com.example."]) {
+                heard.append($0.string)
+            }
+            guard seteuid(65_534) == 0 else { exit(2) }
+            let stranger = try RawBusClient(address: address)
+            guard seteuid(0) == 0 else { exit(2) }
+            for (name, interface) in [
+                ("user.uid.0.x", "org.notifybus.n.user.uid._30.x"), ("user.uid.x", "org.notifybus.n.user.uid.x"),
+                ("user.uid.65534.x", "org.notifybus.n.user.uid._365534.x"),
+                ("com.example.end", "org.notifybus.n.com.example.end"),
+            ] {
+                try stranger.emitSignal(
+                    path: "/org/notifybus",
+                    interface: interface,
+                    member: "Posted",
+                    signature: "s",
+                    body: RawBusClient.stringBody(name)
+                )
+            }
+            guard heard.wait(forCount: 2, timeout: .seconds(10)) else { exit(3) }
+            guard heard.elements == ["user.uid.65534.x", "com.example.end"] else { exit(4) }
+            guard center.statistics.ignored == 2 else { exit(5) }
+            observation.cancel()
+            exit(0)
+        }
+    }
+
     private func twoStrings() -> [UInt8] {
         var body = RawBody()
         body.append("com.example.real")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Glibc
 import NotifyBus
 import TestSupport
@@ -143,6 +144,30 @@ import Testing
         mayGoOn.add()
         #expect(quick.wait(for: 1))
         slow.cancel()
+        other.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `what arrives together with a post whose callback blocks is heard meanwhile`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let (center, poster) = (bus.makeCenter(), bus.makeCenter())
+        let (second, woken) = (Counter(), Counter())
+        let blocking = try center.addObserver(forName: "com.example.blocks") { _ in
+            if second.wait(for: 5 * (woken.value + 1), timeout: .seconds(10)) { woken.add() }
+        }
+        let queue = DispatchQueue(label: "org.notifybus.test")
+        let other = try center.addObserver(forName: "com.example.other", queue: queue) { _ in second.add() }
+        try poster.post(name: "com.example.unheard")
+        for _ in 0..<20 {
+            // While the bus is stopped all this gathers, and then goes out at once.
+            bus.stop()
+            let before = woken.value
+            try poster.post(name: "com.example.blocks")
+            for _ in 0..<5 { try poster.post(name: "com.example.other") }
+            bus.resume()
+            try #require(woken.wait(for: before + 1, timeout: .seconds(20)))
+        }
+        blocking.cancel()
         other.cancel()
     }
 }

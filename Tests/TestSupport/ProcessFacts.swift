@@ -41,7 +41,7 @@ public func processState(_ pid: pid_t) -> Character? {
 }
 
 /// The children of a process whose program has this name.
-func children(of parent: pid_t, named name: String) -> [pid_t] {
+public func children(of parent: pid_t, named name: String) -> [pid_t] {
     // /proc/PID/task/*/children would be shorter, but kernels without checkpoint support do not have it.
     entries(ofFolder: "/proc").compactMap { pid_t($0) }.filter { pid in
         processStat(pid).map { $0.parent == parent && $0.name == name } ?? false

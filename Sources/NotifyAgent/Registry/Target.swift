@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Glibc
+import Glibc
 
 /// Whose state is to change.
 package enum Target: Hashable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Glibc
+import Glibc
 
 /// What `/proc` says of processes. See proc(5).
 package enum ProcessFacts {

@@ -42,6 +42,8 @@ public final class NotifyCenter: Sendable {
     /// The bus of this center.
     public let bus: Bus
     let engine: Engine
+    /// The observer's half of the lifecycle; nil for the agent itself and for those who only talk to it.
+    let peer: LifecyclePeer?
 
     /// Makes a center of its own, with its own connections. It opens nothing yet.
     ///
@@ -51,17 +53,21 @@ public final class NotifyCenter: Sendable {
     ///     thread, in turn with the callbacks of observers.
     public init(bus: Bus = .session, onConnectionChange: (@Sendable (ConnectionChange) -> Void)? = nil) {
         self.bus = bus
-        engine = Engine(bus: bus, peer: nil, onConnectionChange: onConnectionChange)
+        let peer = LifecyclePeer()
+        self.peer = peer
+        engine = Engine(bus: bus, peer: peer, onConnectionChange: onConnectionChange)
     }
 
     /// Makes a center whose observing connection also speaks for a peer.
     package init(bus: Bus, peer: any BusPeer) {
         self.bus = bus
+        self.peer = nil
         engine = Engine(bus: bus, peer: peer, onConnectionChange: nil)
     }
 
     deinit {
         engine.stop()
+        peer?.states.end()
     }
 
     /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`.
@@ -70,6 +76,7 @@ public final class NotifyCenter: Sendable {
     /// be written are lost and counted as dropped; call ``flush(timeout:)`` first where they matter.
     public func close() {
         engine.close()
+        peer?.states.end()
     }
 
     /// What the center has done so far.

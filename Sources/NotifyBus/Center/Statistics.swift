@@ -16,7 +16,8 @@ extension NotifyCenter {
         /// Deliveries that were merged into an equal one still waiting, because the observer did not keep up.
         public let mergedDeliveries: Int
         /// Deliveries and posts that were lost: an observer's queue was full of other names, the sender of a
-        /// `user.uid.` name could not be verified, or a center was closed with posts waiting.
+        /// `user.uid.` name could not be verified, a center was closed with posts waiting, or a post was still on its way
+        /// when the program went into the background.
         public let dropped: Int
         /// Signals that looked like posts and were not believed.
         public let ignored: Int

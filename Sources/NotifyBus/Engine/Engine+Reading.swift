@@ -6,8 +6,12 @@ extension Engine {
     /// Serves both connections until the thread no longer reads, and then runs the callbacks that are left to it.
     func read(as number: Int, of crew: Crew) {
         var reads = true
+        // Whoever takes over may find messages that were read from the socket and not looked at; poll(2) knows nothing
+        // of those.
+        var mayWait = false
         while reads, !crew.isStopping {
-            let events = waitForEvents(crew)
+            let events = waitForEvents(crew, mayWait: mayWait)
+            mayWait = true
             crew.beginBatch()
             if events.isAwake { crew.wakeDescriptor.clear() }
             observing.run(registry.takeCommands(), on: self)
@@ -31,7 +35,7 @@ extension Engine {
         var posting: Int16
     }
 
-    private func waitForEvents(_ crew: Crew) -> Events {
+    private func waitForEvents(_ crew: Crew, mayWait: Bool) -> Events {
         let observingRequest = observing.pollRequest
         let postingRequest = outbox.pollRequest
         let deadline = MonotonicTime.earlier(observingRequest.deadline, postingRequest.deadline)
@@ -43,7 +47,8 @@ extension Engine {
             // poll(2) passes over negative descriptors.
             requests.initializeElement(at: 1, to: observingRequest.pollfd)
             requests.initializeElement(at: 2, to: postingRequest.pollfd)
-            guard poll(requests.baseAddress, 3, deadline?.millisecondsFromNow ?? -1) > 0 else {
+            let timeout = mayWait ? deadline?.millisecondsFromNow ?? -1 : 0
+            guard poll(requests.baseAddress, 3, timeout) > 0 else {
                 return Events(isAwake: false, observing: 0, posting: 0)
             }
             return Events(

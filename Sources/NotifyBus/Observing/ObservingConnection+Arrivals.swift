@@ -27,6 +27,10 @@ extension ObservingConnection {
         if found.isForged { return ignore(on: engine) }
         guard let name = found.name, let arrival = found.arrival else { return nil }
         if arrival.observers.isEmpty { return nil }
+        guard gate.isOpen else {
+            if !gate.isEntering { engine.counters.dropped.increment() }
+            return nil
+        }
         if case .owned = name.storage.scope { return verify(name, arrival, message, on: engine) }
         return senders.isHolding ? verify(name, arrival, message, on: engine) : arrival
     }
@@ -47,6 +51,15 @@ extension ObservingConnection {
             if isFirst { ask("GetConnectionUnixUser", sender, .user(sender: sender), on: engine) }
             return nil
         }
+    }
+
+    /// The next name that was posted while the program was suspended.
+    func nextReplayed(on engine: Engine) -> Arrival? {
+        while gate.isOpen, let name = gate.replay.popFirst() {
+            let observers = engine.registry.state.withLock { $0.topics.observers(of: name) }
+            if !observers.isEmpty { return Arrival(name: name, observers: observers) }
+        }
+        return nil
     }
 
     /// The next post that waited for its sender to be known.

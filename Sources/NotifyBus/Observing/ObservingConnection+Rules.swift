@@ -4,6 +4,7 @@ extension ObservingConnection {
     /// Sends the rules of a topic, unless this connection has them.
     func sendRules(of topic: Topic, on engine: Engine) {
         guard topic.generation != generation else { return }
+        guard gate.hasRules else { return activate([topic], on: engine) }
         topic.generation = generation
         reach.ruleCount += topic.rules.count
         if reach.hearsEverything { activate([topic], on: engine) }
@@ -11,18 +12,19 @@ extension ObservingConnection {
         askForRules(of: topic, on: engine)
         if reach.wantsSpares {
             reach.hasAskedForSpares = true
-            for rule in MatchRule.spares { ask("AddMatch", rule, .spareRule, on: engine) }
+            for rule in MatchRule.spares { ask("AddMatch", rule, .spareRule(generation: generation), on: engine) }
         }
     }
 
     private func askForRules(of topic: Topic, on engine: Engine) {
         engine.registry.settle { _ in topic.unanswered = topic.rules.count }
         if reach.mode == .narrowing { reach.unanswered += topic.rules.count }
-        for rule in topic.rules { ask("AddMatch", rule, .rule(topic), on: engine) }
+        gate.openQuestions += topic.rules.count
+        for rule in topic.rules { ask("AddMatch", rule, .rule(topic, generation: generation), on: engine) }
     }
 
     func removeRules(of topic: Topic, on engine: Engine) {
-        guard topic.generation == generation else { return }
+        guard gate.hasRules, topic.generation == generation else { return }
         reach.ruleCount -= topic.rules.count
         if reach.mode != .wide { withdraw(topic.rules) }
         if reach.shouldNarrow { narrow(on: engine) }
@@ -42,7 +44,12 @@ extension ObservingConnection {
         }
     }
 
-    private func activate(_ topics: [Topic], on engine: Engine) {
+    func activate(_ topics: [Topic], on engine: Engine) {
+        // Whether the program may listen at all is not known yet.
+        if gate.isEntering {
+            gate.heldTopics += topics
+            return
+        }
         engine.registry.settle { _ in
             for topic in topics {
                 if case .failed = topic.state { continue }
@@ -53,7 +60,7 @@ extension ObservingConnection {
         noteRestored(on: engine)
     }
 
-    private func withdraw(_ rules: [String]) {
+    func withdraw(_ rules: [String]) {
         // Nobody waits for the answer; it comes with a serial that is not asked after.
         for rule in rules { _ = connection?.callBus("RemoveMatch", rule) }
     }
@@ -67,7 +74,8 @@ extension ObservingConnection {
         reach.unanswered = MatchRule.everything.count
         if reach.hasSpares { withdraw(MatchRule.spares) }
         reach.hasSpares = false
-        for rule in MatchRule.everything { ask("AddMatch", rule, .wideRule, on: engine) }
+        gate.openQuestions += MatchRule.everything.count
+        for rule in MatchRule.everything { ask("AddMatch", rule, .wideRule(generation: generation), on: engine) }
     }
 
     func wideRuleAnswered(_ outcome: BusMessage.RuleOutcome, on engine: Engine) {

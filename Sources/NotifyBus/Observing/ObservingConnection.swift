@@ -10,9 +10,9 @@ final class ObservingConnection: @unchecked Sendable {
 
     /// What a call of the bus was for.
     enum Question {
-        case rule(Topic)
-        case wideRule
-        case spareRule
+        case rule(Topic, generation: Int)
+        case wideRule(generation: Int)
+        case spareRule(generation: Int)
         case user(sender: String)
         case barrier(Barrier)
         case call(@Sendable (BusAnswer, borrowing BusLink) -> Void)
@@ -23,7 +23,7 @@ final class ObservingConnection: @unchecked Sendable {
 
     private let bus: NotifyCenter.Bus
     private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
-    private let peer: (any BusPeer)?
+    let peer: (any BusPeer)?
     private var phase = Phase.closed
     private var retry = Retry()
     private var questions: [UInt32: Question] = [:]
@@ -31,13 +31,18 @@ final class ObservingConnection: @unchecked Sendable {
     private var isReplacement = false
 
     private(set) var connection: BusConnection?
-    /// Counts the connections, so that a topic can tell on which one its rules are.
-    private(set) var generation = 0
+    private(set) var uniqueName = ""
+    /// Who gave the answer that is being handled.
+    private(set) var answerer: String?
+    /// Counts the sets of rules: one for each connection, and one for each opening of the gate. A topic remembers in
+    /// which one its rules are.
+    var generation = 0
     var reach = RuleReach()
     /// How many topics still have to be made again on a replacement.
     var unrestored = 0
     var senders = SenderDirectory()
     var names = NameCache()
+    var gate = LifecycleGate()
     /// Stands for the peer among the observers of the names that it holds.
     private var peerObserver: Observer?
 
@@ -55,7 +60,7 @@ final class ObservingConnection: @unchecked Sendable {
         switch phase {
         case .closed: PollRequest(deadline: retry.time)
         case .opening(let limit): request(deadline: limit)
-        case .ready: request(deadline: nil)
+        case .ready: request(deadline: peer?.deadline)
         }
     }
 
@@ -73,6 +78,9 @@ final class ObservingConnection: @unchecked Sendable {
             lose(.timedOut("let this program in"), on: engine)
         case .opening, .ready:
             if events != 0 { connection?.service(events) }
+            if let deadline = peer?.deadline, deadline <= .now {
+                peer?.deadlineHasPassed(BusLink(observing: self, engine: engine))
+            }
         }
     }
 
@@ -80,7 +88,7 @@ final class ObservingConnection: @unchecked Sendable {
         for command in commands {
             switch command {
             case .add(let topic): add(topic, on: engine)
-            case .remove(let topic): if case .ready = phase { removeRules(of: topic, on: engine) }
+            case .remove(let topic): remove(topic, on: engine)
             case .barrier(let barrier): raise(barrier, on: engine)
             case .perform(let body): body(BusLink(observing: self, engine: engine))
             case .open: if case .closed = phase, retry.time == nil { open(on: engine) }
@@ -92,6 +100,7 @@ final class ObservingConnection: @unchecked Sendable {
         switch phase {
         case .ready:
             sendRules(of: topic, on: engine)
+            tellPeer(of: topic, added: true, on: engine)
         case .opening where !isReplacement:
             break  // Everything that is registered is sent when the connection is ready.
         case .closed where retry.time == nil:
@@ -99,6 +108,12 @@ final class ObservingConnection: @unchecked Sendable {
         default:
             engine.registry.settle { _ in topic.state = .failed(.disconnected) }
         }
+    }
+
+    private func remove(_ topic: Topic, on engine: Engine) {
+        guard case .ready = phase else { return }
+        removeRules(of: topic, on: engine)
+        tellPeer(of: topic, added: false, on: engine)
     }
 
     private func raise(_ barrier: Barrier, on engine: Engine) {
@@ -180,6 +195,7 @@ final class ObservingConnection: @unchecked Sendable {
         let wasReady = if case .ready = phase { true } else { false }
         let unanswered = questions.values
         forgetConnection(error)
+        gate.forgetTransition()
         for case .call(let completion) in unanswered {
             completion(.failure(.lost), BusLink(observing: self, engine: engine))
         }
@@ -225,7 +241,7 @@ final class ObservingConnection: @unchecked Sendable {
     /// Works on what has been read, up to the next post that somebody wants.
     func nextArrival(on engine: Engine) -> Arrival? {
         while true {
-            if let arrival = nextVerified(on: engine) { return arrival }
+            if let arrival = nextReplayed(on: engine) ?? nextVerified(on: engine) { return arrival }
             guard let connection, let message = connection.next() else { return nil }
             switch message.kind {
             case .signal:
@@ -247,58 +263,31 @@ final class ObservingConnection: @unchecked Sendable {
 
     private func welcome(_ message: BusMessage, on engine: Engine) {
         if message.kind == .reply {
+            uniqueName = message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
             becomeReady(on: engine)
         } else {
             lose(message.refusalError(by: bus.title), on: engine)
         }
     }
 
-    private func passOnSignal(_ message: BusMessage, on engine: Engine) {
-        guard let peer, let connection, let sender = message.sender, let path = message.path,
-            let interface = message.interface, let member = message.member, let arguments = connection.arguments()
-        else { return }
-        let signal = BusSignal(
-            sender: String(cString: sender),
-            path: String(cString: path),
-            interface: String(cString: interface),
-            member: String(cString: member),
-            arguments: arguments
-        )
-        peer.handle(signal, on: BusLink(observing: self, engine: engine))
-    }
-
-    private func passOnCall(_ message: BusMessage, on engine: Engine) {
-        guard let connection else { return }
-        if let peer, let sender = message.sender, let path = message.path, let member = message.member,
-            let arguments = connection.arguments()
-        {
-            let call = BusCall(
-                sender: String(cString: sender),
-                serial: message.serial,
-                path: String(cString: path),
-                // A call may leave the interface out.
-                interface: message.interface.map { String(cString: $0) } ?? "",
-                member: String(cString: member),
-                wantsReply: message.wantsReply,
-                arguments: arguments
-            )
-            if peer.handle(call, on: BusLink(observing: self, engine: engine)) { return }
-            BusConnection.close(arguments)
-        }
-        if message.wantsReply { self.connection?.refuseCall() }
-    }
-
     private func answer(_ question: Question, with message: BusMessage, on engine: Engine) {
         switch question {
-        case .rule(let topic):
+        case .rule(let topic, generation):
+            gate.openQuestions -= 1
             ruleAnswered(for: topic, message.ruleOutcome(by: bus.title), on: engine)
-        case .wideRule:
+            continueOpeningGate(on: engine)
+        case .wideRule(generation):
+            gate.openQuestions -= 1
             wideRuleAnswered(message.ruleOutcome(by: bus.title), on: engine)
-        case .spareRule:
+            continueOpeningGate(on: engine)
+        case .spareRule(generation):
             reach.hasSpares = reach.hasSpares || message.kind == .reply
+        case .rule, .wideRule, .spareRule:
+            break  // About rules that have been taken off since.
         case .user(let sender):
             senders.learn(user: message.kind == .reply ? message.number : nil, of: sender)
         case .call(let completion):
+            answerer = message.sender.map { String(cString: $0) }
             let values = message.kind == .reply ? connection?.arguments() : nil
             let fault = BusFault(
                 name: message.errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",

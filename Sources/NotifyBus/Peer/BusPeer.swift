@@ -7,6 +7,11 @@
 package protocol BusPeer: AnyObject, Sendable {
     /// Whether the connection is to be kept even without observers.
     var keepsConnection: Bool { get }
+    /// When `deadlineHasPassed` is to be called; nil means never.
+    var deadline: MonotonicTime? { get }
+    func deadlineHasPassed(_ link: borrowing BusLink)
+    /// What is observed over the connection has changed.
+    func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink)
     /// The bus has let the connection in. The registrations follow after this.
     func linkIsReady(_ link: borrowing BusLink)
     /// The connection is gone, and with it everything that was asked for on it.
@@ -23,6 +28,12 @@ package protocol BusPeer: AnyObject, Sendable {
 
 extension BusPeer {
     package func handle(post name: NotifyName, on link: borrowing BusLink) {}
+}
+
+extension BusPeer {
+    package var deadline: MonotonicTime? { nil }
+    package func deadlineHasPassed(_ link: borrowing BusLink) {}
+    package func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink) {}
 }
 
 /// A method call that has arrived.
@@ -68,6 +79,9 @@ package struct BusLink: ~Copyable {
 
     /// The socket. It stays the connection's.
     package var descriptor: Int32 { observing.connection?.descriptor ?? -1 }
+
+    /// Who gave the answer that is being handled: a unique name.
+    package var answerer: String? { observing.answerer }
 
     /// Calls a method; the answer comes to `completion`, on this thread.
     package func call(

@@ -3,10 +3,10 @@
 import Glibc
 
 /// A moment of the monotonic clock, in nanoseconds since boot. See clock_gettime(2), `CLOCK_MONOTONIC`.
-struct MonotonicTime: Comparable {
+package struct MonotonicTime: Comparable, Sendable {
     var nanoseconds: Int64
 
-    static var now: MonotonicTime {
+    package static var now: MonotonicTime {
         var time = Glibc.timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return MonotonicTime(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
@@ -25,11 +25,11 @@ struct MonotonicTime: Comparable {
         return min(left, right)
     }
 
-    static func < (left: MonotonicTime, right: MonotonicTime) -> Bool {
+    package static func < (left: MonotonicTime, right: MonotonicTime) -> Bool {
         left.nanoseconds < right.nanoseconds
     }
 
-    static func + (time: MonotonicTime, milliseconds: Int64) -> MonotonicTime {
+    package static func + (time: MonotonicTime, milliseconds: Int64) -> MonotonicTime {
         MonotonicTime(nanoseconds: time.nanoseconds + milliseconds * 1_000_000)
     }
 

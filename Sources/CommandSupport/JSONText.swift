@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Text inside the quotes of a JSON string (RFC 8259, section 7).
-enum JSONText {
-    static func append(_ text: String, to record: inout [UInt8]) {
+package enum JSONText {
+    package static func append(_ text: String, to record: inout [UInt8]) {
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):

@@ -3,9 +3,11 @@
 import Glibc
 
 /// Times as people and programs both read them: RFC 3339, local, with milliseconds and the offset.
-enum LocalTime {
-    static func append(_ time: timespec, to record: inout [UInt8]) {
-        var seconds = time.tv_sec
+package enum LocalTime {
+    package static func append(nanosecondsSince1970 time: Int64, to record: inout [UInt8]) {
+        var (whole, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
+        if rest < 0 { (whole, rest) = (whole - 1, rest + 1_000_000_000) }
+        var seconds = time_t(whole)
         var local = tm()
         localtime_r(&seconds, &local)
         append(Int(local.tm_year) + 1900, 4, to: &record)
@@ -20,7 +22,7 @@ enum LocalTime {
         record.append(UInt8(ascii: ":"))
         append(Int(local.tm_sec), 2, to: &record)
         record.append(UInt8(ascii: "."))
-        append(time.tv_nsec / 1_000_000, 3, to: &record)
+        append(Int(rest) / 1_000_000, 3, to: &record)
         let minutes = local.tm_gmtoff / 60
         record.append(UInt8(ascii: minutes < 0 ? "-" : "+"))
         append(abs(minutes) / 60, 2, to: &record)

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension NotifyCenter {
+    /// The state of this program, as the lifecycle agent sees it.
+    public var lifecycle: Lifecycle { Lifecycle(center: self) }
+
+    /// The state of this program, as the lifecycle agent sees it.
+    ///
+    /// The agent decides by what the user, the desktop or the program itself says. Without an agent every program is in
+    /// the foreground. Posting works in every state.
+    public struct Lifecycle: Sendable {
+        fileprivate let center: NotifyCenter
+
+        /// The state now.
+        ///
+        /// It is known once there is an observer, or somebody follows ``changes``; before that it is `foreground`.
+        public var state: LifecycleState { center.peer?.states.current ?? .foreground }
+
+        /// The changes of the state from now on. Only the newest waits for a task that does not keep up.
+        ///
+        /// The sequence ends when the task is cancelled or the center is closed. It connects to the bus, if nothing
+        /// else has.
+        ///
+        /// - Throws: ``NotifyBusError`` with the code `closed` after ``NotifyCenter/close()``, or `failed` if threads or
+        ///   descriptors ran out.
+        public func changes() throws(NotifyBusError) -> AsyncStream<LifecycleState> {
+            guard let peer = center.peer else { throw .closed }
+            let changes = peer.states.follow()
+            try center.open()
+            return changes
+        }
+
+        /// Tells the agent which state this program is in now, and waits until that is in force for all its observers.
+        ///
+        /// What the user has set for the program outranks it.
+        ///
+        /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or
+        ///   `disconnected` if the bus cannot be reached, `timedOut`, or `failed` with what the agent said.
+        public func report(
+            _ state: LifecycleState,
+            timeout: Duration = .seconds(10)
+        ) throws(NotifyBusError) {
+            guard let peer = center.peer else { throw .closed }
+            let outcome = Barrier()
+            try center.open()
+            center.engine.prepareToWait()
+            center.perform { link in peer.report(state, link) { outcome.complete($0) } }
+            try outcome.wait(until: .after(timeout))
+        }
+    }
+}
+
+extension NotifyCenter {
+    /// The unique name of the observing connection, once the bus has let it in.
+    package func observingName(timeout: Duration = .seconds(10)) throws(NotifyBusError) -> String {
+        try barrier(timeout: timeout)
+        let answer = Monitor<String?>(nil)
+        perform { link in
+            let name = link.uniqueName
+            answer.withLock { $0 = name }
+            answer.wakeAll()
+        }
+        guard let name: String = answer.wait(until: .after(timeout), { $0 }) else { throw .timedOut("answer") }
+        return name
+    }
+}

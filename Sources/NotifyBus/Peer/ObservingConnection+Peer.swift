@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension ObservingConnection {
+    func tellPeer(of topic: Topic, added: Bool, on engine: Engine) {
+        let link = BusLink(observing: self, engine: engine)
+        switch topic.key {
+        case .name(let name): peer?.namesHaveChanged(names: [name.string], prefixes: [], added: added, link)
+        case .prefix(let prefix): peer?.namesHaveChanged(names: [], prefixes: [prefix], added: added, link)
+        }
+    }
+
+    func passOnSignal(_ message: BusMessage, on engine: Engine) {
+        guard let peer, let connection, let sender = message.sender, let path = message.path,
+            let interface = message.interface, let member = message.member, let arguments = connection.arguments()
+        else { return }
+        let signal = BusSignal(
+            sender: String(cString: sender),
+            path: String(cString: path),
+            interface: String(cString: interface),
+            member: String(cString: member),
+            arguments: arguments
+        )
+        peer.handle(signal, on: BusLink(observing: self, engine: engine))
+    }
+
+    func passOnCall(_ message: BusMessage, on engine: Engine) {
+        guard let connection else { return }
+        if let peer, let sender = message.sender, let path = message.path, let member = message.member,
+            let arguments = connection.arguments()
+        {
+            let call = BusCall(
+                sender: String(cString: sender),
+                serial: message.serial,
+                path: String(cString: path),
+                // A call may leave the interface out.
+                interface: message.interface.map { String(cString: $0) } ?? "",
+                member: String(cString: member),
+                wantsReply: message.wantsReply,
+                arguments: arguments
+            )
+            if peer.handle(call, on: BusLink(observing: self, engine: engine)) { return }
+            BusConnection.close(arguments)
+        }
+        if message.wantsReply { self.connection?.refuseCall() }
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyBus
+
+/// Calls the agent, one call after another, and waits for each answer. For the main thread.
+struct AgentConnection {
+    private enum Event {
+        case ready
+        case lost(NotifyBusError)
+        case answer(number: Int, BusAnswer)
+    }
+
+    /// The end of it that belongs to the thread that reads.
+    private final class Peer: BusPeer {
+        let mailbox: Mailbox<Event>
+
+        init(_ mailbox: Mailbox<Event>) {
+            self.mailbox = mailbox
+        }
+
+        var keepsConnection: Bool { false }
+        func linkIsReady(_ link: borrowing BusLink) { mailbox.put(.ready) }
+        func linkIsLost(_ error: NotifyBusError) { mailbox.put(.lost(error)) }
+        func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
+        func handle(_ signal: BusSignal, on link: borrowing BusLink) { signal.arguments.closeDescriptors() }
+    }
+
+    private let settings: LifecycleSettings
+    private let mailbox: Mailbox<Event>
+    private let center: NotifyCenter
+    private var calls = 0
+
+    /// Comes back when the bus has let this program in.
+    init(_ settings: LifecycleSettings) throws(LifecycleFailure) {
+        self.settings = settings
+        mailbox = try Mailbox()
+        center = NotifyCenter(bus: settings.common.notifyBus, peer: Peer(mailbox))
+        do throws(NotifyBusError) {
+            try center.open()
+        } catch {
+            throw LifecycleFailure(error)
+        }
+        switch mailbox.next(until: Deadline(after: settings.timeout)) {
+        case .lost(let error): throw LifecycleFailure(error)
+        case nil: throw LifecycleFailure("the bus did not let this program in in time", code: .timedOut)
+        case .ready, .answer: break
+        }
+    }
+
+    /// Calls a method of the agent, which the bus starts if it can and must, and returns what it answers.
+    ///
+    /// - Parameter target: whose state is to be changed, for the message of the error that is thrown.
+    mutating func call(
+        _ member: String,
+        _ arguments: [BusValue] = [],
+        for target: Target? = nil
+    ) throws(LifecycleFailure) -> [BusValue] {
+        calls += 1
+        let (number, mailbox) = (calls, mailbox)
+        center.perform { link in
+            link.call(
+                Agent.name,
+                path: Agent.path,
+                interface: Agent.interface,
+                member: member,
+                arguments,
+                activates: true
+            ) { answer, _ in
+                mailbox.put(.answer(number: number, answer))
+            }
+        }
+        let deadline = Deadline(after: settings.timeout)
+        while let event = mailbox.next(until: deadline) {
+            if case .lost = event { throw .lostBus }
+            guard case .answer(number, let answer) = event else { continue }
+            switch answer {
+            case .success(let values):
+                values.closeDescriptors()
+                return values
+            case .failure(let fault):
+                throw LifecycleFailure(fault, to: member, target: target, on: settings.common.bus)
+            }
+        }
+        throw .lateAgent
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyBus
+import Synchronization
+
+/// Listens to the agent, through its death and return and those of the bus.
+final class AgentWatch: BusPeer {
+    enum Event: Sendable {
+        /// From now on no change is missed, as soon as there is an agent.
+        case live(hasAgent: Bool)
+        case changed(StateChange)
+        /// The agent has announced something that can't be understood.
+        case nonsense
+        case agentLost, agentReturned
+        case busLost
+        case failed(LifecycleFailure)
+    }
+
+    private struct State {
+        /// The unique name of the agent, which no one else can have.
+        var agent: String?
+        /// Whether the agent of this connection is known.
+        var isSettled = false
+        /// Whether it was once; from then on only a signal ends the watch.
+        var hasBeenLive = false
+    }
+
+    private let bus: CommonOptions.Bus?
+    private let mailbox: Mailbox<Event>
+    private let state = Mutex(State())
+
+    init(_ mailbox: Mailbox<Event>, on bus: CommonOptions.Bus?) {
+        self.mailbox = mailbox
+        self.bus = bus
+    }
+
+    // MARK: - The connection
+
+    var keepsConnection: Bool { state.withLock { $0.hasBeenLive } }
+
+    func linkIsReady(_ link: borrowing BusLink) {
+        for rule in AgentWatch.rules {
+            link.callBus("AddMatch", [.string(rule)]) { answer, _ in
+                if case .failure(let fault) = answer { self.fail(fault) }
+            }
+        }
+        findAgent(link, startingIt: !keepsConnection)
+    }
+
+    func linkIsLost(_ error: NotifyBusError) {
+        let (hasBeenLive, wasSettled) = state.withLock { state in
+            defer { (state.agent, state.isSettled) = (nil, false) }
+            return (state.hasBeenLive, state.isSettled)
+        }
+        if !hasBeenLive {
+            mailbox.put(.failed(LifecycleFailure(error)))
+        } else if wasSettled {
+            mailbox.put(.busLost)
+        }
+    }
+
+    private func findAgent(_ link: borrowing BusLink, startingIt: Bool) {
+        link.callBus("GetNameOwner", [.string(Agent.name)]) { answer, link in
+            if case .failure(let fault) = answer, fault.isLossOfBus { return }
+            let agent = try? answer.get().first?.string
+            if agent != nil || self.keepsConnection {
+                self.settle(on: agent)
+            } else if startingIt {
+                self.startAgent(link)
+            } else {
+                self.mailbox.put(.failed(.noAgent(on: self.bus)))
+            }
+        }
+    }
+
+    /// The one moment at which an agent is started: later it may be away because someone wants it so.
+    private func startAgent(_ link: borrowing BusLink) {
+        link.callBus("StartServiceByName", [.string(Agent.name), .uint32(0)]) { answer, link in
+            // Where nothing says how to start it, someone may have started it by hand since it was asked for.
+            if case .failure(let fault) = answer, self.state.withLock({ $0.agent == nil }) {
+                self.fail(fault)
+            } else {
+                self.findAgent(link, startingIt: false)
+            }
+        }
+    }
+
+    private func settle(on agent: String?) {
+        state.withLock { ($0.agent, $0.isSettled, $0.hasBeenLive) = (agent, true, true) }
+        mailbox.put(.live(hasAgent: agent != nil))
+    }
+
+    private func fail(_ fault: BusFault) {
+        // That is told by itself.
+        if fault.isLossOfBus { return }
+        mailbox.put(.failed(LifecycleFailure(fault, to: "StartServiceByName", on: bus)))
+    }
+
+    // MARK: - Messages
+
+    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
+
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        defer { signal.arguments.closeDescriptors() }
+        if signal.sender == AgentWatch.bus {
+            if signal.interface == AgentWatch.bus, signal.member == "NameOwnerChanged" {
+                ownerChanged(signal.arguments)
+            }
+            return
+        }
+        // Anyone can send a signal to one connection, whatever its match rules.
+        guard signal.interface == Agent.interface, signal.member == "StateChanged",
+            signal.sender == state.withLock({ $0.agent })
+        else { return }
+        if let change = StateChange(signal.arguments, at: Clock.timeOfDay) {
+            mailbox.offer(.changed(change))
+        } else {
+            mailbox.offer(.nonsense)
+        }
+    }
+
+    private func ownerChanged(_ arguments: [BusValue]) {
+        guard arguments.count == 3, arguments[0].string == Agent.name, let owner = arguments[2].string else { return }
+        let (agent, isSettled) = state.withLock { state in
+            defer { state.agent = owner.isEmpty ? nil : owner }
+            return (state.agent, state.isSettled)
+        }
+        guard isSettled else { return }
+        if owner.isEmpty {
+            if agent != nil { mailbox.put(.agentLost) }
+        } else if agent == nil {
+            mailbox.put(.agentReturned)
+        }
+    }
+
+    private static let bus = "org.freedesktop.DBus"
+    private static let rules = [
+        "type='signal',sender='\(bus)',interface='\(bus)',member='NameOwnerChanged',arg0='\(Agent.name)'",
+        "type='signal',sender='\(Agent.name)',path='\(Agent.path)',interface='\(Agent.interface)',"
+            + "member='StateChanged'",
+    ]
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyBus
+
+extension BusValue {
+    /// The value as people write it, on one line.
+    var readable: String {
+        switch self {
+        case .number(UInt8(ascii: "b"), let value): value == 0 ? "no" : "yes"
+        case .number: integer
+        case .double(let value): String(value)
+        case .text(_, let value): value.isEmpty ? "-" : Printable.text(value)
+        case .descriptor: "a descriptor"
+        case .array(_, let values) where values.isEmpty: "none"
+        case .array(let element, let values) where element.hasPrefix("{"):
+            values.map(\.readable).sorted().joined(separator: ", ")
+        case .array(_, let values): values.map(\.readable).joined(separator: ", ")
+        case .structure(let values): "(" + values.map(\.readable).joined(separator: ", ") + ")"
+        case .entry(let key, let value): key.readable + " " + value.readable
+        case .variant(let value): value.readable
+        }
+    }
+
+    /// The digits of a whole number; negative ones come by their bits.
+    var integer: String {
+        switch self {
+        case .number(UInt8(ascii: "n"), let value): String(Int16(truncatingIfNeeded: value))
+        case .number(UInt8(ascii: "i"), let value): String(Int32(truncatingIfNeeded: value))
+        case .number(UInt8(ascii: "x"), let value): String(Int64(truncatingIfNeeded: value))
+        case .number(_, let value): String(value)
+        default: "0"
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyBus
+
+/// A JSON object on one line (RFC 8259), made member by member.
+struct JSONObject {
+    private var bytes: [UInt8] = [UInt8(ascii: "{")]
+
+    mutating func add(_ key: String, _ value: BusValue) {
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        append(string: key)
+        bytes.append(UInt8(ascii: ":"))
+        append(value)
+    }
+
+    /// The object, with the newline that ends the line.
+    var line: String { String(decoding: bytes, as: UTF8.self) + "}\n" }
+
+    private mutating func append(_ value: BusValue) {
+        switch value {
+        case .number(UInt8(ascii: "b"), let number): bytes += (number == 0 ? "false" : "true").utf8
+        case .number: bytes += value.integer.utf8
+        // JSON has no infinity.
+        case .double(let number): bytes += (number.isFinite ? String(number) : "null").utf8
+        case .text(_, let text): append(string: text)
+        case .descriptor: bytes += "null".utf8
+        case .array(let element, let values) where element.hasPrefix("{"): append(dictionary: values)
+        case .array(_, let values), .structure(let values): append(list: values)
+        case .entry(let key, let inner): append(list: [key, inner])
+        case .variant(let inner): append(inner)
+        }
+    }
+
+    private mutating func append(string: String) {
+        bytes.append(UInt8(ascii: "\""))
+        JSONText.append(string, to: &bytes)
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    private mutating func append(list values: [BusValue]) {
+        bytes.append(UInt8(ascii: "["))
+        for (index, value) in values.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            append(value)
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
+    private mutating func append(dictionary entries: [BusValue]) {
+        bytes.append(UInt8(ascii: "{"))
+        var isFirst = true
+        for case .entry(let key, let value) in entries {
+            if !isFirst { bytes.append(UInt8(ascii: ",")) }
+            isFirst = false
+            // A key of JSON is text; one of D-Bus may be a number.
+            if case .text(_, let text) = key { append(string: text) } else { append(string: key.readable) }
+            bytes.append(UInt8(ascii: ":"))
+            append(value)
+        }
+        bytes.append(UInt8(ascii: "}"))
+    }
+}

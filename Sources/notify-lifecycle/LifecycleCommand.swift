@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+
+/// `notify-lifecycle`: shows the lifecycle states of the observers on a bus, and changes them.
+enum LifecycleCommand {
+    static func run(_ arguments: [Argument]) -> ExitCode {
+        var diagnostics = Diagnostics(command: command.name)
+        var settings = LifecycleSettings()
+        let request: Request
+        do throws(UsageError) {
+            let operands = try command.parse(arguments, into: &settings)
+            if let question = settings.common.question {
+                return command.answer(question)
+            }
+            request = try Request(operands, settings)
+        } catch {
+            diagnostics.error(error.message)
+            return .usage
+        }
+        diagnostics.verbosity = settings.common.verbosity
+        do throws(LifecycleFailure) {
+            switch request {
+            case .list: return try list(settings, diagnostics)
+            case .status: return try status(settings, diagnostics)
+            case .watch: return try Watcher(settings, diagnostics).run()
+            case .change(let change): return try change.apply(settings, diagnostics)
+            }
+        } catch {
+            diagnostics.error(error.message)
+            return error.code
+        }
+    }
+
+    private static func list(
+        _ settings: LifecycleSettings,
+        _ diagnostics: Diagnostics
+    ) throws(LifecycleFailure) -> ExitCode {
+        var agent = try AgentConnection(settings)
+        let observers = try ObserverEntry.entries(in: agent.call("List"))
+        if settings.isJSON {
+            return try print(observers.map(\.json).joined())
+        }
+        let table = ObserverTable(observers, isDetailed: settings.common.verbosity == .verbose)
+        let code = try print(
+            table.text(withHeader: settings.common.verbosity != .quiet, now: Clock.timeOfDay / 1_000_000_000)
+        )
+        if let legend = table.legend { diagnostics.notice(legend) }
+        return code
+    }
+
+    private static func status(
+        _ settings: LifecycleSettings,
+        _ diagnostics: Diagnostics
+    ) throws(LifecycleFailure) -> ExitCode {
+        var agent = try AgentConnection(settings)
+        let report = try StatusReport(agent.call("Status"))
+        return try print(settings.isJSON ? report.json : report.text)
+    }
+
+    /// Writes data to standard output. A reader that has gone had what it wanted.
+    static func print(_ text: some StringProtocol) throws(LifecycleFailure) -> ExitCode {
+        switch StandardStreams.write(String(text), to: STDOUT_FILENO) {
+        case .written, .readerGone: return .done
+        case .failed(let number):
+            throw LifecycleFailure("can't write to standard output: \(Diagnostics.text(of: number))")
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyBus
+
+extension LifecycleFailure {
+    /// What an error from the agent, or from the bus in its place, means for whoever runs the command.
+    ///
+    /// - Parameter target: whose state was to be changed; nil if none was.
+    init(_ fault: BusFault, to member: String, target: Target? = nil, on bus: CommonOptions.Bus?) {
+        let reason = fault.message.isEmpty ? fault.name : fault.message
+        let standard = "org.freedesktop.DBus.Error."
+        switch fault.name {
+        case standard + "ServiceUnknown", standard + "NameHasNoOwner":
+            self = .noAgent(on: bus)
+        case standard + "NoReply":
+            self.init("the agent went away before it answered", code: .unavailable, isLasting: true)
+        case _ where fault.isLossOfBus:
+            self = .lostBus
+        case let name where name.hasPrefix(standard + "Spawn."):
+            self.init("the bus can't start the agent: \(reason)", code: .unavailable, isLasting: true)
+        case standard + "AccessDenied":
+            if let target {
+                self.init("\(target.text) stays as it is: only its own user and root may change it (\(reason))")
+            } else {
+                self.init("permission denied: \(reason)")
+            }
+        case "org.notifybus.Error.NoSuchTarget":
+            self.init("there is no observer \(target?.text ?? ""); 'notify-lifecycle list' shows those there are")
+        case "org.notifybus.Error.TimedOut":
+            self.init("\(target?.text ?? "an observer") did not follow in time: \(reason)", code: .timedOut)
+        case standard + "UnknownMethod", standard + "UnknownInterface", standard + "UnknownObject":
+            self.init("the agent does not know \(member); it may be of another version than this command")
+        default:
+            self.init("the agent refuses\(target.map { " to change " + $0.text } ?? ""): \(reason)")
+        }
+    }
+}
+
+extension BusFault {
+    /// Whether the connection to the bus was lost before there was an answer.
+    var isLossOfBus: Bool { name == "org.freedesktop.DBus.Error.Disconnected" }
+}

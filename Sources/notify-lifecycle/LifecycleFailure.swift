@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyBus
+
+/// Why something was not done, and the status that says so.
+struct LifecycleFailure: Error {
+    let message: String
+    let code: ExitCode
+    /// Whether whatever else is asked for would fail in the same way.
+    let isLasting: Bool
+
+    init(_ message: String, code: ExitCode = .failed, isLasting: Bool = false) {
+        self.message = message
+        self.code = code
+        self.isLasting = isLasting
+    }
+
+    init(_ error: NotifyBusError) {
+        self.init(error.description, code: error.code == .timedOut ? .timedOut : ExitCode(error), isLasting: true)
+    }
+
+    /// There is nobody to ask.
+    static func noAgent(on bus: CommonOptions.Bus?) -> LifecycleFailure {
+        let option =
+            switch bus {
+            case .system: " --system"
+            case .address(let address): " --address '\(address)'"
+            case .session, nil: ""
+            }
+        return LifecycleFailure(
+            "no lifecycle agent runs on this bus; start one with notify-agent\(option)",
+            code: .unavailable,
+            isLasting: true
+        )
+    }
+
+    static let lostBus = LifecycleFailure(
+        "the bus went away before the agent answered",
+        code: .unavailable,
+        isLasting: true
+    )
+
+    static let lateAgent = LifecycleFailure("the agent did not answer in time", code: .timedOut, isLasting: true)
+
+    /// The agent said something else than the protocol has it say.
+    static func nonsense(_ member: String, _ detail: String) -> LifecycleFailure {
+        LifecycleFailure(
+            "the agent's answer to \(member) makes no sense: \(detail); it may be of another version than this command"
+        )
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyBus
+
+/// A change of state to be made.
+struct StateCommand {
+    let state: String
+    let freezes: Bool
+    let targets: [Target]
+
+    /// Changes one target after another and comes back when all changes are in force.
+    ///
+    /// An error about one target is said, and the others are still changed.
+    func apply(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(LifecycleFailure) -> ExitCode {
+        var agent = try AgentConnection(settings)
+        var codes: [ExitCode] = []
+        for target in targets {
+            do throws(LifecycleFailure) {
+                let count = try change(target, by: &agent)
+                diagnostics.detail("\(target.text): \(state), \(count) observer\(count == 1 ? "" : "s")")
+            } catch {
+                if error.isLasting { throw error }
+                diagnostics.error(error.message)
+                codes.append(error.code)
+            }
+        }
+        // Time only tells the story if nothing else went wrong.
+        return codes.isEmpty ? .done : codes.allSatisfy { $0 == .timedOut } ? .timedOut : .failed
+    }
+
+    private func change(_ target: Target, by agent: inout AgentConnection) throws(LifecycleFailure) -> UInt32 {
+        let arguments: [BusValue] = [.string(target.text), .string(state), .boolean(freezes)]
+        let answer = try agent.call("SetState", arguments, for: target)
+        guard answer.count == 1, let count = answer[0].uint32 else {
+            let signature = answer.map(\.signature).joined()
+            throw .nonsense("SetState", "for \(target.text) it has the type '\(signature)' in place of 'u'")
+        }
+        return count
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the first operand asks for.
+enum Verb: String, CaseIterable {
+    case list, status, watch
+    case foreground, background, suspend, resume
+
+    var meaning: String {
+        switch self {
+        case .list: "Shows every observer: its process, state and numbers."
+        case .status: "Shows what the agent says about itself."
+        case .watch: "Prints each change of a state, until a signal ends it."
+        case .foreground: "Delivers every post to the TARGETs."
+        case .background: "Drops every post for the TARGETs."
+        case .suspend: "Keeps one post of each name for the TARGETs, until they are resumed."
+        case .resume: "Puts the TARGETs in the foreground, with what was kept for them."
+        }
+    }
+
+    /// The state that it puts targets in; nil if it changes nothing.
+    var state: String? {
+        switch self {
+        case .list, .status, .watch: nil
+        case .foreground, .resume: "foreground"
+        case .background: "background"
+        case .suspend: "suspended"
+        }
+    }
+}

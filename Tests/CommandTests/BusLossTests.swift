@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct BusLossTests {
+    @Test(arguments: busKinds)
+    func `a bus that is killed and comes back is said, and the names are heard again`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["-n", "3", "--prefix", "com.example."])
+        try bus.makeCenter().post(name: "com.example.before")
+        try waiting.waitForOutputLines(1)
+        let away = "notify-wait: the bus went away; waiting for it to come back\n"
+        let back = "notify-wait: the bus is back\n"
+        for round in 1...2 {
+            let before = String(repeating: away + back, count: round - 1)
+            bus.kill()
+            try waiting.waitForErrorOutput(containing: before + away)
+            try bus.restart()
+            try waiting.waitForErrorOutput(containing: before + away + back, timeout: .seconds(20))
+            // What is said is true: the observer is live now.
+            try bus.makeCenter().post(name: "com.example.after.\(round)")
+            try waiting.waitForOutputLines(1 + round)
+        }
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        #expect(result.lines == ["com.example.before", "com.example.after.1", "com.example.after.2"])
+    }
+
+    @Test(arguments: busKinds)
+    func `a bus that never comes back leaves the timeout and signals as they are`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let timed = try bus.startWaiting(["-t", "1s", "a"])
+        let quiet = try bus.startWaiting(["-q", "-t", "1s", "a"])
+        let endless = try bus.startWaiting(["-f", "a"])
+        bus.kill()
+        let result = try timed.wait()
+        #expect(result.status == 2)
+        #expect(
+            result.errorOutput == """
+                notify-wait: the bus went away; waiting for it to come back
+                notify-wait: timed out after 0 notifications
+
+                """
+        )
+        let silent = try quiet.wait()
+        #expect(silent.status == 2 && silent.errorOutput == "")
+        try endless.waitForErrorOutput(containing: "the bus went away")
+        endless.send(signal: SIGINT)
+        #expect(try endless.wait().status == 130)
+    }
+
+    @Test(arguments: busKinds)
+    func `the command goes on when the bus goes away`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let script = "echo begun; read line; echo \"$line\""
+        let waiting = try bus.startWaiting(["a", "--", "sh", "-c", script], input: .pipe)
+        try bus.makeCenter().post(name: "a")
+        try waiting.waitForOutput(containing: "begun\n")
+        bus.kill()
+        try waiting.waitForErrorOutput(containing: "the bus went away")
+        try waiting.writeInput("on\n")
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        #expect(result.output == "begun\non\n")
+    }
+
+    @Test(arguments: busKinds)
+    func `a bus that stops answering is waited for, and nothing is missed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["a"])
+        let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
+        try posting.writeInput("b\n")
+        bus.stop()
+        try posting.writeInput("a\n")
+        posting.closeInput()
+        // It ends by its own clock while the bus stands still.
+        let other = try #require(try? waitWhileStopped(bus))
+        #expect(other == 143)
+        bus.resume()
+        #expect(try posting.wait().status == 0)
+        #expect(try waiting.wait().status == 0)
+    }
+
+    /// A command that connects now gets no answer, and can be interrupted.
+    private func waitWhileStopped(_ bus: PrivateBus) throws -> Int32 {
+        let command = try start(productPath("notify-wait"), ["--address", bus.address, "a"])
+        command.send(signal: SIGTERM)
+        return try command.wait().status
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// When a wait is over.
+@Suite struct EndingTests {
+    /// Waits, posts, and returns what was printed; the wait must end by itself with 0.
+    private func lines(on kind: BusKind, _ arguments: [String], posting names: [String]) throws -> [String] {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(arguments)
+        let center = bus.makeCenter()
+        for name in names { try center.post(name: name) }
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        #expect(result.errorOutput == "")
+        return result.lines
+    }
+
+    @Test(arguments: busKinds)
+    func `one notification ends it, of whichever name`(kind: BusKind) throws {
+        #expect(try lines(on: kind, ["a", "b"], posting: ["c", "aa", "A", "b", "a"]) == ["b"])
+    }
+
+    @Test(arguments: busKinds, [["-n", "3"], ["-n3"], ["--count", "3"], ["--count=3"]])
+    func `-n ends it after so many notifications, equal ones too`(kind: BusKind, option: [String]) throws {
+        #expect(try lines(on: kind, option + ["a", "b"], posting: ["a", "a", "b", "a"]) == ["a", "a", "b"])
+    }
+
+    @Test(arguments: busKinds)
+    func `--all ends it when each name has come, and prints all that came until then`(kind: BusKind) throws {
+        let posts = ["a", "a", "x", "c", "a", "b", "c"]
+        #expect(try lines(on: kind, ["--all", "a", "b", "c", "b"], posting: posts) == ["a", "a", "c", "a", "b"])
+    }
+
+    @Test(arguments: busKinds)
+    func `--all --prefix ends it when a name of each prefix has come`(kind: BusKind) throws {
+        let posts = ["a", "a.1", "x.1", "a.2", "b.deep.1", "c.1"]
+        let expected = ["a.1", "a.2", "b.deep.1", "c.1"]
+        #expect(try lines(on: kind, ["--all", "--prefix", "a.", "b.", "c."], posting: posts) == expected)
+        // One name may be what several prefixes wait for.
+        #expect(try lines(on: kind, ["--all", "--prefix", "", "a.", "a.b"], posting: ["x", "a.b"]) == ["x", "a.b"])
+    }
+
+    @Test(arguments: busKinds)
+    func `--prefix hears what begins with it, once for each post, and an empty one hears everything`(
+        kind: BusKind
+    ) throws {
+        let posts = ["com.example", "com.example.", "com.example.a", "COM.example.b", "com.examples", "com.example.c"]
+        let expected = ["com.example.", "com.example.a", "com.example.c"]
+        #expect(
+            try lines(on: kind, ["-n3", "--prefix", "com.example.", "com."], posting: ["com."] + posts)
+                == ["com.", "com.example", "com.example."]
+        )
+        #expect(try lines(on: kind, ["-n3", "--prefix", "com.example."], posting: posts) == expected)
+        #expect(try lines(on: kind, ["-n6", "--prefix", ""], posting: posts) == posts)
+    }
+
+    @Test(arguments: busKinds)
+    func `-f goes on until a signal`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["--follow", "a"])
+        let center = bus.makeCenter()
+        for _ in 0..<1_000 { try center.post(name: "a") }
+        #expect(try waiting.waitForOutputLines(1_000) == Array(repeating: "a", count: 1_000))
+        waiting.send(signal: SIGINT)
+        let result = try waiting.wait()
+        #expect(result.status == 130)
+        #expect(result.lines.count == 1_000)
+    }
+
+    @Test(arguments: busKinds)
+    func `a self name is never heard from outside, and does not disturb the others`(kind: BusKind) throws {
+        #expect(try lines(on: kind, ["self.a", "b"], posting: ["self.a", "b"]) == ["b"])
+    }
+
+    @Test(arguments: busKinds)
+    func `600 names are all heard, at once`(kind: BusKind) throws {
+        let names = (1...600).map { "com.example.\($0)" }
+        #expect(try lines(on: kind, ["--all"] + names, posting: names) == names)
+    }
+
+    @Test(arguments: busKinds, ["drop", "coalesce", "hold", "deliver-immediately"])
+    func `--suspension-behavior is accepted and changes nothing`(kind: BusKind, behavior: String) throws {
+        let options = ["--suspension-behavior", behavior, "-n3"]
+        #expect(try lines(on: kind, options + ["a"], posting: ["a", "a", "a"]) == ["a", "a", "a"])
+    }
+
+    @Test func `the help says that --suspension-behavior is ignored`() throws {
+        let help = try run(productPath("notify-wait"), ["--help"]).output
+        let text = help.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(text.contains("--suspension-behavior VALUE Accepted and ignored"))
+    }
+
+    @Test(arguments: busKinds)
+    func `notifications of one poster that came before the timeout all count`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["-t", "20s", "-n", "10000", "a"])
+        let result = try bus.script("yes a | head -10000 | notify-post -")
+        #expect(result.status == 0)
+        #expect(try waiting.wait().lines.count == 10_000)
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct IdleTests {
+    @Test(arguments: busKinds)
+    func `an idle wait is never woken, not by other names and not by those who come and go`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let idle = try bus.startWaiting(["-f", "com.example.idle"])
+        let inTime = try bus.startWaiting(["-f", "-t", "1h", "--prefix", "com.example.idle."])
+        // Ends by its own clock: time enough for the two to have come to rest.
+        func pass(_ duration: String) throws {
+            #expect(try bus.run("notify-wait", ["-q", "-t", duration, "com.example.nothing"]).status == 2)
+        }
+        try pass("300ms")
+        let before = [idle, inTime].map { contextSwitches(of: $0.pid) }
+        let poster = bus.makeCenter()
+        for number in 1...100 { try poster.post(name: "com.example.other.\(number)") }
+        try pass("2s")
+        #expect([idle, inTime].map { contextSwitches(of: $0.pid) } == before)
+        #expect(before.allSatisfy { $0 > 0 })
+
+        // And it is awake all the same.
+        try poster.post(name: "com.example.idle")
+        try idle.waitForOutputLines(1)
+        print(
+            "notify-wait on \(kind): \(peakResidentBytes(of: idle.pid) / 1024) kB at most, idle in \(threadCount(of: idle.pid)) threads"
+        )
+    }
+
+    @Test(arguments: busKinds)
+    func `a wait that has heard 20,000 notifications uses no more memory than after 1,000`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["-f", "com.example.x"], output: .null)
+        let heard = Counter()
+        let center = bus.makeCenter()
+        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        func post(_ times: Int) throws {
+            for _ in 0..<times {
+                try center.post(name: "com.example.x")
+                if heard.value + 500 < center.statistics.posted {
+                    try #require(heard.wait(for: center.statistics.posted - 100))
+                }
+            }
+            try #require(heard.wait(for: center.statistics.posted))
+        }
+        try post(1_000)
+        let before = residentBytes(of: waiting.pid)
+        try post(19_000)
+        #expect(residentBytes(of: waiting.pid) < before + 2 << 20)
+        observation.cancel()
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+import TestSupport
+
+/// Something that owns the agent's name and says what a test has it say.
+final class FakeAgent: Sendable {
+    enum Answer {
+        case reply([Wire])
+        case error(String, String)
+        case silence
+        /// To die before the answer.
+        case death
+    }
+
+    static let name = "org.notifybus.Agent1"
+    private static let path = "/org/notifybus/Agent1"
+
+    /// The calls that have come, in order.
+    let calls = Recorder<RawMessage>()
+    private let client: Mutex<RawBusClient?>
+
+    /// Returns when the bus has given it the name.
+    init(on bus: PrivateBus, answer: @escaping @Sendable (RawMessage) -> Answer = { _ in .silence }) throws {
+        let client = try RawBusClient(address: bus.address)
+        let reply = try client.callBus(
+            "RequestName",
+            signature: "su",
+            body: Wire.body([.string(Self.name), .uint32(0)])
+        )
+        guard reply.uint32 == 1 else { throw TestSupportError("the agent's name was not to be had") }
+        self.client = Mutex(client)
+        startThread { [weak self, calls] in
+            // It ends with the bus, if not before.
+            while let call = try? client.readMessage(timeout: .seconds(120)) {
+                guard call.kind == .call else { continue }
+                if call.member == "Die" { break }
+                calls.append(call)
+                switch answer(call) {
+                case .reply(let values): FakeAgent.reply(to: call, .reply, nil, values, by: client)
+                case .error(let name, let text): FakeAgent.reply(to: call, .error, name, [.string(text)], by: client)
+                case .silence: continue
+                case .death:
+                    self?.client.withLock { $0 = nil }
+                    return
+                }
+            }
+        }
+    }
+
+    /// An agent that answers each method with the same values, whatever it is asked.
+    convenience init(on bus: PrivateBus, replying values: [Wire]) throws {
+        try self.init(on: bus) { _ in .reply(values) }
+    }
+
+    /// Disconnects from the bus, if not at once.
+    func die() throws {
+        let client = client.withLock { client in
+            defer { client = nil }
+            return client
+        }
+        guard let client else { return }
+        var message = RawMessage(.call)
+        message.flags = 1
+        message.destination = client.uniqueName
+        message.path = "/"
+        message.member = "Die"
+        try client.send(message)
+    }
+
+    /// Announces a change.
+    func emit(_ values: [Wire]) throws {
+        try client.withLock { try $0.map { try FakeAgent.emit(values, by: $0) } }
+    }
+
+    static func emit(_ values: [Wire], by client: RawBusClient, to destination: String? = nil) throws {
+        try client.emitSignal(
+            path: path,
+            interface: name,
+            member: "StateChanged",
+            destination: destination,
+            signature: values.map(\.signature).joined(),
+            body: Wire.body(values)
+        )
+    }
+
+    private static func reply(
+        to call: RawMessage,
+        _ kind: RawMessage.Kind,
+        _ errorName: String?,
+        _ values: [Wire],
+        by client: RawBusClient
+    ) {
+        var message = RawMessage(kind)
+        message.flags = 1
+        message.errorName = errorName
+        message.replySerial = call.serial
+        message.destination = call.sender
+        message.signature = values.map(\.signature).joined()
+        message.body = Wire.body(values)
+        _ = try? client.send(message)
+    }
+}
+
+/// What a StateChanged says.
+func stateChange(_ name: String, _ pid: UInt32, _ application: String, _ from: String, _ to: String) -> [Wire] {
+    [.string(name), .uint32(pid), .string(application), .string(from), .string(to)]
+}
+
+/// One entry of List.
+struct FakeObserver {
+    var name = ":1.5"
+    var pid: UInt32 = 100
+    var uid: UInt32 = 1000
+    var program = "editor"
+    var application = "org.example.Editor"
+    var state = "foreground"
+    var parked = false
+    var names: UInt32 = 3
+    var pending: UInt32 = 0
+    var dropped: UInt64 = 0
+    var since: UInt64 = 0
+    var more: [(String, Wire)] = []
+
+    var fields: [(String, Wire)] {
+        [
+            ("name", .string(name)), ("pid", .uint32(pid)), ("uid", .uint32(uid)), ("program", .string(program)),
+            ("application", .string(application)), ("state", .string(state)), ("parked", .bool(parked)),
+            ("names", .uint32(names)), ("pending", .uint32(pending)), ("dropped", .uint64(dropped)),
+            ("since", .uint64(since)),
+        ] + more
+    }
+
+    /// The answer to List.
+    static func list(_ observers: [FakeObserver]) -> [Wire] {
+        [.array(element: "a{sv}", observers.map { .dictionary($0.fields) })]
+    }
+}
+
+extension PrivateBus {
+    /// Runs `notify-lifecycle` on this bus to its end.
+    func lifecycle(_ arguments: String...) throws -> CommandResult {
+        try TestSupport.run(productPath("notify-lifecycle"), ["--address", address] + arguments)
+    }
+
+    /// Starts `notify-lifecycle` on this bus.
+    func startLifecycle(_ arguments: String...) throws -> RunningCommand {
+        try start(productPath("notify-lifecycle"), ["--address", address] + arguments, input: .null)
+    }
+
+    /// Starts `notify-lifecycle watch` on this bus and returns when it misses nothing any more.
+    func startWatching(_ arguments: String...) throws -> RunningCommand {
+        let path = try productPath("notify-lifecycle")
+        let watching = try start(path, ["--address", address, "watch", "-v"] + arguments, input: .null)
+        try watching.waitForErrorOutput(containing: "notify-lifecycle: watching\n")
+        return watching
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@Suite struct LifecycleListTests {
+    @Test(arguments: busKinds)
+    func `list is a table by process and then by connection`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let now = UInt64(time(nil))
+        let observers = [
+            FakeObserver(name: ":1.10", pid: 4711, state: "background", dropped: 123_456, since: now - 7_300),
+            FakeObserver(name: ":1.9", pid: 4711, names: 12, since: now - 200),
+            FakeObserver(
+                name: ":1.20",
+                pid: 80,
+                program: "a",
+                application: "",
+                state: "suspended",
+                pending: 2,
+                since: now - 300_000
+            ),
+        ]
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list(observers))
+        let result = try bus.lifecycle("list")
+        #expect(result.status == 0)
+        #expect(
+            result.output == """
+                 PID  PROGRAM  APPLICATION         STATE       NAMES  PENDING  DROPPED  SINCE
+                  80  a        -                   suspended       3        2        0  3d
+                4711  editor   org.example.Editor  foreground     12        0        0  3m
+                4711  editor   org.example.Editor  background      3        0   123456  2h
+
+                """
+        )
+        #expect(result.errorOutput == "")
+        #expect(agent.calls.elements.map(\.member) == ["List"])
+    }
+
+    @Test(arguments: busKinds)
+    func `list has no header with -q, and connections and users with -v`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list([FakeObserver()]))
+        #expect(try bus.lifecycle("list", "-q").output == "100  editor  org.example.Editor  foreground  3  0  0  -\n")
+        let detailed = try bus.lifecycle("list", "-v")
+        #expect(detailed.lines.first?.hasPrefix("PID  CONNECTION   UID  PROGRAM  APPLICATION ") == true)
+        #expect(detailed.lines.last?.hasPrefix("100  :1.5        1000  editor   org.example.Editor  ") == true)
+        #expect(agent.calls.count == 2)
+    }
+
+    @Test(arguments: busKinds)
+    func `a bus without observers gives a header and no line`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list([]))
+        #expect(try bus.lifecycle("list").output.hasPrefix("PID  PROGRAM"))
+        #expect(try bus.lifecycle("list").lines.count == 1)
+        #expect(try bus.lifecycle("list", "-q").output == "")
+        #expect(try bus.lifecycle("list", "--json").output == "")
+        #expect(agent.calls.count == 4)
+    }
+
+    @Test(arguments: busKinds)
+    func `a stopped observer is marked, and only then the mark is explained`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let observers = [FakeObserver(state: "suspended", parked: true), FakeObserver(pid: 101)]
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list(observers))
+        let result = try bus.lifecycle("list")
+        #expect(result.output.contains(" suspended* "))
+        #expect(result.output.contains(" foreground "))
+        #expect(result.errorOutput.hasPrefix("notify-lifecycle: * its process is stopped"))
+        #expect(result.errorOutput.split(separator: "\n").count == 1)
+        let quiet = try bus.lifecycle("list", "-q")
+        #expect(quiet.output.contains(" suspended* "))
+        #expect(quiet.errorOutput == "")
+        #expect(agent.calls.count == 2)
+    }
+
+    @Test(arguments: busKinds)
+    func `list --json has all that the agent says, an observer a line`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let observers = [
+            FakeObserver(name: ":1.7", pid: 200, parked: true, dropped: .max, since: 1_700_000_000),
+            FakeObserver(
+                program: "a \"b\"\n\u{1b}\u{e9}",
+                application: "",
+                more: [
+                    ("offset", .int32(-5)), ("known", .dictionary([("a", .bool(true))])),
+                    ("cgroups", .array(element: "s", [.string("x"), .string("y")])),
+                ]
+            ),
+        ]
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list(observers))
+        let result = try bus.lifecycle("list", "--json")
+        #expect(result.status == 0)
+        #expect(
+            result.output == #"""
+                {"name":":1.5","pid":100,"uid":1000,"program":"a \"b\"\n\u001bé","application":"","state":"foreground",\#
+                "parked":false,"names":3,"pending":0,"dropped":0,"since":0,"cgroups":["x","y"],"known":{"a":true},\#
+                "offset":-5}
+                {"name":":1.7","pid":200,"uid":1000,"program":"editor","application":"org.example.Editor",\#
+                "state":"foreground","parked":true,"names":3,"pending":0,"dropped":18446744073709551615,\#
+                "since":1700000000}
+
+                """#
+        )
+        #expect(agent.calls.count == 1)
+    }
+
+    @Test(arguments: busKinds)
+    func `names that observers choose can't steer a terminal`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let observer = FakeObserver(program: "\u{1b}[2J\n", application: "\u{202e}x", state: "\u{7}")
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list([observer]))
+        let result = try bus.lifecycle("list", "-q")
+        #expect(result.output == "100  \\x1b[2J\\n  \\u{202e}x  \\x07  3  0  0  -\n")
+        #expect(agent.calls.count == 1)
+    }
+
+    @Test(arguments: busKinds)
+    func `status says since when as a time, and a number that is none as a number`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        for (since, pattern) in [(1_700_000_000, "since: 2023-11-1"), (.max, "since: 18446744073709551615\n")]
+            as [(UInt64, String)]
+        {
+            let agent = try FakeAgent(on: bus, replying: [.dictionary([("since", .uint64(since))])])
+            #expect(try bus.lifecycle("status").output.hasPrefix(pattern))
+            try agent.die()
+            try waitForRelease(of: FakeAgent.name, on: bus)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `status shows what the agent says, known or not`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let states: [(String, Wire)] = [("foreground", .uint32(2)), ("background", .uint32(1))]
+        let fields: [(String, Wire)] = [
+            ("states", .dictionary(states)), ("sources", .array(element: "s", [.string("cgroup"), .string("proc")])),
+            ("something-new", .int32(-1)), ("polls", .bool(false)), ("pid", .uint32(42)), ("version", .string("0.1.0")),
+            ("empty", .array(element: "s", [])),
+        ]
+        let agent = try FakeAgent(on: bus, replying: [.dictionary(fields)])
+        let result = try bus.lifecycle("status")
+        #expect(result.status == 0)
+        #expect(
+            result.output == """
+                version:       0.1.0
+                pid:           42
+                empty:         none
+                polls:         no
+                something-new: -1
+                sources:       cgroup, proc
+                states:        background 1, foreground 2
+
+                """
+        )
+        let json = try bus.lifecycle("status", "--json")
+        #expect(
+            json.output == #"""
+                {"version":"0.1.0","pid":42,"empty":[],"polls":false,"something-new":-1,"sources":["cgroup","proc"],\#
+                "states":{"foreground":2,"background":1}}
+
+                """#
+        )
+        #expect(agent.calls.elements.map(\.member) == ["Status", "Status"])
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@Suite struct LifecycleStateTests {
+    @Test(arguments: busKinds)
+    func `each verb asks for its state, of the target as the agent knows it`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus, replying: [.uint32(1)])
+        let cases: [(arguments: [String], target: String, state: String, freezes: Bool)] = [
+            (["foreground", "pid:42"], "pid:42", "foreground", false),
+            (["resume", "42"], "pid:42", "foreground", false),
+            (["background", ":1.7"], ":1.7", "background", false),
+            (["suspend", "app:org.example.É"], "app:org.example.É", "suspended", false),
+            (["--freeze", "suspend", "--", "pid:042"], "pid:42", "suspended", true),
+        ]
+        for (index, expected) in cases.enumerated() {
+            let result = try run(productPath("notify-lifecycle"), ["--address", bus.address] + expected.arguments)
+            #expect(result.status == 0)
+            #expect(result.output == "" && result.errorOutput == "")
+            let call = try #require(agent.calls.elements.last)
+            #expect(agent.calls.count == index + 1)
+            #expect(call.path == "/org/notifybus/Agent1" && call.interface == FakeAgent.name)
+            #expect(call.member == "SetState" && call.signature == "ssb")
+            let wanted = Wire.body([.string(expected.target), .string(expected.state), .bool(expected.freezes)])
+            #expect(call.body == wanted)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `a verb comes back when the agent says that the change is in force, and not before`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let release = Counter()
+        let agent = try FakeAgent(on: bus) { _ in
+            _ = release.wait(for: 1)
+            return .reply([.uint32(1)])
+        }
+        let command = try bus.startLifecycle("background", "pid:1")
+        try #require(agent.calls.wait(forCount: 1))
+        #expect(!waitUntil(timeout: .milliseconds(100)) { processState(command.pid) == nil })
+        release.add()
+        #expect(try command.wait().status == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `several targets are changed in turn, and an error about one stops no other`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus) { call in
+            switch call.string {
+            case "pid:1": .error("org.notifybus.Error.NoSuchTarget", "Nobody.")
+            case "pid:2": .error("org.freedesktop.DBus.Error.AccessDenied", "Not yours.")
+            case "pid:3": .error("org.notifybus.Error.TimedOut", "It sleeps.")
+            case "pid:4": .error("org.example.Unheard", "Oh.")
+            case "pid:5": .reply([.string("what?")])
+            default: .reply([.uint32(call.string == "app:x" ? 1 : 3)])
+            }
+        }
+        let result = try bus.lifecycle("background", "-v", "1", "app:x", "2", "3", "4", "5", ":1.6")
+        #expect(result.status == 1)
+        #expect(result.output == "")
+        #expect(agent.calls.elements.map(\.string) == ["pid:1", "app:x", "pid:2", "pid:3", "pid:4", "pid:5", ":1.6"])
+        let lines = result.errorOutput.split(separator: "\n")
+        try #require(lines.count == 7)
+        #expect(lines[0].hasPrefix("notify-lifecycle: there is no observer pid:1"))
+        #expect(lines[1] == "notify-lifecycle: app:x: background, 1 observer")
+        #expect(lines[2].contains("pid:2") && lines[2].contains("root may") && lines[2].contains("Not yours."))
+        #expect(lines[3].contains("pid:3 did not follow in time"))
+        #expect(lines[4].contains("pid:4") && lines[4].contains("Oh."))
+        #expect(lines[5].contains("pid:5") && lines[5].contains("makes no sense"))
+        #expect(lines[6] == "notify-lifecycle: :1.6: background, 3 observers")
+    }
+
+    @Test(arguments: busKinds)
+    func `the status says whether it was refused or late`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus) { call in
+            switch call.string {
+            case "pid:1": .error("org.notifybus.Error.NoSuchTarget", "Nobody.")
+            case "pid:2": .error("org.freedesktop.DBus.Error.AccessDenied", "Not yours.")
+            default: .error("org.notifybus.Error.TimedOut", "It sleeps.")
+            }
+        }
+        #expect(try bus.lifecycle("resume", "1").status == 1)
+        #expect(try bus.lifecycle("resume", "2").status == 1)
+        #expect(try bus.lifecycle("resume", "3", "4").status == 2)
+        #expect(try bus.lifecycle("resume", "3", "1").status == 1)
+        #expect(agent.calls.count == 6)
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent that does not answer ends the command with 2, and is asked nothing more`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus)
+        for arguments in [["background", "1", "2"], ["list"], ["status"]] {
+            let result = try run(
+                productPath("notify-lifecycle"),
+                ["--address", bus.address, "-t", "100ms"] + arguments
+            )
+            #expect(result.status == 2)
+            #expect(result.output == "")
+            #expect(result.errorOutput == "notify-lifecycle: the agent did not answer in time\n")
+        }
+        #expect(agent.calls.count == 3)
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent or a bus that dies during the call is said at once`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let mortal = try FakeAgent(on: bus) { _ in .death }
+        let result = try bus.lifecycle("background", "1", "2")
+        #expect(result.status == 69)
+        #expect(result.errorOutput == "notify-lifecycle: the agent went away before it answered\n")
+        #expect(mortal.calls.count == 1)
+
+        let agent = try FakeAgent(on: bus)
+        let command = try bus.startLifecycle("background", "1", "2")
+        try #require(agent.calls.wait(forCount: 1))
+        bus.kill()
+        let orphan = try command.wait()
+        #expect(orphan.status == 69)
+        #expect(orphan.errorOutput == "notify-lifecycle: the bus went away before the agent answered\n")
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import TestSupport
+import Testing
+
+@Suite struct LifecycleUsageTests {
+    private func lifecycle(_ arguments: [String]) throws -> CommandResult {
+        // A command line that makes no sense is refused before anything is asked for.
+        try run(productPath("notify-lifecycle"), ["--address", "unix:path=/nonexistent/bus"] + arguments)
+    }
+
+    @Test func `a command line that makes no sense is refused with a sentence`() throws {
+        let cases: [(arguments: [String], sentence: String)] = [
+            ([], "say what to do: list, status"), ([""], "there is no command ''"),
+            (["lits"], "did you mean 'list'?"), (["sus"], "did you mean 'suspend'?"),
+            (["s"], "there is no command 's'"), (["pid:3"], "there is no command 'pid:3'"),
+            (["list", "pid:3"], "takes no TARGET"), (["watch", "--", "x"], "takes no TARGET"),
+            (["background"], "needs a TARGET"), (["suspend", "--freeze"], "needs a TARGET"),
+            (["resume", "--freeze", "3"], "--freeze goes with 'suspend'"),
+            (["list", "--freeze"], "--freeze goes with"),
+            (["background", "--json", "3"], "--json is for list"), (["list", "-t", "soon"], "is no duration"),
+            (["list", "--frezee"], "did you mean '--freeze'?"),
+        ]
+        for (arguments, sentence) in cases {
+            let result = try lifecycle(arguments)
+            #expect(result.status == 64)
+            #expect(result.output == "")
+            #expect(result.errorOutput.hasPrefix("notify-lifecycle: "))
+            #expect(result.errorOutput.contains(sentence))
+        }
+    }
+
+    @Test func `what is no target is refused, and then nothing is changed`() throws {
+        let targets = [
+            "", "frog", "pid:", "pid:0", "pid:-1", "pid:+1", "pid:1x", "pid: 1", "0", "4294967296", "2147483648", ":",
+            ":1",
+            ":1.", ":.1", ":1.2.3", ":1.a", "app:", "App:x", "org.example.Editor", "٣",
+        ]
+        for target in targets {
+            let result = try lifecycle(["background", "pid:1", target])
+            #expect(result.status == 64)
+            #expect(result.errorOutput.contains("'\(target)' is no TARGET; write pid:N"))
+        }
+    }
+
+    @Test(arguments: ["list", "status", "watch", "background 1"])
+    func `no bus is said at once, with status 69`(arguments: String) throws {
+        let start = ContinuousClock.now
+        let result = try lifecycle(arguments.split(separator: " ").map(String.init))
+        #expect(result.status == 69)
+        #expect(result.output == "")
+        #expect(result.errorOutput.contains("cannot be reached"))
+        #expect(ContinuousClock.now - start < .seconds(5))
+    }
+
+    @Test(arguments: busKinds, ["list", "status", "watch", "background 1 2"])
+    func `no agent is said at once, with status 69 and how to start one`(kind: BusKind, arguments: String) throws {
+        let bus = try PrivateBus(kind)
+        let words = arguments.split(separator: " ").map(String.init)
+        let start = ContinuousClock.now
+        let result = try run(
+            productPath("notify-lifecycle"),
+            words,
+            environment: ["DBUS_SESSION_BUS_ADDRESS": bus.address]
+        )
+        #expect(result.status == 69)
+        #expect(result.output == "")
+        let sentence = "notify-lifecycle: no lifecycle agent runs on this bus; start one with notify-agent"
+        #expect(result.errorOutput == sentence + "\n")
+        #expect(ContinuousClock.now - start < .seconds(5))
+        #expect(try bus.lifecycle("list").errorOutput == "\(sentence) --address '\(bus.address)'\n")
+    }
+
+    @Test(arguments: busKinds)
+    func `a bus that does not answer ends the command with 2`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        bus.stop()
+        defer { bus.resume() }
+        for arguments in [["list"], ["watch"], ["resume", "1"]] {
+            let result = try run(
+                productPath("notify-lifecycle"),
+                ["--address", bus.address, "-t", "100ms"] + arguments
+            )
+            #expect(result.status == 2)
+            #expect(result.errorOutput.contains("in time"))
+        }
+    }
+
+    @Test func `help and version go to standard output and need no bus`() throws {
+        for question in [["--help"], ["-h"], ["watch", "-h"]] {
+            let help = try lifecycle(question)
+            #expect(help.status == 0)
+            #expect(help.errorOutput == "")
+            #expect(help.output.hasPrefix("Usage: notify-lifecycle "))
+            #expect(help.lines.allSatisfy { $0.utf8.count <= 80 })
+            for verb in ["list", "status", "watch", "foreground", "background", "suspend", "resume"] {
+                #expect(help.lines.contains { $0.hasPrefix("  \(verb) ") })
+            }
+        }
+        #expect(try lifecycle(["--version"]).output == "notify-lifecycle (NotifyBus) \(notifyBusVersion)\n")
+    }
+}

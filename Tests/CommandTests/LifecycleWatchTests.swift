@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@Suite struct LifecycleWatchTests {
+    @Test(arguments: busKinds)
+    func `watch prints each change as it comes, and nothing before`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus)
+        let watching = try bus.startLifecycle("watch", "-v")
+        try watching.waitForErrorOutput(containing: "watching")
+        try agent.emit(stateChange(":1.5", 42, "org.example.Editor", "foreground", "background"))
+        let first = try watching.waitForOutputLines(1)
+        try agent.emit(stateChange(":1.6", 43, "", "background", "\u{1b}suspended"))
+        let second = try watching.waitForOutputLines(2)
+        #expect(first.count == 1)
+        let words = first[0].split(separator: " ", maxSplits: 1)
+        #expect(words[0].wholeMatch(of: #/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d/#) != nil)
+        #expect(words[1] == "42 :1.5 org.example.Editor foreground → background")
+        #expect(second[1].hasSuffix(" 43 :1.6 - background → \\x1bsuspended"))
+        watching.send(signal: SIGTERM)
+        #expect(try watching.wait().status == 143)
+    }
+
+    @Test(arguments: busKinds)
+    func `without -v a line has the time, the process, the application and both states`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus)
+        let watching = try bus.startLifecycle("watch", "-q")
+        // Nothing says that it is live, so it is told until it hears.
+        let hasHeard = try waitUntil {
+            try agent.emit(stateChange(":1.5", 42, "app", "foreground", "background"))
+            return (try? watching.waitForOutputLines(1, timeout: .milliseconds(20))) != nil
+        }
+        try #require(hasHeard)
+        let line = try #require(watching.waitForOutputLines(1).first)
+        #expect(line.split(separator: " ").dropFirst().joined(separator: " ") == "42 app foreground → background")
+    }
+
+    @Test(arguments: busKinds)
+    func `watch --json prints an object a change`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus)
+        let watching = try bus.startWatching("--json")
+        try agent.emit(stateChange(":1.5", 42, "a\"b", "foreground", "background"))
+        let line = try #require(watching.waitForOutputLines(1).first)
+        let expected = #","name":":1.5","pid":42,"application":"a\"b","from":"foreground","to":"background"}"#
+        #expect(line.hasPrefix(#"{"time":""#) && line.hasSuffix("\"" + expected))
+    }
+
+    @Test(arguments: busKinds)
+    func `a change that another than the agent announces is not believed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus)
+        let watching = try bus.startWatching()
+        let forger = try RawBusClient(address: bus.address)
+        let forgery = stateChange(":1.5", 666, "app", "foreground", "background")
+        let names = try #require(forger.callBus("ListNames").strings).filter { $0.hasPrefix(":") }
+        #expect(names.count >= 3)
+        for name in names { try FakeAgent.emit(forgery, by: forger, to: name) }
+        try FakeAgent.emit(forgery, by: forger)
+        // The bus has routed what came before the answer.
+        try forger.callBus("GetId")
+        try agent.emit(stateChange(":1.5", 42, "app", "foreground", "background"))
+        let lines = try watching.waitForOutputLines(1)
+        #expect(lines.count == 1)
+        #expect(lines[0].contains(" 42 "))
+    }
+
+    @Test(arguments: busKinds)
+    func `changes that make no sense are left out, said once, and end nothing`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus)
+        let watching = try bus.startWatching()
+        let change = stateChange(":1.5", 42, "app", "foreground", "background")
+        for index in change.indices {
+            var wrong = change
+            wrong[index] = .int32(1)
+            try agent.emit(wrong)
+            try agent.emit(Array(change.dropLast(index + 1)))
+        }
+        try agent.emit([(0..<40).reduce(Wire.uint32(1)) { value, _ in .variant(value) }])
+        try agent.emit(change)
+        #expect(try watching.waitForOutputLines(1).count == 1)
+        watching.send(signal: SIGINT)
+        let result = try watching.wait()
+        #expect(result.status == 130)
+        #expect(result.errorOutput.split(separator: "\n").filter { $0.contains("make no sense") }.count == 1)
+    }
+
+    @Test(arguments: busKinds)
+    func `watch outlives its agent and hears the next one`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let watching = try {
+            let agent = try FakeAgent(on: bus)
+            let watching = try bus.startWatching()
+            try agent.die()
+            return watching
+        }()
+        let away = "notify-lifecycle: the agent went away; waiting for it to come back\n"
+        try watching.waitForErrorOutput(containing: away)
+        let agent = try FakeAgent(on: bus)
+        try watching.waitForErrorOutput(containing: away + "notify-lifecycle: the agent is back\n")
+        try agent.emit(stateChange(":1.5", 42, "app", "foreground", "background"))
+        try watching.waitForOutputLines(1)
+    }
+
+    @Test(arguments: busKinds)
+    func `watch outlives its bus and hears the agent on the next one`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let first = try FakeAgent(on: bus)
+        let watching = try bus.startWatching()
+        bus.kill()
+        let away = "notify-lifecycle: the bus went away; waiting for it to come back\n"
+        try watching.waitForErrorOutput(containing: away)
+        try bus.restart()
+        let back = away + "notify-lifecycle: the bus is back; waiting for the agent\n"
+        try watching.waitForErrorOutput(containing: back, timeout: .seconds(20))
+        let agent = try FakeAgent(on: bus)
+        try watching.waitForErrorOutput(containing: back + "notify-lifecycle: the agent is back\n")
+        try agent.emit(stateChange(":1.5", 42, "app", "foreground", "background"))
+        try watching.waitForOutputLines(1)
+        #expect(first.calls.count == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `watch ends quietly when nobody reads, without waiting for a change`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus)
+        let script = #""$1" --address "$2" watch -v | head -n 1; echo "status ${PIPESTATUS[0]}""#
+        let arguments = ["-c", script, "bash", try productPath("notify-lifecycle"), bus.address]
+        let command = try start("bash", arguments, input: .null)
+        try command.waitForErrorOutput(containing: "watching")
+        try agent.emit(stateChange(":1.5", 42, "app", "foreground", "background"))
+        let result = try command.wait()
+        #expect(result.lines.count == 2)
+        #expect(result.lines.last == "status 0")
+        #expect(result.errorOutput == "notify-lifecycle: watching\n")
+    }
+}

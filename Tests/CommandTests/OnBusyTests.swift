@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// What becomes of a notification while the command for the one before still runs.
+///
+/// The commands run until they have read a line from the standard input that they share.
+@Suite struct OnBusyTests {
+    private static let script = #"echo "begin $NOTIFY_NAME $$"; read line || exit 9; echo "end $NOTIFY_NAME""#
+
+    /// Starts `notify-wait -v`, which prints the name of each notification besides what the commands print.
+    private func start(on bus: PrivateBus, _ options: [String], _ script: String = script) throws -> RunningCommand {
+        try bus.startWaiting(options + ["-v", "a", "b", "c", "--", "sh", "-c", script], input: .pipe)
+    }
+
+    /// The lines without the process ids.
+    private func withoutIDs(_ lines: [String]) -> [String] {
+        lines.map { $0.hasPrefix("begin ") ? String($0.prefix(7)) : $0 }
+    }
+
+    /// The process id that the command for a name has printed.
+    private func processID(_ name: String, of command: RunningCommand) throws -> pid_t {
+        let beginning = "begin \(name) "
+        try command.waitForOutput(containing: beginning)
+        let lines = try command.waitForOutput(containing: "\n").split(separator: "\n")
+        let line = try #require(lines.last { $0.hasPrefix(beginning) })
+        return try #require(pid_t(line.dropFirst(beginning.count)))
+    }
+
+    @Test(arguments: busKinds, [[], ["--on-busy", "queue"], ["--on-busy=queue"]])
+    func `queue runs the command for each notification, one after the other`(kind: BusKind, policy: [String]) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try start(on: bus, policy + ["-n4"])
+        let center = bus.makeCenter()
+        for name in ["a", "b", "a", "c"] { try center.post(name: name) }
+        // All have been heard, and one command runs.
+        let heard = try waiting.waitForOutputLines(5)
+        #expect(withoutIDs(heard).sorted() == ["a", "a", "b", "begin a", "c"])
+        try waiting.writeInput("1\n2\n3\n4\n")
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        let runs = withoutIDs(result.lines).filter { $0.count > 1 }
+        #expect(runs == ["begin a", "end a", "begin b", "end b", "begin a", "end a", "begin c", "end c"])
+    }
+
+    @Test(arguments: busKinds)
+    func `drop runs nothing for what comes meanwhile`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try start(on: bus, ["-n4", "--on-busy", "drop"])
+        let center = bus.makeCenter()
+        for name in ["a", "b", "c"] { try center.post(name: name) }
+        try waiting.waitForErrorOutput(containing: "the command is busy; no run for 'b'\n")
+        try waiting.waitForErrorOutput(containing: "the command is busy; no run for 'c'\n")
+        try waiting.writeInput("1\n")
+        try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
+        try center.post(name: "b")
+        _ = try processID("b", of: waiting)
+        try waiting.writeInput("2\n")
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        let runs = withoutIDs(result.lines).filter { $0.count > 1 }
+        #expect(runs == ["begin a", "end a", "begin b", "end b"])
+    }
+
+    @Test(arguments: busKinds)
+    func `restart ends the command that runs and all that it started, and starts anew`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        // The pipe makes a second process, which a signal to the shell alone would leave behind.
+        let script = "sh -c '\(Self.script)' | cat"
+        let waiting = try start(on: bus, ["-n3", "--on-busy", "restart"], script)
+        let center = bus.makeCenter()
+        try center.post(name: "a")
+        let first = try processID("a", of: waiting)
+        try center.post(name: "b")
+        let second = try processID("b", of: waiting)
+        #expect(waitUntil { processState(first) ?? "Z" == "Z" })
+        try center.post(name: "c")
+        let third = try processID("c", of: waiting)
+        #expect(waitUntil { processState(second) ?? "Z" == "Z" })
+        #expect(processState(third) != nil)
+        try waiting.writeInput("line\n")
+        let result = try waiting.wait()
+        #expect(result.status == 0, "to be restarted is no failure")
+        #expect(result.output.hasSuffix("end c\n"))
+        #expect(!result.output.contains("end a") && !result.output.contains("end b"))
+    }
+
+    @Test(arguments: busKinds)
+    func `restart starts once for the last of many notifications`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        // Ends by the line only.
+        let waiting = try start(on: bus, ["-n", "4", "--on-busy", "restart"], "trap '' TERM; \(Self.script)")
+        let center = bus.makeCenter()
+        try center.post(name: "a")
+        _ = try processID("a", of: waiting)
+        for name in ["b", "a", "c"] { try center.post(name: name) }
+        // Names are printed as they come: now all have come, and the first command is at it still.
+        try waiting.waitForOutput(containing: "\nc\n")
+        try waiting.writeInput("1\n2\n3\n4\n")
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        let runs = withoutIDs(result.lines).filter { $0.count > 1 }
+        #expect(runs == ["begin a", "end a", "begin c", "end c"])
+    }
+
+    @Test func `restart kills a command that will not end, after 5 seconds`() throws {
+        let bus = try PrivateBus(busKinds[0])
+        let script = #"[ $NOTIFY_NAME = b ] && exit; trap '' TERM; \#(Self.script); \#(Self.script)"#
+        let waiting = try start(on: bus, ["-n2", "--on-busy", "restart"], script)
+        let center = bus.makeCenter()
+        try center.post(name: "a")
+        let first = try processID("a", of: waiting)
+        try center.post(name: "b")
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        #expect(processState(first) == nil)
+        #expect(!result.output.contains("end"))
+    }
+
+    @Test(arguments: busKinds)
+    func `a signal ends the command that runs, too, and what waited is not begun`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        for (signal, status) in [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129)] as [(Int32, Int32)] {
+            let waiting = try start(on: bus, ["-n2"])
+            let center = bus.makeCenter()
+            try center.post(name: "a")
+            let child = try processID("a", of: waiting)
+            try center.post(name: "b")
+            try waiting.waitForOutput(containing: "\nb\n")
+            waiting.send(signal: signal)
+            let result = try waiting.wait()
+            #expect(result.status == status)
+            #expect(waitUntil { processState(child) ?? "Z" == "Z" })
+            #expect(!result.output.contains("begin b") && !result.output.contains("end"))
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct PostInputTests {
+    @Test(arguments: busKinds)
+    func `100,000 equal lines are 100,000 deliveries`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let count = Counter()
+        let observation = try center.addObserver(forName: "com.example.line") { _ in count.add() }
+        let posting = try start(productPath("notify-post"), ["--address", bus.address, "-v", "-"])
+        let lines = String(repeating: "com.example.line\n", count: 500)
+        for written in stride(from: 500, through: 100_000, by: 500) {
+            try posting.writeInput(lines)
+            // Never more than 1,000 outstanding, as an observer that is slow merges by right.
+            try #require(count.wait(for: written - 500, timeout: .seconds(30)))
+        }
+        posting.closeInput()
+        let result = try posting.wait()
+        #expect(result.status == 0)
+        #expect(result.errorOutput == "notify-post: posted 100000 names\n")
+        try center.barrier(timeout: .seconds(10))
+        #expect(count.value == 100_000)
+        #expect(center.statistics.merged == 0)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `lines as fast as they can be read all reach the bus, and in order`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let heard = Recorder<String>()
+        let observation = try center.addObserver(forPrefixes: ["com.example."]) { heard.append($0.string) }
+        let result = try bus.script("(yes com.example.a | head -50000; seq -f com.example.%g 1 20) | notify-post -")
+        #expect(result.status == 0)
+        #expect(result.errorOutput == "")
+        try center.barrier(timeout: .seconds(30))
+        try #require(heard.wait(timeout: .seconds(30)) { $0.last == "com.example.20" })
+        let statistics = center.statistics
+        // What the observer merged, because its thread had to wait for a processor, did reach it.
+        #expect(statistics.delivered + statistics.mergedDeliveries == 50_020)
+        #expect(heard.elements.suffix(20).elementsEqual((1...20).map { "com.example.\($0)" }))
+        #expect(heard.elements.dropLast(20).allSatisfy { $0 == "com.example.a" })
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `each line is posted as it comes, the last one also without a line feed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let heard = Recorder<String>()
+        let observation = try center.addObserver(forPrefixes: ["com.example."]) { heard.append($0.string) }
+        let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
+        for number in 1...5 {
+            try posting.writeInput("com.example.\(number)\n")
+            // The input is still open: what is heard was not posted because it ended.
+            try #require(heard.wait(forCount: number))
+        }
+        try posting.writeInput("com.exam")
+        try posting.writeInput("ple.6\ncom.example.7")
+        try #require(heard.wait(forCount: 6))
+        posting.closeInput()
+        #expect(try posting.wait().status == 0)
+        try #require(heard.wait(forCount: 7))
+        #expect(heard.elements == (1...7).map { "com.example.\($0)" })
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `names and the input are posted in the order of the operands`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["--prefix", "", "-n", "5"])
+        let result = try bus.run("notify-post", ["one", "-", "four", "--", "five"], input: "two\nthree\n")
+        #expect(result.status == 0)
+        #expect(result.output == "" && result.errorOutput == "")
+        #expect(try waiting.wait().lines == ["one", "two", "three", "four", "five"])
+    }
+
+    @Test(arguments: busKinds)
+    func `an empty input is no failure, one that can't be read is`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let empty = try bus.run("notify-post", ["-"], input: "")
+        #expect(empty.status == 0 && empty.errorOutput == "")
+        for closed in ["</", "<&-"] {
+            let result = try bus.script("notify-post - \(closed)")
+            #expect(result.status == 1)
+            #expect(result.errorOutput.hasPrefix("notify-post: can't read standard input: "))
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `many names of one command line arrive once each and in order`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let names = (1...3_000).map { "com.example.\($0)" }
+        let waiting = try bus.startWaiting(["--prefix", "com.example.", "-n", "3000"])
+        #expect(try bus.run("notify-post", names).status == 0)
+        #expect(try waiting.wait().lines == names)
+    }
+
+    @Test(arguments: busKinds)
+    func `a bus that goes away between two lines is status 69 and a sentence`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let heard = Counter()
+        let observation = try center.addObserver(forName: "com.example.first") { _ in heard.add() }
+        let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
+        try posting.writeInput("com.example.first\n")
+        try #require(heard.wait(for: 1))
+        bus.kill()
+        try posting.writeInput("com.example.second\n")
+        posting.closeInput()
+        let result = try posting.wait()
+        #expect(result.status == 69)
+        #expect(result.errorOutput.hasPrefix("notify-post: The bus "))
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a post into a bus that does not read goes out when it reads again`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["com.example.late"])
+        let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
+        try posting.writeInput("com.example.other\n")
+        bus.stop()
+        try posting.writeInput(String(repeating: "com.example.other\n", count: 3_000) + "com.example.late\n")
+        posting.closeInput()
+        bus.resume()
+        #expect(try posting.wait().status == 0)
+        #expect(try waiting.wait().lines == ["com.example.late"])
+    }
+}

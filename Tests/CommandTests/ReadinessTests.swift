@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// How others learn that the observer is live.
+@Suite struct ReadinessTests {
+    @Test(arguments: busKinds)
+    func `--ready-fd gets a newline and the end, and nothing posted after that is missed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        for number in [3, 9, 40] as [Int32] {
+            let ready = try Pipe()
+            let waiting = try start(
+                productPath("notify-wait"),
+                ["--address", bus.address, "--ready-fd", "\(number)", "a"],
+                descriptors: [number: ready.writeEnd]
+            )
+            ready.closeWriteEnd()
+            #expect(try ready.read() == "\n")
+            #expect(try ready.read() == "", "the descriptor is still open")
+            try center.post(name: "a")
+            #expect(try waiting.wait().status == 0)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `--ready-file is whole when it is there, and nothing posted after that is missed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let center = bus.makeCenter()
+        for round in 1...10 {
+            let file = "\(folder.path)/ready.\(round)"
+            let waiting = try start(
+                productPath("notify-wait"),
+                ["--address", bus.address, "--ready-file", file, "a"]
+            )
+            var text: String?
+            // Without a pause, to see the file as early as it can be seen.
+            for _ in 0..<10_000_000 where text == nil { text = contents(ofFile: file) }
+            #expect(text == "\(waiting.pid)\n")
+            try center.post(name: "a")
+            #expect(try waiting.wait().status == 0)
+        }
+        let names = try run("ls", ["-A", folder.path]).lines
+        #expect(names.sorted() == (1...10).map { "ready.\($0)" }.sorted(), "something else was left behind")
+    }
+
+    @Test(arguments: busKinds)
+    func `--ready-file takes the place of an old file in one step`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let file = "\(folder.path)/ready"
+        let old = String(repeating: "old\n", count: 1000)
+        try run("bash", ["-c", #"printf '%s' "$1" >"$2""#, "bash", old, file])
+        let waiting = try start(productPath("notify-wait"), ["--address", bus.address, "--ready-file", file, "a"])
+        var text: String? = old
+        for _ in 0..<10_000_000 where text == old { text = contents(ofFile: file) }
+        #expect(text == "\(waiting.pid)\n")
+    }
+
+    @Test(arguments: busKinds)
+    func `a ready file that can't be put in place ends the wait with 1 and a sentence`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        for file in ["/nonexistent/ready", folder.path] {
+            let result = try bus.run("notify-wait", ["--ready-file", file, "-t", "1h", "a"])
+            #expect(result.status == 1)
+            #expect(result.errorOutput.hasPrefix("notify-wait: can't put '\(file)' in place: "))
+        }
+        #expect(try run("ls", ["-A", folder.path]).output == "")
+    }
+
+    @Test(arguments: busKinds, [false, true])
+    func `the socket NOTIFY_SOCKET gets READY=1, and nothing posted after that is missed`(
+        kind: BusKind,
+        isAbstract: Bool
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/notify"
+        let socket = try DatagramSocket(path, isAbstract: isAbstract)
+        let waiting = try start(
+            productPath("notify-wait"),
+            ["--address", bus.address, "a"],
+            environment: ["NOTIFY_SOCKET": isAbstract ? "@" + path : path]
+        )
+        #expect(try socket.receive() == "READY=1")
+        try bus.makeCenter().post(name: "a")
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        #expect(result.errorOutput == "")
+    }
+
+    @Test(arguments: busKinds)
+    func `a NOTIFY_SOCKET that is left over is worth a line, and no failure`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        for path in ["/nonexistent/socket", "nonsense", "/" + String(repeating: "x", count: 200), "@nonexistent"] {
+            let environment: [String: String?] = ["NOTIFY_SOCKET": path]
+            let waiting = try bus.startWaiting(["a"], environment: environment)
+            try bus.makeCenter().post(name: "a")
+            let result = try waiting.wait()
+            #expect(result.status == 0)
+            #expect(result.errorOutput.hasPrefix("notify-wait: can't tell $NOTIFY_SOCKET: "))
+            let quiet = try bus.startWaiting(["-q", "a"], environment: environment)
+            try bus.makeCenter().post(name: "a")
+            #expect(try quiet.wait().errorOutput == "")
+        }
+        let unset = try bus.startWaiting(["a"], environment: ["NOTIFY_SOCKET": ""])
+        try bus.makeCenter().post(name: "a")
+        #expect(try unset.wait().errorOutput == "")
+    }
+
+    @Test func `without a bus nobody is told`() throws {
+        let folder = try TemporaryFolder()
+        let ready = try Pipe()
+        let result = try start(
+            productPath("notify-wait"),
+            [
+                "--address", nowhere, "--ready-fd", "3", "--ready-file", "\(folder.path)/ready", "--then", "echo ran",
+                "a",
+            ],
+            descriptors: [3: ready.writeEnd]
+        ).wait()
+        ready.closeWriteEnd()
+        #expect(result.status == 69)
+        #expect(result.output == "")
+        #expect(try ready.read() == "")
+        #expect(try run("ls", ["-A", folder.path]).output == "")
+    }
+}
+
+/// A socket such as the one that systemd listens on for what its services report.
+private final class DatagramSocket {
+    private let descriptor: Int32
+
+    init(_ path: String, isAbstract: Bool) throws {
+        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = (isAbstract ? [0] : []) + Array(path.utf8)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let length = socklen_t((MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2) + bytes.count)
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) }
+        }
+        guard descriptor >= 0, result == 0 else { throw TestSupportError("Cannot bind a socket: error \(errno)") }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    func receive() throws -> String {
+        var source = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&source, 1, 20_000) == 1 else { throw TestSupportError("Nothing came through the socket.") }
+        var datagram = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor, &datagram, datagram.count, 0)
+        return String(decoding: datagram[..<max(0, count)], as: UTF8.self)
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@Suite struct UsageTests {
+    /// A command line that is wrong, and a part of the sentence about it.
+    struct Mistake: CustomTestStringConvertible {
+        let line: [String]
+        let sentence: String
+        var testDescription: String { line.joined(separator: " ") }
+
+        init(_ line: String, _ sentence: String) {
+            self.line = line.split(separator: " ").map { $0 == "''" ? "" : String($0) }
+            self.sentence = sentence
+        }
+    }
+
+    static let contradictions = [
+        Mistake("notify-wait a -n 2 -f", "--count ends the wait and --follow never does"),
+        Mistake("notify-wait a --all -n 2", "--all ends the wait when each name has come; leave out --count"),
+        Mistake("notify-wait a --all -f", "--all ends the wait when each name has come; leave out --follow"),
+        Mistake("notify-wait a --json --format %n", "--json and --format both say what a record looks like"),
+        Mistake("notify-wait a -q --json", "--quiet prints no names"),
+        Mistake("notify-wait a -q --format %n", "--quiet prints no names"),
+        Mistake("notify-wait a -q -0", "--quiet prints no names"),
+        Mistake("notify-wait a --", "a command must follow '--'"),
+        Mistake("notify-wait a --on-busy drop", "--on-busy is about the command after '--', and there is none"),
+        Mistake("notify-wait a --session --system", "keep one of --session, --system and --address"),
+        Mistake("notify-wait a --address unix:path=/x --system", "keep one of --session, --system and --address"),
+        Mistake("notify-post a --system --session", "keep one of --session, --system and --address"),
+        Mistake("notify-post a --address unix:path=/x --address unix:path=/y", "keep one of --session, --system"),
+        Mistake("notify-post a - b -", "standard input can be read once"),
+    ]
+
+    static let values = [
+        Mistake("notify-wait a -n 0", "option '-n': '0' is no count; write a whole number from 1 up"),
+        Mistake("notify-wait a -n -3", "option '-n': '-3' is no count"),
+        Mistake("notify-wait a --count=two", "option '--count': 'two' is no count"),
+        Mistake("notify-wait a -n99999999999999999999", "is no count"),
+        Mistake("notify-wait a -t soon", "option '-t': 'soon' is no duration; write a number and ms, s, m or h"),
+        Mistake("notify-wait a -t 5d", "'5d' is no duration"),
+        Mistake("notify-wait a -t ''", "'' is no duration"),
+        Mistake("notify-wait a -t 1000000h", "'1000000h' is longer than a hundred years"),
+        Mistake("notify-wait a --on-busy wait -- b", "option '--on-busy' takes queue, drop or restart, not 'wait'"),
+        Mistake(
+            "notify-wait a --suspension-behavior no",
+            "takes drop, coalesce, hold or deliver-immediately, not 'no'"
+        ),
+        Mistake("notify-wait a --format %x", "option '--format': '%x' means nothing; there are %n, %t, %c and %%"),
+        Mistake("notify-wait a --format 100%", "a lone '%' at the end means nothing"),
+        Mistake(#"notify-wait a --format \q"#, #"'\q' means nothing; there are \n, \t, \0 and \\"#),
+        Mistake(#"notify-wait a --format x\"#, #"a lone '\' at the end means nothing"#),
+        Mistake("notify-wait a --ready-fd 2", "'2' is no file descriptor that can be spared"),
+        Mistake("notify-wait a --ready-fd out", "'out' is no file descriptor that can be spared"),
+        Mistake("notify-wait a --ready-fd 17", "file descriptor 17 is not open; open it, as in '17>ready'"),
+        Mistake("notify-wait a --ready-file ''", "a file needs a name"),
+        Mistake("notify-post a --address ''", "an address is text such as unix:path="),
+        Mistake("notify-wait a --all=yes", "option '--all' takes no value; write just '--all'"),
+        Mistake("notify-wait a --count", "option '--count' needs a value; write '--count N'"),
+        Mistake("notify-wait a -t", "option '-t' needs a value; write '-t DURATION'"),
+    ]
+
+    static let operands = [
+        Mistake("notify-post", "no name to post; give one, as in 'notify-post com.example.done'"),
+        Mistake("notify-post --", "no name to post"),
+        Mistake("notify-wait", "no name to wait for; give one, as in 'notify-wait com.example.done'"),
+        Mistake("notify-wait -- true", "no name to wait for"),
+        Mistake("notify-wait --prefix " + String(repeating: "x", count: 512), "is no prefix; write at most 511 bytes"),
+    ]
+
+    static let strangers = [
+        Mistake("notify-wait a --timout 5", "there is no option '--timout'; did you mean '--timeout'?"),
+        Mistake("notify-wait a --tiemout=5", "did you mean '--timeout'?"),
+        Mistake("notify-wait a --Follow", "did you mean '--follow'?"),
+        Mistake("notify-wait a --suspension", "did you mean '--suspension-behavior'?"),
+        Mistake("notify-wait a --ready-fiel f", "did you mean '--ready-file'?"),
+        Mistake("notify-post a --adress x", "did you mean '--address'?"),
+        Mistake("notify-post a --vebose", "did you mean '--verbose'?"),
+        Mistake("notify-wait a --elephant", "there is no option '--elephant'; 'notify-wait --help' lists them all"),
+        Mistake("notify-post a --x", "there is no option '--x'; 'notify-post --help' lists them all"),
+        Mistake("notify-post a -z", "there is no option '-z'; 'notify-post --help' lists them all"),
+        Mistake("notify-post a -n 3", "there is no option '-n'"),
+        Mistake("notify-wait a -fqz", "there is no option '-z'"),
+        Mistake("notify-wait a -\u{e9}", "there is no option '-\u{e9}'"),
+        Mistake("notify-wait a --\u{1b}[31m", #"there is no option '--\x1b[31m'"#),
+    ]
+
+    @Test(arguments: contradictions + values + operands + strangers)
+    func `a mistake is 64 and one sentence that says what to write, without a bus`(mistake: Mistake) throws {
+        let result = try run(
+            productPath(mistake.line[0]),
+            Array(mistake.line.dropFirst()),
+            environment: ["DBUS_SESSION_BUS_ADDRESS": nowhere]
+        )
+        #expect(result.status == 64)
+        #expect(result.output == "")
+        #expect(result.errorOutput.hasPrefix("\(mistake.line[0]): "))
+        #expect(result.errorOutput.contains(mistake.sentence))
+        #expect(result.errorOutput.utf8.filter { $0 == UInt8(ascii: "\n") }.count == 1)
+        #expect(result.errorOutput.unicodeScalars.allSatisfy { $0 == "\n" || $0.value >= 0x20 })
+    }
+
+    @Test(arguments: busKinds)
+    func `options may be written together, before and after names`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let lines = [
+            ["a", "-fqt0"], ["-ft", "0", "a"], ["-vfq", "-t0", "a"], ["a", "--follow", "--timeout=0s", "b"],
+        ]
+        for line in lines {
+            #expect(try bus.run("notify-wait", line).status == 2)
+        }
+        #expect(try bus.run("notify-post", ["-q", "a", "-v", "b"]).errorOutput == "notify-post: posted 2 names\n")
+        // The last of -q and -v is the one that counts.
+        #expect(try bus.run("notify-post", ["-v", "a", "-q", "b"]).errorOutput == "")
+    }
+
+    @Test func `a path and an address that are not UTF-8 are taken as they are or refused, never changed`() throws {
+        let folder = try TemporaryFolder()
+        let bus = try PrivateBus(busKinds[0])
+        let result = try bus.script(
+            #"cd "$1" && notify-wait -t 0 --ready-file $'caf\xe9' a; ls -b; notify-post --address $'unix:path=\xff' a"#,
+            [folder.path]
+        )
+        #expect(result.output == "caf\\351\n")
+        #expect(result.status == 64)
+    }
+}

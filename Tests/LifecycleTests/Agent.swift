@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+let busKinds = BusKind.available
+
+/// A private bus with an agent on it, and a connection that tells the agent what to do.
+final class AgentBus: Sendable {
+    let bus: PrivateBus
+    private let process: Monitored
+    private let control: RawBusClient
+    private let watcher: NotifyCenter
+
+    /// The agent's process.
+    private final class Monitored: Sendable {
+        private let command: Locked<RunningCommand?>
+        init(_ command: RunningCommand) { self.command = Locked(command) }
+        var current: RunningCommand? { command.value }
+        func replace(_ next: RunningCommand?) { command.set(next) }
+    }
+
+    init(_ kind: BusKind) throws {
+        bus = try PrivateBus(kind)
+        control = try RawBusClient(address: bus.address)
+        watcher = NotifyCenter(bus: .address(bus.address), peer: Bystander())
+        process = Monitored(try AgentBus.startAgent(bus))
+        try waitForAgent()
+    }
+
+    private static func startAgent(_ bus: PrivateBus) throws -> RunningCommand {
+        try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null, errorOutput: .null)
+    }
+
+    var agentProcess: pid_t { process.current?.pid ?? 0 }
+
+    func killAgent() throws {
+        guard let agent = process.current else { return }
+        agent.send(signal: SIGKILL)
+        _ = try agent.wait(timeout: .seconds(10))
+        process.replace(nil)
+    }
+
+    func restartAgent() throws {
+        process.replace(try AgentBus.startAgent(bus))
+        try waitForAgent()
+    }
+
+    func waitForAgent() throws {
+        let isThere = try waitUntil(timeout: .seconds(20)) {
+            let reply = try control.callBus("NameHasOwner", signature: "s", body: RawBusClient.stringBody(AgentNames.agent))
+            return reply.body.first == 1
+        }
+        try #require(isThere, "the agent did not take its name")
+    }
+
+    /// Sets a state, and returns when it is in force.
+    func set(_ target: String, _ state: NotifyCenter.LifecycleState, freeze: Bool = false) throws {
+        let reply = try trySetting(target, state, freeze: freeze)
+        try #require(reply.kind == .reply, "\(reply.errorName ?? "") \(reply.string ?? "")")
+    }
+
+    func trySetting(_ target: String, _ state: NotifyCenter.LifecycleState, freeze: Bool = false) throws -> RawMessage {
+        var body = RawBody()
+        body.append(target)
+        body.append(state.rawValue)
+        body.append(UInt32(freeze ? 1 : 0))
+        return try control.call(
+            destination: AgentNames.agent,
+            path: AgentNames.agentPath,
+            interface: AgentNames.agent,
+            member: "SetState",
+            signature: "ssb",
+            body: body.bytes
+        )
+    }
+
+    /// The entries of the agent's list.
+    func list() throws -> [[String: BusValue]] {
+        let answer = Recorder<[[String: BusValue]]>()
+        try watcher.open()
+        try watcher.barrier(timeout: .seconds(10))
+        watcher.perform { link in
+            link.call(AgentNames.agent, path: AgentNames.agentPath, interface: AgentNames.agent, member: "List") {
+                result, _ in
+                let values = (try? result.get()) ?? []
+                answer.append(values.first?.elements?.compactMap(\.dictionary) ?? [])
+            }
+        }
+        try #require(answer.wait(forCount: 1, timeout: .seconds(10)))
+        return answer.elements[0]
+    }
+
+    func state(of uniqueName: String) throws -> String? {
+        try list().first { $0["name"]?.string == uniqueName }?["state"]?.string
+    }
+
+    func isParked(_ process: pid_t) throws -> Bool {
+        try list().contains { $0["pid"]?.uint32 == UInt32(process) && $0["parked"]?.boolean == true }
+    }
+
+    func makeCenter() -> NotifyCenter { NotifyCenter(bus: .address(bus.address)) }
+}
+
+/// A value that threads share.
+final class Locked<Value: Sendable>: Sendable {
+    private let recorder = Recorder<Value>()
+    init(_ value: Value) { recorder.append(value) }
+    var value: Value { recorder.elements[recorder.count - 1] }
+    func set(_ value: Value) { recorder.append(value) }
+}
+
+/// A peer that only asks.
+private final class Bystander: BusPeer {
+    var keepsConnection: Bool { true }
+    func linkIsReady(_ link: borrowing BusLink) {}
+    func linkIsLost(_ error: NotifyBusError) {}
+    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {}
+}

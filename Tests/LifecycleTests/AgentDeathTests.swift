@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct AgentDeathTests {
+    @Test(arguments: busKinds)
+    func `an observer keeps its state when the agent is killed and comes back`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let (center, poster) = (agent.makeCenter(), agent.makeCenter())
+        let heard = Counter()
+        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let name = try center.observingName()
+        try agent.set(name, .background)
+        for _ in 0..<5 {
+            try agent.killAgent()
+            try agent.restartAgent()
+            try #require(waitUntil { (try? agent.state(of: name)) == "background" })
+            try poster.post(name: "com.example.x")
+            try poster.synchronize(timeout: .seconds(10))
+        }
+        try agent.set(name, .foreground)
+        try poster.post(name: "com.example.x")
+        #expect(heard.wait(for: 1))
+        try center.barrier(timeout: .seconds(10))
+        #expect(heard.value == 1)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `without an agent for 2 seconds observers open their gates`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let (center, poster) = (agent.makeCenter(), agent.makeCenter())
+        let heard = Counter()
+        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        try agent.set(try center.observingName(), .background)
+        try agent.killAgent()
+        try #require(waitUntil(timeout: .seconds(10)) { center.lifecycle.state == .foreground })
+        try poster.post(name: "com.example.x")
+        #expect(heard.wait(for: 1))
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent killed at any moment of a transition loses no state and no name`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let (center, poster) = (agent.makeCenter(), agent.makeCenter())
+        let heard = Recorder<String>()
+        let observation = try center.addObserver(forName: "com.example.x") { heard.append($0.string) }
+        let name = try center.observingName()
+        var generator = SystemRandomNumberGenerator()
+        for round in 0..<20 {
+            let states: [NotifyCenter.LifecycleState] = [.background, .suspended, .foreground]
+            let finished = Counter()
+            startThread { [agent] in
+                // Falls into the middle of what follows, somewhere.
+                _ = try? agent.trySetting(name, states[round % 3])
+                finished.add()
+            }
+            for _ in 0..<Int.random(in: 0..<200, using: &generator) { sched_yield() }
+            try agent.killAgent()
+            try agent.restartAgent()
+            _ = finished.wait(for: 1, timeout: .seconds(20))
+            try #require(waitUntil { (try? agent.state(of: name)) != nil })
+
+            // The promises hold again: background drops, foreground delivers.
+            try agent.set(name, .background)
+            try center.barrier(timeout: .seconds(10))
+            let before = heard.count
+            try poster.post(name: "com.example.x")
+            try poster.synchronize(timeout: .seconds(10))
+            try agent.set(name, .foreground)
+            try poster.post(name: "com.example.x")
+            try #require(heard.wait(forCount: before + 1, timeout: .seconds(10)))
+            try center.barrier(timeout: .seconds(10))
+            #expect(heard.count == before + 1)
+        }
+        observation.cancel()
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite struct GateTests {
+    @Test(arguments: busKinds, NotifyCenter.SuspensionBehavior.allCases)
+    func `a background observer gets nothing, then or later, whatever it asked for`(
+        kind: BusKind,
+        behavior: NotifyCenter.SuspensionBehavior
+    ) throws {
+        let agent = try AgentBus(kind)
+        let (center, poster) = (agent.makeCenter(), agent.makeCenter())
+        let heard = Recorder<String>()
+        let observation = try center.addObserver(forName: "com.example.bg", suspensionBehavior: behavior) {
+            heard.append($0.string)
+        }
+        let name = try center.observingName()
+        try poster.post(name: "com.example.bg")
+        try #require(heard.wait(forCount: 1, timeout: .seconds(10)))
+
+        try agent.set(name, .background)
+        #expect(center.lifecycle.state == .background)
+        let before = agent.bus.residentBytes
+        let posted = try NotifyName("com.example.bg")
+        for number in 0..<100_000 {
+            try poster.post(posted)
+            if number % 1_000 == 999 { try poster.flush(timeout: .seconds(30)) }
+        }
+        try poster.synchronize(timeout: .seconds(30))
+        #expect(agent.bus.residentBytes - before < 4 << 20)
+        // An observer that is added in the background hears nothing either.
+        let late = try center.addObserver(forName: "com.example.late") { heard.append($0.string) }
+        try poster.post(name: "com.example.late")
+        try poster.synchronize(timeout: .seconds(30))
+
+        try agent.set(name, .foreground)
+        #expect(center.lifecycle.state == .foreground)
+        try poster.post(name: "com.example.late")
+        try poster.post(name: "com.example.bg")
+        try #require(heard.wait(forCount: 3, timeout: .seconds(10)))
+        try center.barrier(timeout: .seconds(10))
+        #expect(heard.elements == ["com.example.bg", "com.example.late", "com.example.bg"])
+        observation.cancel()
+        late.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a background process makes no system call for posts`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-f", "-v", "com.example.bg"],
+            environment: ["NOTIFY_SOCKET": nil]
+        )
+        _ = try observer.waitForErrorOutput(containing: "live", timeout: .seconds(10))
+        let poster = agent.makeCenter()
+        try agent.set("pid:\(observer.pid)", .background)
+        let before = contextSwitches(of: observer.pid)
+        let posted = try NotifyName("com.example.bg")
+        for number in 0..<20_000 {
+            try poster.post(posted)
+            if number % 1_000 == 999 { try poster.flush(timeout: .seconds(30)) }
+        }
+        try poster.synchronize(timeout: .seconds(30))
+        #expect(contextSwitches(of: observer.pid) == before)
+        try agent.set("pid:\(observer.pid)", .foreground)
+        try poster.post(posted)
+        let output = try observer.waitForOutputLines(1, timeout: .seconds(10))
+        #expect(output.count == 1)
+    }
+
+    @Test(arguments: busKinds)
+    func `no post made in the background is delivered, every post outside is`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let center = agent.makeCenter()
+        let posters = (agent.makeCenter(), agent.makeCenter())
+        let heard = Recorder<NotifyName>()
+        let (inside, outside, stop) = (
+            try NotifyName("com.example.inside"), try NotifyName("com.example.outside"), try NotifyName("com.example.end")
+        )
+        let observation = try center.addObserver(forNames: [inside, outside, stop]) { heard.append($0) }
+        let name = try center.observingName()
+        for _ in 0..<1_000 {
+            try agent.set(name, .background)
+            try posters.0.post(inside)
+            try posters.1.post(inside)
+            try posters.0.synchronize(timeout: .seconds(10))
+            try posters.1.synchronize(timeout: .seconds(10))
+            try agent.set(name, .foreground)
+            try posters.0.post(outside)
+            try posters.1.post(outside)
+            try posters.0.synchronize(timeout: .seconds(10))
+            try posters.1.synchronize(timeout: .seconds(10))
+        }
+        try posters.0.post(stop)
+        try #require(heard.wait(forCount: 2_001, timeout: .seconds(20)))
+        try center.barrier(timeout: .seconds(10))
+        let elements = heard.elements
+        #expect(elements.count == 2_001)
+        let strays = elements.filter { $0 == inside }.count
+        #expect(strays == 0)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `posting from a background process is delivered to others`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let (center, other) = (agent.makeCenter(), agent.makeCenter())
+        let (own, theirs) = (Counter(), Counter())
+        let mine = try center.addObserver(forName: "com.example.x") { _ in own.add() }
+        let observation = try other.addObserver(forName: "com.example.x") { _ in theirs.add() }
+        try agent.set(try center.observingName(), .background)
+        try center.post(name: "com.example.x")
+        #expect(theirs.wait(for: 1))
+        try center.synchronize(timeout: .seconds(10))
+        try center.barrier(timeout: .seconds(10))
+        #expect(own.value == 0)
+        mine.cancel()
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a suspended observer gets one delivery for each registration whose name was posted`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let (center, poster) = (agent.makeCenter(), agent.makeCenter())
+        let heard = Recorder<String>()
+        let names = try (0..<20).map { try NotifyName("com.example.suspended.\($0)") }
+        let all = try center.addObserver(forNames: names) { heard.append($0.string) }
+        let second = try center.addObserver(forName: names[0]) { heard.append("again \($0)") }
+        let prefix = try center.addObserver(forPrefixes: ["com.example.suspended.1"]) { heard.append("prefix \($0)") }
+        let name = try center.observingName()
+        for round in 0..<3 {
+            try agent.set(name, .suspended)
+            for number in 0..<5_000 {
+                try poster.post(names[number % 12])
+                if number % 1_000 == 999 { try poster.flush(timeout: .seconds(30)) }
+            }
+            try poster.synchronize(timeout: .seconds(30))
+            try center.barrier(timeout: .seconds(10))
+            #expect(heard.count == round * 16)
+            try agent.set(name, .foreground)
+            try #require(heard.wait(forCount: (round + 1) * 16, timeout: .seconds(10)))
+            try center.barrier(timeout: .seconds(10))
+        }
+        // 12 names for the first, one more for the second, 1, 10 and 11 for the prefix.
+        var expected = names.prefix(12).map(\.string) + ["again \(names[0])"]
+        expected += [1, 10, 11].map { "prefix \(names[$0])" }
+        let isExact = heard.elements.sorted() == (expected + expected + expected).sorted()
+        #expect(isExact)
+        try poster.post(names[15])
+        #expect(heard.wait(forCount: 50, timeout: .seconds(10)))
+        for observation in [all, second, prefix] { observation.cancel() }
+    }
+
+    @Test(arguments: busKinds)
+    func `a program's own report counts, and its changes can be followed`(kind: BusKind) async throws {
+        let agent = try AgentBus(kind)
+        await #expect(processExitsWith: .success) { [address = agent.bus.address as String] in
+            // In a process of its own: a report is for the whole process.
+            let center = NotifyCenter(bus: .address(address))
+            let poster = NotifyCenter(bus: .address(address))
+            let count = Counter()
+            let changes = try center.lifecycle.changes()
+            let observation = try center.addObserver(forName: "com.example.self") { _ in count.add() }
+            try center.lifecycle.report(.background)
+            guard center.lifecycle.state == .background else { exit(2) }
+            try poster.post(name: "com.example.self")
+            try poster.synchronize()
+            try center.lifecycle.report(.foreground)
+            try poster.post(name: "com.example.self")
+            guard count.wait(for: 1) else { exit(3) }
+            try center.barrier()
+            guard count.value == 1 else { exit(4) }
+            var iterator = changes.makeAsyncIterator()
+            guard await iterator.next() == .foreground else { exit(5) }
+            observation.cancel()
+            exit(0)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `without an agent everyone is in the foreground, and a report says so`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = NotifyCenter(bus: .address(bus.address))
+        #expect(center.lifecycle.state == .foreground)
+        let error = try #require(throws: NotifyBusError.self) { try center.lifecycle.report(.background) }
+        #expect(error.code == .noAgent)
+    }
+}

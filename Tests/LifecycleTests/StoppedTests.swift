@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// Processes that are stopped while they observe. One after the other: these tests read the memory of the bus.
+@Suite(.serialized) struct StoppedTests {
+    /// A notify-wait that prints every name that begins with `com.example.`.
+    private func startObserver(_ agent: AgentBus) throws -> RunningCommand {
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-f", "-v", "-q"].filter { $0 != "-q" }
+                + (0..<10).map { "com.example.stop.\($0)" },
+            environment: ["NOTIFY_SOCKET": nil]
+        )
+        _ = try observer.waitForErrorOutput(containing: "live", timeout: .seconds(10))
+        return observer
+    }
+
+    @Test(arguments: busKinds)
+    func `a process stopped behind the agent's back harms nobody, and misses no name`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try startObserver(agent)
+        let bystander = agent.makeCenter()
+        let names = try (0..<10).map { try NotifyName("com.example.stop.\($0)") }
+        let heard = Counter()
+        let observation = try bystander.addObserver(forNames: names) { _ in heard.add() }
+        let poster = agent.makeCenter()
+        try poster.post(names[9])
+        _ = try observer.waitForOutputLines(1, timeout: .seconds(10))
+
+        observer.send(signal: SIGSTOP)
+        #expect(waitUntil { processState(observer.pid) == "T" })
+        // Before the agent can have noticed: these wait in the bus, and must not be lost.
+        for name in names[0..<3] { try poster.post(name) }
+        try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
+        let before = agent.bus.residentBytes
+        for number in 0..<500_000 {
+            try poster.post(names[number % 5])
+            if number % 1_000 == 999 {
+                try poster.synchronize(timeout: .seconds(30))
+                _ = heard.wait(for: min(heard.value, number - 20_000), timeout: .seconds(30))
+            }
+        }
+        try poster.synchronize(timeout: .seconds(30))
+        let growth = agent.bus.residentBytes - before
+        #expect(growth < 8 << 20, "the bus grew by \(growth) bytes")
+        // The bystander is there, and so is the poster.
+        let so = heard.value
+        try poster.post(names[9])
+        #expect(heard.wait(for: so + 1, timeout: .seconds(30)))
+
+        observer.send(signal: SIGCONT)
+        // 9 before, then 0 to 4 and 9 once each; then it hears on.
+        _ = try observer.waitForOutputLines(7, timeout: .seconds(20))
+        try poster.post(names[7])
+        let lines = try observer.waitForOutputLines(8, timeout: .seconds(20))
+        #expect(lines.last == "com.example.stop.7")
+        #expect(lines[1..<7].sorted() == [0, 1, 2, 3, 4, 9].map { names[$0].string })
+        observation.cancel()
+    }
+
+    @Test(.enabled(if: Cgroup.isUsable, "needs a cgroup v2 hierarchy that this user may write"), arguments: busKinds)
+    func `a process frozen behind the agent's back misses no name`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try startObserver(agent)
+        let cgroup = try Cgroup(holding: observer.pid)
+        let names = try (0..<10).map { try NotifyName("com.example.stop.\($0)") }
+        let poster = agent.makeCenter()
+        // The agent looks at a cgroup when a process registers; this one moved since.
+        try agent.set("pid:\(observer.pid)", .foreground)
+        cgroup.freeze()
+        try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
+        for number in 0..<10_000 { try poster.post(names[number % 4]) }
+        try poster.synchronize(timeout: .seconds(30))
+        cgroup.thaw()
+        let lines = try observer.waitForOutputLines(4, timeout: .seconds(20))
+        #expect(lines.sorted() == names[0..<4].map(\.string))
+        try poster.post(names[7])
+        #expect(try observer.waitForOutputLines(5, timeout: .seconds(20)).last == "com.example.stop.7")
+    }
+
+    @Test(arguments: busKinds)
+    func `a process suspended with a freeze is stopped, and resumed with what it missed`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try startObserver(agent)
+        let names = try (0..<10).map { try NotifyName("com.example.stop.\($0)") }
+        let poster = agent.makeCenter()
+        try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
+        #expect(waitUntil { processState(observer.pid) == "T" })
+        for number in 0..<10_000 { try poster.post(names[number % 3]) }
+        try poster.synchronize(timeout: .seconds(30))
+        try agent.set("pid:\(observer.pid)", .foreground)
+        #expect(processState(observer.pid) != "T")
+        let lines = try observer.waitForOutputLines(3, timeout: .seconds(20))
+        #expect(lines.sorted() == names[0..<3].map(\.string))
+    }
+}
+
+/// A cgroup of the tests' own.
+final class Cgroup: Sendable {
+    private static let root: String? = {
+        guard let mounts = try? readFile("/proc/self/mountinfo") else { return nil }
+        for line in mounts.split(separator: "\n") where line.contains(" - cgroup2 ") {
+            let fields = line.split(separator: " ")
+            if fields.count > 4 { return String(fields[4]) }
+        }
+        return nil
+    }()
+
+    static var isUsable: Bool { root.map { access($0 + "/cgroup.procs", W_OK) == 0 } ?? false }
+
+    private let path: String
+
+    init(holding process: pid_t) throws {
+        path = (Cgroup.root ?? "") + "/notifybus-test-\(process)"
+        try #require(mkdir(path, 0o755) == 0)
+        write("\(process)", to: "cgroup.procs")
+    }
+
+    deinit {
+        write("0", to: "cgroup.freeze")
+        // The process is gone by now, or goes to the root.
+        write("\(getpid())", to: "../cgroup.procs")
+        rmdir(path)
+    }
+
+    func freeze() { write("1", to: "cgroup.freeze") }
+    func thaw() { write("0", to: "cgroup.freeze") }
+
+    private func write(_ text: String, to file: String) {
+        let descriptor = open(path + "/" + file, O_WRONLY)
+        guard descriptor >= 0 else { return }
+        _ = Glibc.write(descriptor, text, text.utf8.count)
+        close(descriptor)
+    }
+}
+
+private func readFile(_ path: String) throws -> String {
+    let descriptor = open(path, O_RDONLY)
+    guard descriptor >= 0 else { throw TestSupportError("Cannot read \(path).") }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+        let count = read(descriptor, &buffer, buffer.count)
+        if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
+        bytes += buffer[..<count]
+    }
+}
