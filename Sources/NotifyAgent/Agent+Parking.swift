@@ -39,7 +39,6 @@ extension Agent {
             let stream = ParkedStream(
                 socket: connection.takeSocket(),
                 process: process.pid,
-                cgroup: process.cgroup,
                 agent: uniqueName,
                 mark: connection.number
             )

@@ -131,13 +131,11 @@ extension Agent {
     }
 
     private func makeProcess(_ pid: pid_t, user: UInt32) -> ManagedProcess {
-        let (application, cgroup) = ProcessFacts.placement(of: pid)
         let process = ManagedProcess(
             pid: pid,
             user: user,
-            application: application,
-            pidfd: linux_pidfd_open(pid),
-            cgroup: cgroup
+            application: ProcessFacts.application(of: pid),
+            pidfd: linux_pidfd_open(pid)
         )
         if process.pidfd >= 0 { watcher.watch(process: pid, pidfd: process.pidfd) }
         return process

@@ -59,7 +59,7 @@ extension Agent {
     func updateWatch(of process: ManagedProcess) {
         guard directory.processes[process.pid] === process, process.pidfd >= 0 else { return }
         let mustLook = process.stop == nil && process.connections.values.contains(where: \.mayBeQueuedFor)
-        watcher.look(at: process.pid, cgroup: process.cgroup, mustLook)
+        watcher.look(at: process.pid, mustLook)
         if !mustLook { process.isStopped = false }
     }
 }

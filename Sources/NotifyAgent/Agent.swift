@@ -74,24 +74,15 @@ package final class Agent: BusPeer, @unchecked Sendable {
             case .success(let values):
                 // PRIMARY_OWNER, ALREADY_OWNER
                 guard let code = values.first?.uint32, code == 1 || code == 4 else { return nameIsTaken(link) }
-                learnOwnName(link)
+                uniqueName = link.uniqueName
+                logger.debug("owns the name", metadata: ["connection": "\(uniqueName)"])
+                report(.ready)
             }
         }
     }
 
     package func linkIsLost(_ error: NotifyBusError) {
         report(.busIsLost(error))
-    }
-
-    private func learnOwnName(_ link: borrowing BusLink) {
-        link.callBus("GetNameOwner", [.string(Agent.name)]) { [self] answer, _ in
-            guard case .success(let values) = answer, let name = values.first?.string else {
-                return report(.wasReplaced)
-            }
-            uniqueName = name
-            logger.debug("owns the name", metadata: ["connection": "\(name)"])
-            report(.ready)
-        }
     }
 
     private func nameIsTaken(_ link: borrowing BusLink) {

@@ -49,12 +49,12 @@ final class ParkedStream: @unchecked Sendable {
     private var looksWithoutProgress = 0
 
     /// - Parameter socket: a duplicate of the process's socket, which is closed at the end.
-    init(socket: Int32, process: pid_t, cgroup: String?, agent: String, mark: UInt64) {
+    init(socket: Int32, process: pid_t, agent: String, mark: UInt64) {
         self.socket = socket
         self.process = process
         self.agent = agent
         self.mark = mark
-        events = cgroup.map { open($0 + "/cgroup.events", O_RDONLY | O_CLOEXEC) } ?? -1
+        events = ProcessLook.openEvents(of: ProcessFacts.cgroup(of: process))
     }
 
     deinit {

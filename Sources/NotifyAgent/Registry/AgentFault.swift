@@ -8,10 +8,6 @@ extension BusFault {
         BusFault(name: "org.freedesktop.DBus.Error.InvalidArgs", message: message)
     }
 
-    static func accessDenied(_ message: String) -> BusFault {
-        BusFault(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
-    }
-
     static func failed(_ message: String) -> BusFault {
         BusFault(name: "org.freedesktop.DBus.Error.Failed", message: message)
     }

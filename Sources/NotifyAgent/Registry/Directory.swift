@@ -77,7 +77,13 @@ struct Directory {
         if let wish = process.wish ?? applicationWishes[application] { return wish }
         if let claimed { return claimed }
         // A restarted agent knows no wishes, but it sees what they have led to.
-        let states = Set(process.connections.values.map(\.transition.wish))
+        var relatives = Array(process.connections.values)
+        if relatives.isEmpty, !application.id.isEmpty {
+            relatives = connections.values.filter {
+                $0.process.application == application.id && $0.user == application.user
+            }
+        }
+        let states = Set(relatives.map(\.transition.wish))
         return states.count == 1 ? states.first ?? .foreground : .foreground
     }
 }

@@ -19,8 +19,6 @@ final class ManagedProcess: @unchecked Sendable {
     let application: String
     /// Readable when the process has ended; -1 where that cannot be watched.
     let pidfd: Int32
-    /// The folder of its version 2 cgroup, if it has one that is not the root.
-    let cgroup: String?
     /// What the whole process was wished to be in, until it is in the foreground again.
     var wish: ObserverState?
     var stop: Stop?
@@ -29,12 +27,11 @@ final class ManagedProcess: @unchecked Sendable {
     /// By number; also those that are parked.
     var connections: [UInt64: ManagedConnection] = [:]
 
-    init(pid: pid_t, user: UInt32, application: String, pidfd: Int32, cgroup: String?) {
+    init(pid: pid_t, user: UInt32, application: String, pidfd: Int32) {
         self.pid = pid
         self.user = user
         self.application = application
         self.pidfd = pidfd
-        self.cgroup = cgroup
     }
 
     deinit { if pidfd >= 0 { close(pidfd) } }

@@ -9,7 +9,7 @@ struct Registration: Sendable {
     static let maximumProgramLength = 255
 
     var subjects = Subjects()
-    /// What it was in before; nil if it is new.
+    /// What it was in before; nil if it is new, and has no reason to be in anything but the foreground.
     var state: ObserverState?
     var previous = ""
     var program = ""
@@ -40,7 +40,7 @@ struct Registration: Sendable {
         program = Registration.shortened(program)
         if let text = try Registration.take("state", "s", from: &rest, \.string), !text.isEmpty {
             guard let known = ObserverState(rawValue: text) else { throw .invalidArguments("'\(text)' is no state.") }
-            state = known
+            state = known == .foreground && previous.isEmpty ? nil : known
         }
         if socket.value >= 0, !Registration.isStreamSocket(socket.value) {
             throw .invalidArguments("The option 'socket' is a stream socket of the family AF_UNIX.")

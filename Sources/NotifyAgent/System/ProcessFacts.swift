@@ -36,15 +36,20 @@ package enum ProcessFacts {
         return stat("/proc/\(pid)", &facts) == 0 ? facts.st_uid : nil
     }
 
-    /// The application and the version 2 cgroup, as a folder, of a process.
-    package static func placement(of pid: pid_t) -> (application: String, cgroup: String?) {
+    /// The application that a process belongs to; empty if nothing says so.
+    package static func application(of pid: pid_t) -> String {
         let (unified, systemd) = AppIdentity.cgroups(in: text(ofFile: "/proc/\(pid)/cgroup") ?? "")
-        let application =
-            text(ofFile: "/proc/\(pid)/root/.flatpak-info").flatMap { AppIdentity.application(ofFlatpakInfo: $0) }
+        return text(ofFile: "/proc/\(pid)/root/.flatpak-info").flatMap { AppIdentity.application(ofFlatpakInfo: $0) }
             ?? [unified, systemd].lazy.compactMap { $0.flatMap { AppIdentity.application(ofCgroup: $0) } }.first ?? ""
-        let folder: String? =
-            if let unified, unified != "/", let mount = CgroupMount.unified { mount.folder(of: unified) } else { nil }
-        return (application, folder)
+    }
+
+    /// The folder of a process's version 2 cgroup; nil if that is the root, or can't be found.
+    package static func cgroup(of pid: pid_t) -> String? {
+        AppIdentity.cgroups(in: text(ofFile: "/proc/\(pid)/cgroup") ?? "").unified.flatMap(folder(of:))
+    }
+
+    private static func folder(of cgroup: String) -> String? {
+        cgroup == "/" ? nil : CgroupMount.unified?.folder(of: cgroup)
     }
 
     /// A file of the kernel's; nil if it can't be read or is no text.

@@ -12,12 +12,28 @@ final class ProcessLook: @unchecked Sendable {
     let pid: pid_t
     /// `cgroup.events` of the process's cgroup, or -1.
     let events: Int32
+    private let cgroup: String?
     private var isStopped = false
     private var tracedLooks = 0
 
-    init(pid: pid_t, cgroup: String?) {
+    init(pid: pid_t) {
         self.pid = pid
-        events = cgroup.map { open($0 + "/cgroup.events", O_RDONLY | O_CLOEXEC) } ?? -1
+        cgroup = ProcessFacts.cgroup(of: pid)
+        events = ProcessLook.openEvents(of: cgroup)
+    }
+
+    /// The same process as seen last, in the cgroup that it is in now.
+    ///
+    /// - Returns: nil if that is the one it was in.
+    func moved() -> ProcessLook? {
+        guard ProcessFacts.cgroup(of: pid) != cgroup else { return nil }
+        let look = ProcessLook(pid: pid)
+        look.isStopped = isStopped
+        return look
+    }
+
+    static func openEvents(of cgroup: String?) -> Int32 {
+        cgroup.map { open($0 + "/cgroup.events", O_RDONLY | O_CLOEXEC) } ?? -1
     }
 
     deinit { if events >= 0 { close(events) } }

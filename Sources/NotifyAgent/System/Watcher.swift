@@ -93,17 +93,20 @@ final class Watcher: Sendable {
     }
 
     /// Begins or ends to look whether a process stands still.
-    func look(at pid: pid_t, cgroup: String?, _ mustLook: Bool) {
+    func look(at pid: pid_t, _ mustLook: Bool) {
         state.withLock { state in
             if !mustLook {
                 if let look = state.looks.removeValue(forKey: pid) { forget(look) }
             } else if state.looks[pid] == nil {
-                let look = ProcessLook(pid: pid, cgroup: cgroup)
-                if look.events >= 0 { _ = add(look.events, .cgroup, UInt64(pid), events: Watcher.urgent) }
-                state.looks[pid] = look
+                begin(ProcessLook(pid: pid), &state)
                 startTicking(&state)
             }
         }
+    }
+
+    private func begin(_ look: ProcessLook, _ state: inout State) {
+        if look.events >= 0 { _ = add(look.events, .cgroup, UInt64(look.pid), events: Watcher.urgent) }
+        state.looks[look.pid] = look
     }
 
     private func forget(_ look: ProcessLook) {
@@ -217,7 +220,16 @@ final class Watcher: Sendable {
 
     private func lookAround(_ report: (Event) -> Void) {
         let (looks, drains) = state.withLock { ($0.looks, $0.drains) }
-        for pid in looks.keys { look(at: pid, report) }
+        for (pid, look) in looks {
+            if let moved = look.moved() {
+                state.withLock { state in
+                    guard state.looks[pid] === look else { return }
+                    forget(look)
+                    begin(moved, &state)
+                }
+            }
+            self.look(at: pid, report)
+        }
         for (number, stream) in drains where stream.isStuck() { finish(stream, number, report) }
         state.withLock { state in
             state.isTicking = !state.looks.isEmpty || !state.drains.isEmpty
