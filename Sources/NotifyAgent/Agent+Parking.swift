@@ -24,11 +24,8 @@ extension Agent {
             if let failure { logger.error("\(failure)", metadata: ["connection": "\(connection.name)"]) }
             guard isCurrent(connection), case .draining = connection.parking, connection.socket >= 0 else { return }
             watcher.forgetSocket(connection.number)
-            // What comes after this sets bits; what came before stands in the stream before the mark.
-            link.callBus("GetId", []) { [self] _, link in
-                guard isCurrent(connection), case .draining = connection.parking else { return }
-                settleParked(connection, link)
-            }
+            // From here on posts set bits; those that came before stand in the stream before the mark.
+            settleParked(connection, link)
             link.tell(
                 connection.name,
                 path: Agent.observerPath,

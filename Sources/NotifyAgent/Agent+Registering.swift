@@ -94,6 +94,9 @@ extension Agent {
             return link.reply(to: call, [.string(ObserverState.suspended.rawValue), .strings([])])
         }
         let names = connection.pending.take().map(\.string)
+        // A post that comes before these rules is made good by the answer, which follows them.
+        let roused = holds.rouse(connection.held.names)
+        if !roused.isEmpty { link.hold(names: Array(roused)) { _, _ in } }
         link.reply(to: call, [.string(ObserverState.foreground.rawValue), .strings(names)])
         perform(connection.transition.want(.foreground, by: []), for: connection, link)
         updateWatch(of: connection.process)

@@ -123,6 +123,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
             guard connection.transition.isCollecting else { return }
             if !connection.pending.insert(name) { connection.dropped += 1 }
         }
+        if holds.quench(name) { link.release(names: [name]) }
     }
 
     func handle(_ event: Watcher.Event, on link: borrowing BusLink) {

@@ -3,19 +3,31 @@
 import NotifyBus
 
 /// For which connections the agent holds which names. The rules themselves stand once for all of them.
+///
+/// A name whose bit is set for everyone says nothing new when it is posted again: its rule comes off the bus, and half
+/// a million posts of it cost the agent nothing.
 struct HoldTable {
-    private var names: [NotifyName: [ManagedConnection]] = [:]
+    private struct Entry {
+        var holders: [ManagedConnection] = []
+        /// Whether the name's rule stands.
+        var isHeard = false
+    }
+
+    private var names: [NotifyName: Entry] = [:]
     private var prefixes: [(prefix: String, holders: [ManagedConnection])] = []
 
     /// How many names and prefixes are held.
     var count: Int { names.count + prefixes.count }
 
-    /// - Returns: what nobody has held so far.
+    /// - Returns: what must be heard from now on, and was not.
     mutating func add(_ holder: ManagedConnection, _ wanted: Subjects) -> Subjects {
         var new = Subjects()
         for name in wanted.names {
-            if names[name] == nil { new.names.insert(name) }
-            names[name, default: []].append(holder)
+            var entry = names.removeValue(forKey: name) ?? Entry()
+            if !entry.isHeard { new.names.insert(name) }
+            entry.isHeard = true
+            entry.holders.append(holder)
+            names[name] = entry
         }
         for prefix in wanted.prefixes {
             if let index = prefixes.firstIndex(where: { $0.prefix == prefix }) {
@@ -28,13 +40,17 @@ struct HoldTable {
         return new
     }
 
-    /// - Returns: what nobody holds any more.
+    /// - Returns: what need not be heard any more.
     mutating func remove(_ holder: ManagedConnection, _ unwanted: Subjects) -> Subjects {
         var free = Subjects()
         for name in unwanted.names {
-            guard var holders = names.removeValue(forKey: name) else { continue }
-            holders.removeAll { $0 === holder }
-            if holders.isEmpty { free.names.insert(name) } else { names[name] = holders }
+            guard var entry = names.removeValue(forKey: name) else { continue }
+            entry.holders.removeAll { $0 === holder }
+            if !entry.holders.isEmpty {
+                names[name] = entry
+            } else if entry.isHeard {
+                free.names.insert(name)
+            }
         }
         for prefix in unwanted.prefixes {
             guard let index = prefixes.firstIndex(where: { $0.prefix == prefix }) else { continue }
@@ -49,7 +65,30 @@ struct HoldTable {
 
     /// Everyone a post of the name is kept for; one who stands under two prefixes comes twice.
     func forEachHolder(of name: NotifyName, _ body: (ManagedConnection) -> Void) {
-        names[name]?.forEach(body)
+        names[name]?.holders.forEach(body)
         for (prefix, holders) in prefixes where name.string.utf8.starts(with: prefix.utf8) { holders.forEach(body) }
+    }
+
+    /// Whether a name that was just posted need not be heard again until somebody's bit is cleared.
+    ///
+    /// If so, its rule is to be taken off the bus.
+    mutating func quench(_ name: NotifyName) -> Bool {
+        guard let entry = names[name], entry.isHeard,
+            entry.holders.allSatisfy({ $0.transition.isCollecting && $0.pending.contains(name) })
+        else { return false }
+        names[name]?.isHeard = false
+        return true
+    }
+
+    /// Begins to hear what is held and was not heard.
+    ///
+    /// - Returns: the names to be heard again.
+    mutating func rouse(_ wanted: Set<NotifyName>) -> Set<NotifyName> {
+        var roused: Set<NotifyName> = []
+        for name in wanted where names[name]?.isHeard == false {
+            names[name]?.isHeard = true
+            roused.insert(name)
+        }
+        return roused
     }
 }

@@ -15,6 +15,8 @@ package struct PendingNames {
     package var count: Int { order.count }
     package var isEmpty: Bool { order.isEmpty }
 
+    package func contains(_ name: NotifyName) -> Bool { known.contains(name) }
+
     /// - Returns: false if there is no room for another name.
     package mutating func insert(_ name: NotifyName) -> Bool {
         if known.contains(name) { return true }
