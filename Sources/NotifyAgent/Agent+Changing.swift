@@ -94,6 +94,7 @@ extension Agent {
             }
         }
         for connection in connections {
+            connection.isRemembered = false
             if case .none = connection.parking {
                 perform(connection.transition.want(state, by: [request]), for: connection, link)
             } else {

@@ -1,1 +1,148 @@
-let a = 1
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// Both bus daemons.
+let busKinds = BusKind.available
+
+/// A private bus with an agent on it.
+final class AgentBus: Sendable {
+    let bus: PrivateBus
+    let agent: RunningCommand
+
+    init(_ kind: BusKind, limits: [String: Int] = [:], arguments: [String] = []) throws {
+        bus = try PrivateBus(kind, limits: limits)
+        agent = try start(productPath("notify-agent"), ["--address", bus.address] + arguments)
+        try agent.waitForErrorOutput(containing: "serves")
+    }
+
+    /// The agent lives, and answers.
+    func checkAlive() throws {
+        let client = try RawBusClient(address: bus.address)
+        #expect(try client.callAgent("Ping", interface: "org.freedesktop.DBus.Peer").kind == .reply)
+    }
+}
+
+extension RawBusClient {
+    func callAgent(
+        _ member: String,
+        interface: String = "org.notifybus.Agent1",
+        path: String = "/org/notifybus/Agent1",
+        signature: String = "",
+        body: [UInt8] = []
+    ) throws -> RawMessage {
+        try call(
+            destination: "org.notifybus.Agent1",
+            path: path,
+            interface: interface,
+            member: member,
+            signature: signature,
+            body: body
+        )
+    }
+
+    func setState(_ target: String, _ state: String, freeze: Bool = false) throws -> RawMessage {
+        try callAgent("SetState", signature: "ssb", body: RawBusClient.setStateBody(target, state, freeze: freeze))
+    }
+
+    static func setStateBody(_ target: String, _ state: String, freeze: Bool = false) -> [UInt8] {
+        var body = RawBody()
+        body.append(target)
+        body.append(state)
+        body.append(UInt32(freeze ? 1 : 0))
+        return body.bytes
+    }
+
+    /// Registers names, without a socket.
+    func register(_ names: [String], state: String? = nil, previous: String? = nil) throws -> RawMessage {
+        var entries = RawBody()
+        func entry(_ key: String, _ text: String) {
+            entries.align(to: 8)
+            entries.append(key)
+            entries.append(signature: "s")
+            entries.append(text)
+        }
+        entries.align(to: 8)
+        entries.append("names")
+        entries.append(signature: "as")
+        var list = RawBody()
+        for name in names { list.append(name) }
+        entries.append(UInt32(list.bytes.count))
+        entries.append(bytes: list.bytes)
+        if let state { entry("state", state) }
+        if let previous { entry("previous", previous) }
+        entry("program", "a test")
+        var body = RawBody()
+        body.append(UInt32(entries.bytes.count))
+        body.align(to: 8)
+        body.append(bytes: entries.bytes)
+        return try callAgent("Register", signature: "a{sv}", body: body.bytes)
+    }
+
+    /// Reads up to the next call, past what the bus says itself.
+    func readCall(timeout: Duration = .seconds(10)) throws -> RawMessage {
+        while true {
+            let message = try readMessage(timeout: timeout)
+            if message.kind == .call { return message }
+        }
+    }
+
+    /// Comes back when the agent has dealt with everything that this client has sent.
+    func settle() throws {
+        for _ in 0..<3 { _ = try callAgent("Ping", interface: "org.freedesktop.DBus.Peer") }
+    }
+
+    /// Reads up to the next call of this method, and answers it if it is SetState.
+    func takeCall(_ member: String) throws -> RawMessage {
+        while true {
+            let message = try readMessage()
+            guard message.kind == .call, message.member == member else { continue }
+            if member == "SetState" { try answerSetState(message) }
+            return message
+        }
+    }
+
+    func answerSetState(_ message: RawMessage) throws {
+        var answer = RawMessage(.reply)
+        answer.destination = message.sender
+        answer.replySerial = message.serial
+        answer.flags = 1
+        answer.signature = "t"
+        answer.body = [7, 0, 0, 0, 0, 0, 0, 0]
+        try send(answer)
+    }
+
+    func post(_ name: String) throws {
+        try emitSignal(
+            path: "/org/notifybus",
+            interface: "org.notifybus.n." + name,
+            member: "Posted",
+            signature: "s",
+            body: RawBusClient.stringBody(name)
+        )
+        // When this has an answer, the bus has passed the post on.
+        try callBus("GetId")
+    }
+
+    /// Sends a call without waiting for its answer.
+    func begin(_ target: String, _ state: String) throws -> UInt32 {
+        var message = RawMessage(.call)
+        message.destination = "org.notifybus.Agent1"
+        message.path = "/org/notifybus/Agent1"
+        message.interface = "org.notifybus.Agent1"
+        message.member = "SetState"
+        message.signature = "ssb"
+        message.body = RawBusClient.setStateBody(target, state)
+        return try send(message)
+    }
+
+    func answer(to serial: UInt32, timeout: Duration = .seconds(10)) throws -> RawMessage {
+        while true {
+            let message = try readMessage(timeout: timeout)
+            if message.replySerial == serial { return message }
+        }
+    }
+}

@@ -76,11 +76,11 @@ struct Directory {
         let application = Application(id: process.application, user: process.user)
         if let wish = process.wish ?? applicationWishes[application] { return wish }
         if let claimed { return claimed }
-        // A restarted agent knows no wishes, but it sees what they have led to.
-        var relatives = Array(process.connections.values)
+        // A restarted agent knows no wishes, but it sees what they had led to before.
+        var relatives = process.connections.values.filter(\.isRemembered)
         if relatives.isEmpty, !application.id.isEmpty {
             relatives = connections.values.filter {
-                $0.process.application == application.id && $0.user == application.user
+                $0.isRemembered && $0.process.application == application.id && $0.user == application.user
             }
         }
         let states = Set(relatives.map(\.transition.wish))

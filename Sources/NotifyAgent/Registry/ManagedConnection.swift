@@ -37,6 +37,8 @@ final class ManagedConnection: @unchecked Sendable {
     var held = Subjects()
     /// Whether its end is learned from the bus, because it gave no socket.
     var isNameWatched = false
+    /// Whether its state is the one it was in under an agent before this one.
+    var isRemembered: Bool
     /// A duplicate of its socket, or -1.
     private(set) var socket: Int32
 
@@ -53,6 +55,7 @@ final class ManagedConnection: @unchecked Sendable {
         self.process = process
         self.user = user
         program = registration.program
+        isRemembered = registration.state != nil
         subjects = registration.subjects
         socket = registration.socket.take()
         transition = Transition(state, isHolding: state == .suspended)

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@Suite struct AuthorityTests {
+    /// Calls SetState as the user `nobody`.
+    private func asNobody(_ agent: AgentBus, _ target: String, _ state: String) throws -> CommandResult {
+        try run(
+            "setpriv",
+            [
+                "--reuid", "65534", "--regid", "65534", "--clear-groups", "dbus-send", "--bus=\(agent.bus.address)",
+                "--print-reply", "--dest=org.notifybus.Agent1", "/org/notifybus/Agent1",
+                "org.notifybus.Agent1.SetState", "string:\(target)", "string:\(state)", "boolean:false",
+            ]
+        )
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
+    func `another user's observer can't be changed, and its state stays`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try RawBusClient(address: agent.bus.address)
+        _ = try observer.register(["com.example.a"])
+        for target in [observer.uniqueName, "pid:\(getpid())"] {
+            let result = try asNobody(agent, target, "background")
+            #expect(result.status != 0)
+            #expect(result.errorOutput.contains("AccessDenied"), "\(result.errorOutput)")
+            #expect(result.errorOutput.contains("only that user and root"))
+        }
+        #expect(throws: TestSupportError.self) { _ = try observer.readCall(timeout: .milliseconds(200)) }
+    }
+
+    @Test(arguments: busKinds)
+    func `only who has registered can report`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let stranger = try RawBusClient(address: agent.bus.address)
+        let body = RawBusClient.stringBody("background")
+        let answer = try stranger.callAgent("Report", signature: "s", body: body)
+        #expect(answer.errorName == "org.notifybus.Error.NotRegistered")
+    }
+
+    @Test(arguments: busKinds)
+    func `what is not a target, a state or the right type is refused with the right error`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let client = try RawBusClient(address: agent.bus.address)
+        _ = try client.register(["com.example.a"])
+        for (target, state) in [("", "background"), ("pid:x", "background"), ("pid:-1", "background"), ("1.5", "background"),
+            ("app:", "background"), (client.uniqueName, "asleep"), (client.uniqueName, ""),
+        ] {
+            #expect(
+                try client.setState(target, state).errorName == "org.freedesktop.DBus.Error.InvalidArgs",
+                "\(target) \(state)"
+            )
+        }
+        for target in ["pid:1", ":1.99999", "app:org.example.None"] {
+            #expect(try client.setState(target, "background").errorName == "org.notifybus.Error.NoSuchTarget")
+        }
+        let wrong = try client.callAgent("SetState", signature: "s", body: RawBusClient.stringBody("x"))
+        #expect(wrong.errorName == "org.freedesktop.DBus.Error.InvalidArgs")
+        #expect(try client.callAgent("Nothing").errorName == "org.freedesktop.DBus.Error.UnknownMethod")
+        let freeze = try client.setState(client.uniqueName, "background", freeze: true)
+        #expect(freeze.errorName == "org.freedesktop.DBus.Error.InvalidArgs")
+    }
+}

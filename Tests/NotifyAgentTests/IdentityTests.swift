@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+@testable import NotifyAgent
+import Testing
+
+@Suite struct IdentityTests {
+    @Test(arguments: [
+        ("app-gnome-org.gnome.Maps-1234.scope", "org.gnome.Maps"),
+        ("app-org.gnome.Maps-1234.scope", "org.gnome.Maps"),
+        ("app-flatpak-org.example.Two\\x2dParts-99.scope", "org.example.Two-Parts"),
+        ("app-org.kde.kate@8a7b.service", "org.kde.kate"),
+        ("app-KDE-org.kde.kate.service", "org.kde.kate"),
+        ("app-dbus-:1.2-org.example@0.service", nil),
+        ("app-.scope", nil), ("app-x.scope", nil), ("app.service", nil), ("session-2.scope", nil),
+        ("app-bad\\x2-1.scope", nil), ("app-bad\\x00-1.scope", nil), ("app-a-b-c-d-1.scope", nil),
+    ])
+    func `a unit names its application`(unit: String, id: String?) {
+        #expect(AppIdentity.application(ofUnit: unit) == id)
+    }
+
+    @Test func `the innermost unit of a cgroup counts`() {
+        let path = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-gnome-org.gnome.Maps-7.scope/inner"
+        #expect(AppIdentity.application(ofCgroup: path) == "org.gnome.Maps")
+        #expect(AppIdentity.application(ofCgroup: "/") == nil)
+    }
+
+    @Test func `cgroups are found on pure and on hybrid machines`() {
+        #expect(AppIdentity.cgroups(in: "0::/a:b\n").unified == "/a:b")
+        let hybrid = AppIdentity.cgroups(in: "4:cpu,cpuacct:/x\n1:name=systemd:/user.slice\n0::/y\n")
+        #expect(hybrid.unified == "/y" && hybrid.systemd == "/user.slice")
+    }
+
+    @Test func `a Flatpak's info file names its application`() {
+        let text = "[Instance]\nname=wrong\n[Application]\nname=org.gnome.Maps\nruntime=x\n"
+        #expect(AppIdentity.application(ofFlatpakInfo: text) == "org.gnome.Maps")
+        #expect(AppIdentity.application(ofFlatpakInfo: "[Runtime]\nname=x\n") == nil)
+    }
+
+    @Test func `the mount of the version 2 hierarchy is found`() throws {
+        let text = """
+            24 1 0:5 / /proc rw - proc proc rw
+            30 24 0:26 / /sys/fs/my\\040group rw,nosuid shared:9 master:1 - cgroup2 cgroup2 rw
+            """
+        let mount = try #require(CgroupMount(mountinfo: text))
+        #expect(mount.path == "/sys/fs/my group")
+        #expect(mount.folder(of: "/a/b") == "/sys/fs/my group/a/b")
+        #expect(mount.folder(of: "/a/../b") == nil)
+        let part = try #require(CgroupMount(mountinfo: "1 2 0:1 /part /m rw - cgroup2 x rw"))
+        #expect(part.folder(of: "/part/a") == "/m/a")
+        #expect(part.folder(of: "/particular") == nil)
+    }
+
+    @Test(arguments: ["1 (a b) T 2", "1 (x) (y)) T 2"])
+    func `the state is read behind any program name`(text: String) {
+        let state = Array(text.utf8).withUnsafeBytes { ProcessFacts.state(inStat: $0) }
+        #expect(state == UInt8(ascii: "T"))
+    }
+
+    @Test func `targets are read`() {
+        #expect(Target("pid:12") == .process(12))
+        #expect(Target(":1.5") == .connection(":1.5"))
+        #expect(Target("app:org.gnome.Maps") == .application("org.gnome.Maps"))
+        for wrong in ["pid:0", "pid:+1", "pid:99999999999", ":", "app:", "x"] { #expect(Target(wrong) == nil) }
+    }
+}

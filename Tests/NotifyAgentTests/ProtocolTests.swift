@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// The agent's side of the protocol, with observers that do only what they are told here.
+@Suite struct ProtocolTests {
+    @Test(arguments: busKinds)
+    func `a change is answered when the observer has confirmed it, and announced`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try RawBusClient(address: agent.bus.address)
+        let control = try RawBusClient(address: agent.bus.address)
+        let listener = try RawBusClient(address: agent.bus.address)
+        try listener.addMatch("type='signal',interface='org.notifybus.Agent1'")
+        let reply = try observer.register(["com.example.a"])
+        #expect(reply.string == "foreground")
+
+        let serial = try control.begin(observer.uniqueName, "background")
+        let call = try observer.readCall()
+        #expect(call.member == "SetState" && call.string == "background")
+        // Nobody is told before the observer has answered.
+        #expect(throws: TestSupportError.self) { _ = try control.answer(to: serial, timeout: .milliseconds(200)) }
+        try observer.answerSetState(call)
+        #expect(try control.answer(to: serial).uint32 == 1)
+        var signal = try listener.readMessage()
+        while signal.sender == "org.freedesktop.DBus" { signal = try listener.readMessage() }
+        #expect(signal.member == "StateChanged" && signal.string == observer.uniqueName)
+    }
+
+    @Test(arguments: busKinds)
+    func `posts after a suspension set one bit a name, and are delivered at resume`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try RawBusClient(address: agent.bus.address)
+        let control = try RawBusClient(address: agent.bus.address)
+        let poster = try RawBusClient(address: agent.bus.address)
+        _ = try observer.register(["com.example.a", "com.example.b", "com.example.c"])
+        try poster.post("com.example.c")
+        for _ in 0..<3 {
+            var serial = try control.begin(observer.uniqueName, "suspended")
+            _ = try observer.takeCall("SetState")
+            #expect(try control.answer(to: serial).kind == .reply)
+            for _ in 0..<50 {
+                try poster.post("com.example.a")
+                try poster.post("com.example.b")
+            }
+            serial = try control.begin(observer.uniqueName, "foreground")
+            _ = try observer.takeCall("SetState")
+            #expect(try observer.takeCall("Deliver").strings == ["com.example.a", "com.example.b"])
+            #expect(try control.answer(to: serial).kind == .reply)
+        }
+        // From the background nothing comes back.
+        for state in ["suspended", "background", "foreground"] {
+            let serial = try control.begin(observer.uniqueName, state)
+            _ = try observer.takeCall("SetState")
+            #expect(try control.answer(to: serial).kind == .reply)
+            try poster.post("com.example.a")
+        }
+        #expect(throws: TestSupportError.self) { _ = try observer.readCall(timeout: .milliseconds(200)) }
+    }
+
+    @Test(arguments: busKinds)
+    func `of several wishes the last one wins, and each is answered`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try RawBusClient(address: agent.bus.address)
+        let control = try RawBusClient(address: agent.bus.address)
+        _ = try observer.register(["com.example.a"])
+        let serials = try ["background", "suspended", "foreground", "suspended"].map {
+            try control.begin(observer.uniqueName, $0)
+        }
+        try control.settle()
+        #expect(try observer.takeCall("SetState").string == "background")
+        #expect(try observer.takeCall("SetState").string == "suspended")
+        for serial in serials { #expect(try control.answer(to: serial).kind == .reply) }
+        #expect(throws: TestSupportError.self) { _ = try observer.readCall(timeout: .milliseconds(200)) }
+    }
+
+    @Test(arguments: busKinds)
+    func `an observer that does not answer is reported after five seconds, one that dies counts as done`(
+        kind: BusKind
+    ) throws {
+        let agent = try AgentBus(kind)
+        let control = try RawBusClient(address: agent.bus.address)
+        let silent = try RawBusClient(address: agent.bus.address)
+        _ = try silent.register(["com.example.a"])
+        let serial = try control.begin(silent.uniqueName, "background")
+        let answer = try control.answer(to: serial)
+        #expect(answer.errorName == "org.notifybus.Error.TimedOut")
+        #expect(answer.string?.contains(silent.uniqueName) == true)
+
+        var mortal: RawBusClient? = try RawBusClient(address: agent.bus.address)
+        let name = try #require(mortal?.uniqueName)
+        _ = try mortal?.register(["com.example.a"])
+        let second = try control.begin(name, "background")
+        _ = try mortal?.readCall()
+        mortal = nil
+        #expect(try control.answer(to: second).kind == .reply)
+        #expect(try control.setState(name, "background").errorName == "org.notifybus.Error.NoSuchTarget")
+    }
+
+    @Test(arguments: busKinds)
+    func `a new connection of a process in the background begins there`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let first = try RawBusClient(address: agent.bus.address)
+        let control = try RawBusClient(address: agent.bus.address)
+        _ = try first.register(["com.example.a"])
+        let serial = try control.begin("pid:\(getpid())", "background")
+        _ = try first.takeCall("SetState")
+        #expect(try control.answer(to: serial).uint32 == 1)
+        let second = try RawBusClient(address: agent.bus.address)
+        #expect(try second.register(["com.example.a"], state: "foreground").string == "background")
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent that comes anew believes what observers were in`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try RawBusClient(address: agent.bus.address)
+        let (control, poster) = (
+            try RawBusClient(address: agent.bus.address), try RawBusClient(address: agent.bus.address)
+        )
+        #expect(
+            try observer.register(["com.example.a"], state: "suspended", previous: observer.uniqueName).string
+                == "suspended"
+        )
+        try poster.post("com.example.a")
+        let serial = try control.begin(observer.uniqueName, "foreground")
+        _ = try observer.takeCall("SetState")
+        #expect(try observer.takeCall("Deliver").strings == ["com.example.a"])
+        #expect(try control.answer(to: serial).kind == .reply)
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+@testable import NotifyAgent
+import Testing
+
+/// The state machine without a bus.
+@Suite struct TransitionTests {
+    /// Does the opposite side of a transition at random, and notes what matters.
+    private struct World {
+        var machine = Transition<Int>(.foreground)
+        var queue: [Transition<Int>.Action] = []
+        var answered: [Int] = []
+        var told: ObserverState = .foreground
+        var isHeld = false
+
+        mutating func take(_ actions: [Transition<Int>.Action]) {
+            for action in actions {
+                switch action {
+                case .hold: isHeld = true
+                case .release: isHeld = false
+                case .answer(let waiters, _): answered += waiters
+                default: break
+                }
+                queue.append(action)
+            }
+        }
+
+        /// The next thing that was asked for happens.
+        mutating func step() {
+            guard !queue.isEmpty else { return }
+            switch queue.removeFirst() {
+            case .hold: take(machine.namesAreHeld(nil))
+            case .mark: machine.markIsReached()
+            case .tell(let state):
+                told = state
+                take(machine.observerAnswered(nil))
+            case .awaitHeldBack: take(machine.nothingIsHeldBack())
+            default: break
+            }
+        }
+    }
+
+    @Test func `whatever is wished in whatever order, all are answered and the last wish is in force`() {
+        var random = SeededGenerator(seed: 3)
+        for _ in 0..<2_000 {
+            var world = World()
+            var last = ObserverState.foreground
+            let count = Int.random(in: 1...8, using: &random)
+            for number in 0..<count {
+                last = ObserverState.allCases.randomElement(using: &random) ?? .foreground
+                world.take(world.machine.want(last, by: [number]))
+                for _ in 0..<Int.random(in: 0...4, using: &random) { world.step() }
+            }
+            while !world.queue.isEmpty { world.step() }
+            #expect(world.answered.sorted() == Array(0..<count))
+            #expect(world.machine.state == last && world.told == last && world.machine.isSettled)
+            #expect(world.isHeld == (last == .suspended) && world.machine.isHolding == world.isHeld)
+            #expect(world.machine.isCollecting == world.isHeld)
+        }
+    }
+
+    @Test func `a take-over that fails leaves the state as it was`() {
+        var machine = Transition<Int>(.foreground)
+        _ = machine.want(.suspended, by: [1])
+        let actions = machine.namesAreHeld("too many rules")
+        guard case .answer([1], .failed("too many rules")) = actions.last else {
+            Issue.record("\(actions)")
+            return
+        }
+        #expect(machine.state == .foreground && machine.isSettled && !machine.isHolding)
+    }
+
+    @Test func `the end of a connection answers everyone`() {
+        var machine = Transition<Int>(.foreground)
+        _ = machine.want(.background, by: [1])
+        _ = machine.want(.suspended, by: [2])
+        guard case .answer(let waiters, .inForce) = machine.end().first else {
+            Issue.record("no answer")
+            return
+        }
+        #expect(waiters == [1, 2])
+    }
+}
