@@ -22,8 +22,8 @@ final class AgentBus: Sendable {
         func replace(_ next: RunningCommand?) { command.set(next) }
     }
 
-    init(_ kind: BusKind) throws {
-        bus = try PrivateBus(kind)
+    init(_ kind: BusKind, limits: [String: Int] = [:]) throws {
+        bus = try PrivateBus(kind, limits: limits)
         control = try RawBusClient(address: bus.address)
         watcher = NotifyCenter(bus: .address(bus.address), peer: Bystander())
         process = Monitored(try AgentBus.startAgent(bus))
@@ -50,7 +50,11 @@ final class AgentBus: Sendable {
 
     func waitForAgent() throws {
         let isThere = try waitUntil(timeout: .seconds(20)) {
-            let reply = try control.callBus("NameHasOwner", signature: "s", body: RawBusClient.stringBody(AgentNames.agent))
+            let reply = try control.callBus(
+                "NameHasOwner",
+                signature: "s",
+                body: RawBusClient.stringBody(AgentNames.agent)
+            )
             return reply.body.first == 1
         }
         try #require(isThere, "the agent did not take its name")
@@ -84,7 +88,8 @@ final class AgentBus: Sendable {
         try watcher.barrier(timeout: .seconds(10))
         watcher.perform { link in
             link.call(AgentNames.agent, path: AgentNames.agentPath, interface: AgentNames.agent, member: "List") {
-                result, _ in
+                result,
+                _ in
                 let values = (try? result.get()) ?? []
                 answer.append(values.first?.elements?.compactMap(\.dictionary) ?? [])
             }

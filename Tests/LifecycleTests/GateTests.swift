@@ -79,7 +79,8 @@ import Testing
         let posters = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<NotifyName>()
         let (inside, outside, stop) = (
-            try NotifyName("com.example.inside"), try NotifyName("com.example.outside"), try NotifyName("com.example.end")
+            try NotifyName("com.example.inside"), try NotifyName("com.example.outside"),
+            try NotifyName("com.example.end")
         )
         let observation = try center.addObserver(forNames: [inside, outside, stop]) { heard.append($0) }
         let name = try center.observingName()

@@ -27,6 +27,8 @@ final class ObservingConnection: @unchecked Sendable {
     private var phase = Phase.closed
     private var retry = Retry()
     private var questions: [UInt32: Question] = [:]
+    /// Those that are raised when the bus has let the connection in.
+    private var earlyBarriers: [Barrier] = []
     /// Whether this connection takes the place of one that was lost.
     private var isReplacement = false
 
@@ -120,6 +122,8 @@ final class ObservingConnection: @unchecked Sendable {
         switch phase {
         case .ready:
             ask("GetId", nil, .barrier(barrier), on: engine)
+        case .opening where !isReplacement:
+            earlyBarriers.append(barrier)
         case .closed where retry.time == nil:
             engine.enqueueLast { barrier.complete(.success(())) }
         default:
@@ -181,6 +185,9 @@ final class ObservingConnection: @unchecked Sendable {
         }
         for topic in topics { sendRules(of: topic, on: engine) }
         noteRestored(on: engine)
+        let barriers = earlyBarriers
+        earlyBarriers = []
+        for barrier in barriers { raise(barrier, on: engine) }
     }
 
     /// Counts the return of the bus, once everything is registered again.
@@ -230,6 +237,8 @@ final class ObservingConnection: @unchecked Sendable {
     }
 
     private func forgetConnection(_ error: NotifyBusError) {
+        for barrier in earlyBarriers { barrier.complete(.failure(error)) }
+        earlyBarriers = []
         for case .barrier(let barrier) in questions.values { barrier.complete(.failure(error)) }
         questions.removeAll()
         connection = nil

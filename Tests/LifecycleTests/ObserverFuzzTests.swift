@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// An observer that others try to command, and an agent that talks nonsense.
+@Suite struct ObserverFuzzTests {
+    @Test(arguments: busKinds)
+    func `nobody but the agent can change an observer's state`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let center = agent.makeCenter()
+        let heard = Counter()
+        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let stranger = try RawBusClient(address: agent.bus.address)
+        let reply = try stranger.call(
+            destination: try center.observingName(),
+            path: AgentNames.observerPath,
+            interface: AgentNames.observer,
+            member: "SetState",
+            signature: "s",
+            body: RawBusClient.stringBody("background")
+        )
+        #expect(reply.errorName == "org.freedesktop.DBus.Error.AccessDenied")
+        #expect(center.lifecycle.state == .foreground)
+        try center.post(name: "com.example.x")
+        #expect(heard.wait(for: 1))
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent that talks nonsense does no harm`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let nonsense: [[BusValue]] = [
+            [], [.uint32(7)], [.string("asleep"), .strings([])], [.string("Background")], [.strings(["background"])],
+            [.string("foreground"), .string("x")], [.variant(.variant(.string("background"))), .strings([])],
+            [.dictionary([("state", .string("background"))]), .strings([])], [.descriptor(0), .strings([])],
+        ]
+        for answer in nonsense {
+            let impostor = try Impostor(bus, answer: answer)
+            let center = NotifyCenter(bus: .address(bus.address))
+            let heard = Counter()
+            let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+            for _ in 0..<10 {
+                for arguments in nonsense { impostor.call(try center.observingName(), arguments) }
+            }
+            try impostor.center.barrier(timeout: .seconds(10))
+            try center.barrier(timeout: .seconds(10))
+            try center.post(name: "com.example.x")
+            #expect(heard.wait(for: 1))
+            #expect(center.lifecycle.state == .foreground)
+            observation.cancel()
+            impostor.center.close()
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `a registration does not wait for ever for an agent that never answers`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let impostor = try Impostor(bus, answer: nil)
+        let center = NotifyCenter(bus: .address(bus.address))
+        let heard = Counter()
+        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        #expect(impostor.calls.value > 0)
+        try center.post(name: "com.example.x")
+        #expect(heard.wait(for: 1))
+        observation.cancel()
+    }
+}
+
+/// Owns the agent's name, and is none.
+private final class Impostor: Sendable {
+    let center: NotifyCenter
+    let calls = Counter()
+    private let peer: Peer
+
+    init(_ bus: PrivateBus, answer: [BusValue]?) throws {
+        peer = Peer(answer: answer, calls: calls)
+        center = NotifyCenter(bus: .address(bus.address), peer: peer)
+        try center.open()
+        let owns = Counter()
+        center.perform { link in
+            link.callBus("RequestName", [.string(AgentNames.agent), .uint32(4)]) { _, _ in owns.add() }
+        }
+        try #require(owns.wait(for: 1))
+    }
+
+    /// Calls what an agent calls, with whatever arguments.
+    func call(_ observer: String, _ arguments: [BusValue]) {
+        center.perform { link in
+            for member in ["SetState", "Deliver", "Mark", "Other"] {
+                link.tell(
+                    observer,
+                    path: AgentNames.observerPath,
+                    interface: AgentNames.observer,
+                    member: member,
+                    arguments
+                )
+            }
+        }
+    }
+
+    private final class Peer: BusPeer {
+        private let answer: [BusValue]?
+        private let calls: Counter
+
+        init(answer: [BusValue]?, calls: Counter) {
+            self.answer = answer
+            self.calls = calls
+        }
+
+        var keepsConnection: Bool { true }
+        func linkIsReady(_ link: borrowing BusLink) {}
+        func linkIsLost(_ error: NotifyBusError) {}
+        func handle(_ signal: BusSignal, on link: borrowing BusLink) {}
+
+        func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
+            calls.add()
+            call.arguments.closeDescriptors()
+            if let answer { link.reply(to: call, answer) }
+            return true
+        }
+    }
+}

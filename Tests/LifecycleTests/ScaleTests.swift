@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@Suite(.serialized) struct ScaleTests {
+    private static let observers = 2_000
+
+    @Test(arguments: busKinds)
+    func `2,000 observers change their state at once, and the agent stays small`(kind: BusKind) async throws {
+        let agent = try AgentBus(
+            kind,
+            limits: [
+                "max_connections_per_user": 10_000, "max_completed_connections": 10_000,
+                "max_incomplete_connections": 1_000, "max_match_rules_per_connection": 50_000,
+                "max_replies_per_connection": 50_000,
+            ]
+        )
+        // The observers are in a process of their own: 4,000 threads and 6,000 descriptors.
+        let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
+            [address = agent.bus.address as String, agentProcess = agent.agentProcess as pid_t] in
+            var limit = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            limit.rlim_cur = limit.rlim_max
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            let heard = Counter()
+            var kept: [(NotifyCenter, NotifyCenter.Observation)] = []
+            for number in 0..<ScaleTests.observers {
+                let center = NotifyCenter(bus: .address(address))
+                let names = try [NotifyName("com.example.all"), NotifyName("com.example.own.\(number)")]
+                kept.append((center, try center.addObserver(forNames: names) { _ in heard.add() }))
+            }
+            // A report is for the whole process, and comes back when it is in force for all of its connections.
+            let clock = ContinuousClock()
+            let toBackground = try clock.measure { try kept[0].0.lifecycle.report(.background) }
+            guard kept.allSatisfy({ $0.0.lifecycle.state == .background }) else { exit(2) }
+            let poster = NotifyCenter(bus: .address(address))
+            try poster.post(name: "com.example.all")
+            try poster.synchronize()
+            let toForeground = try clock.measure { try kept[0].0.lifecycle.report(.foreground) }
+            guard kept.allSatisfy({ $0.0.lifecycle.state == .foreground }) else { exit(3) }
+            try poster.post(name: "com.example.all")
+            guard heard.wait(for: ScaleTests.observers, timeout: .seconds(20)) else { exit(4) }
+            let toSuspended = try clock.measure { try kept[0].0.lifecycle.report(.suspended) }
+            try poster.post(name: "com.example.all")
+            try poster.synchronize()
+            let resumed = try clock.measure { try kept[0].0.lifecycle.report(.foreground) }
+            guard heard.wait(for: 2 * ScaleTests.observers, timeout: .seconds(20)) else { exit(5) }
+            print("background \(toBackground), foreground \(toForeground)")
+            print("suspended \(toSuspended), foreground \(resumed)")
+            print("agent \(peakResidentBytes(of: agentProcess))")
+            exit(heard.value == 2 * ScaleTests.observers ? 0 : 6)
+        }
+        let report = result.map { String(decoding: $0.standardOutputContent, as: UTF8.self) } ?? ""
+        let peak = report.split { $0.isWhitespace }.last.flatMap { Int($0) } ?? .max
+        #expect(peak < 64 << 20, "\(report)")
+        // How long it took is for people to read: a test has no opinion on a busy machine's speed.
+        print("\(kind): \(report)")
+    }
+
+    @Test(arguments: busKinds)
+    func `an idle agent sleeps`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let center = agent.makeCenter()
+        let observation = try center.addObserver(forName: "com.example.idle") { _ in }
+        try agent.set(try center.observingName(), .foreground)
+        // Settles what the agent had to look at.
+        _ = try agent.list()
+        let before = contextSwitches(of: agent.agentProcess)
+        let wait = try run(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-q", "-t", "2s", "self.never"],
+            timeout: .seconds(20)
+        )
+        #expect(wait.status == 2)
+        // Once a second for the process that it must look at, and a few for the one that came and went.
+        let wakes = contextSwitches(of: agent.agentProcess) - before
+        #expect(wakes < 30, "\(wakes)")
+        observation.cancel()
+    }
+}
