@@ -144,27 +144,6 @@ extension Agent {
         return process
     }
 
-    /// A duplicate of a socket hangs up when its connection ends; without one the bus is asked to tell.
-    private func watchEnd(of connection: ManagedConnection, _ link: borrowing BusLink) {
-        if connection.socket >= 0, watcher.watch(socket: connection.socket, number: connection.number) { return }
-        guard !connection.isNameWatched else { return }
-        connection.isNameWatched = true
-        link.callBus("AddMatch", [.string(Agent.endRule(connection.name))])
-        // It may have gone before the rule was there.
-        link.callBus("NameHasOwner", [.string(connection.name)]) { [self] answer, link in
-            if case .success(let values) = answer, values.first?.boolean == false,
-                directory[number: connection.number] === connection
-            {
-                connectionIsGone(connection, link)
-            }
-        }
-    }
-
-    static func endRule(_ name: String) -> String {
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-            + "arg0='\(name)'"
-    }
-
     // MARK: - Names that come and go
 
     func addNames(_ call: BusCall, _ added: Subjects, on link: borrowing BusLink) throws(BusFault) {

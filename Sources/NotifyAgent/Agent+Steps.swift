@@ -22,12 +22,11 @@ extension Agent {
             case .release:
                 release(connection.held, of: connection, link)
             case .mark:
-                // The answer stands in the stream of posts where the bus has dealt with the question.
-                link.callBus("GetId", []) { [self] _, _ in
-                    if isCurrent(connection) { connection.transition.markIsReached() }
-                }
+                // Goes with what is told next, so that little lies between the two.
+                connection.isToBeMarked = true
             case .tell(let state):
-                tell(connection, state, link)
+                window.enqueue(connection, state)
+                pump(link)
             case .awaitHeldBack:
                 link.callBus("GetId", []) { [self] _, link in
                     go(on: connection, link) { $0.nothingIsHeldBack() }
@@ -59,7 +58,25 @@ extension Agent {
         directory[number: connection.number] === connection
     }
 
+    /// Tells those who wait for it their state, as many as the bus allows at once.
+    func pump(_ link: borrowing BusLink) {
+        while let (connection, state) = window.next(now: MonotonicClock.now) {
+            if isCurrent(connection), case .none = connection.parking {
+                tell(connection, state, link)
+            } else {
+                window.hasAnswered(connection)
+            }
+        }
+    }
+
     private func tell(_ connection: ManagedConnection, _ state: ObserverState, _ link: borrowing BusLink) {
+        if connection.isToBeMarked {
+            connection.isToBeMarked = false
+            // The answer stands in the stream of posts where the bus has dealt with the question.
+            link.callBus("GetId", []) { [self] _, _ in
+                if isCurrent(connection) { connection.transition.markIsReached() }
+            }
+        }
         link.call(
             connection.name,
             path: Agent.observerPath,
@@ -67,6 +84,8 @@ extension Agent {
             member: "SetState",
             [.string(state.rawValue)]
         ) { [self] answer, link in
+            window.hasAnswered(connection)
+            pump(link)
             guard isCurrent(connection) else { return }
             switch answer {
             case .success(let values):

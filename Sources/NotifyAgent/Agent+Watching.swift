@@ -20,7 +20,7 @@ extension Agent {
             shutdown(connection.socket, Int32(SHUT_RDWR))
             connection.closeSocket()
         }
-        if connection.isNameWatched { link.callBus("RemoveMatch", [.string(Agent.endRule(connection.name))]) }
+        forgetEnd(of: connection, link)
         directory.remove(connection)
         release(connection.held, of: connection, link)
         connection.pending.removeAll()

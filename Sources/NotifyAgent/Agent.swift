@@ -43,6 +43,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
     var directory = Directory()
     var holds = HoldTable()
     var authority = Authority()
+    var window = CallWindow()
+    /// How many connections the bus watches for us by a rule each, and by one rule for all.
+    var nameWatches = 0
+    var sharedNameWatches = 0
     /// Calls that wait for their change, the oldest first.
     var requests: [ChangeRequest] = []
     /// Those whose parking began, by number, and who inherits what is found in their stream.
@@ -111,7 +115,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case "NameLost" where texts == [Agent.name] && !uniqueName.isEmpty:
             report(.wasReplaced)
         case "NameOwnerChanged" where texts.count == 3 && texts[2].isEmpty:
-            if let connection = directory[texts[0]], connection.isNameWatched {
+            if let connection = directory[texts[0]], connection.nameWatch != .none {
                 connectionIsGone(connection, link)
             }
         default: break
@@ -134,7 +138,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case .hungUp(let number):
             if let connection = directory[number: number] { connectionIsGone(connection, link) }
         case .drained(let number, let outcome): streamIsRead(number, outcome, link)
-        case .alarm: expireRequests(link)
+        case .alarm:
+            expireRequests(link)
+            pump(link)
         }
     }
 }

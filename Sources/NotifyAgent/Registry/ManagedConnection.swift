@@ -16,6 +16,9 @@ final class ManagedConnection: @unchecked Sendable {
         case parked
     }
 
+    /// By which rule the bus tells that the connection has ended.
+    enum NameWatch { case none, own, shared }
+
     /// The unique name.
     let name: String
     /// Told apart from others by the watcher's thread.
@@ -33,10 +36,12 @@ final class ManagedConnection: @unchecked Sendable {
     var parking = Parking.none
     /// What a connection is to be in when its process runs again.
     var stateAfterParking = ObserverState.foreground
+    /// Whether posts are to set bits from the moment on at which it is told its state.
+    var isToBeMarked = false
     /// What the hold table has for it.
     var held = Subjects()
     /// Whether its end is learned from the bus, because it gave no socket.
-    var isNameWatched = false
+    var nameWatch = NameWatch.none
     /// Whether its state is the one it was in under an agent before this one.
     var isRemembered: Bool
     /// A duplicate of its socket, or -1.

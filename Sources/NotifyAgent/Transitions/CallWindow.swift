@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which connections are being told their state, and which have to wait for that.
+///
+/// A bus lets a connection wait for a limited number of answers: a default system bus for 128.
+struct CallWindow {
+    private static let limit = 64
+
+    /// Until when the answer of a connection counts as under way, in nanoseconds of the monotonic clock.
+    private var underWay: [UInt64: Int64] = [:]
+    private var waiting: [(ManagedConnection, ObserverState)] = []
+    private var head = 0
+
+    mutating func enqueue(_ connection: ManagedConnection, _ state: ObserverState) {
+        waiting.append((connection, state))
+    }
+
+    mutating func hasAnswered(_ connection: ManagedConnection) {
+        underWay[connection.number] = nil
+    }
+
+    /// The next connection that can be told.
+    mutating func next(now: Int64) -> (ManagedConnection, ObserverState)? {
+        guard head < waiting.count else { return nil }
+        if underWay.count >= CallWindow.limit {
+            // One that does not answer must not hold up the others for ever.
+            underWay = underWay.filter { $0.value > now }
+            guard underWay.count < CallWindow.limit else { return nil }
+        }
+        let entry = waiting[head]
+        head += 1
+        if head == waiting.count {
+            waiting.removeAll(keepingCapacity: head <= 64)
+            head = 0
+        }
+        underWay[entry.0.number] = now + ChangeRequest.limit * 1_000_000
+        return entry
+    }
+}
