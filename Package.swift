@@ -60,7 +60,7 @@ let package = Package(
         ),
         .testTarget(
             name: "NotifyAgentTests",
-            dependencies: ["NotifyAgent", "NotifyBus", "TestSupport", "notify-agent"]
+            dependencies: ["NotifyAgent", "NotifyBus", "TestSupport", "notify-agent", "notify-wait"]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -58,14 +58,14 @@ import Testing
         _ = try observer.waitForErrorOutput(containing: "live", timeout: .seconds(10))
         let poster = agent.makeCenter()
         try agent.set("pid:\(observer.pid)", .background)
-        let before = contextSwitches(of: observer.pid)
+        let before = wakeUps(of: observer.pid)
         let posted = try NotifyName("com.example.bg")
         for number in 0..<20_000 {
             try poster.post(posted)
             if number % 1_000 == 999 { try poster.flush(timeout: .seconds(30)) }
         }
         try poster.synchronize(timeout: .seconds(30))
-        #expect(contextSwitches(of: observer.pid) == before)
+        #expect(wakeUps(of: observer.pid) == before)
         try agent.set("pid:\(observer.pid)", .foreground)
         try poster.post(posted)
         let output = try observer.waitForOutputLines(1, timeout: .seconds(10))

@@ -59,25 +59,4 @@ import Testing
         // How long it took is for people to read: a test has no opinion on a busy machine's speed.
         print("\(kind): \(report)")
     }
-
-    @Test(arguments: busKinds)
-    func `an idle agent sleeps`(kind: BusKind) throws {
-        let agent = try AgentBus(kind)
-        let center = agent.makeCenter()
-        let observation = try center.addObserver(forName: "com.example.idle") { _ in }
-        try agent.set(try center.observingName(), .foreground)
-        // Settles what the agent had to look at.
-        _ = try agent.list()
-        let before = contextSwitches(of: agent.agentProcess)
-        let wait = try run(
-            productPath("notify-wait"),
-            ["--address", agent.bus.address, "-q", "-t", "2s", "self.never"],
-            timeout: .seconds(20)
-        )
-        #expect(wait.status == 2)
-        // Once a second for the process that it must look at, and a few for the one that came and went.
-        let wakes = contextSwitches(of: agent.agentProcess) - before
-        #expect(wakes < 30, "\(wakes)")
-        observation.cancel()
-    }
 }

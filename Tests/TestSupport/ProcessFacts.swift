@@ -29,6 +29,15 @@ public func contextSwitches(of pid: pid_t) -> Int {
     }
 }
 
+/// How often the threads of a process have gone to sleep of their own will: once for each time they woke.
+///
+/// Unlike `contextSwitches` it does not grow when a busy machine takes the processor away.
+public func wakeUps(of pid: pid_t) -> Int {
+    entries(ofFolder: "/proc/\(pid)/task").reduce(0) { sum, thread in
+        sum + statusNumber("voluntary_ctxt_switches", inFile: "/proc/\(pid)/task/\(thread)/status")
+    }
+}
+
 /// The descriptors that this process has open.
 public func openDescriptorCount() -> Int {
     // Less the one that reads the folder.
