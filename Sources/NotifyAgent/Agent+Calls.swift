@@ -8,8 +8,12 @@ extension Agent {
         if call.interface == "org.freedesktop.DBus.Peer" || call.interface.isEmpty && call.member == "Ping" {
             return try answerPeer(call, on: link)
         }
-        if call.interface == "org.freedesktop.DBus.Introspectable" || call.interface.isEmpty && call.member == "Introspect"
-        {
+        let introspectable = "org.freedesktop.DBus.Introspectable"
+        if call.interface == introspectable || call.interface.isEmpty && call.member == "Introspect" {
+            guard call.member == "Introspect" else {
+                call.arguments.closeDescriptors()
+                throw .unknownMethod(call)
+            }
             try expect(call, "")
             guard let xml = Introspection.text(for: call.path) else { throw .unknownMethod(call) }
             return link.reply(to: call, [.string(xml)])
@@ -62,8 +66,10 @@ extension Agent {
             link.reply(to: call)
         case "GetMachineId":
             try expect(call, "")
-            let text = ProcessFacts.text(ofFile: "/etc/machine-id") ?? ProcessFacts.text(ofFile: "/var/lib/dbus/machine-id")
-            guard let text else { throw .failed("This machine has no id.") }
+            let files = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
+            guard let text = files.lazy.compactMap({ ProcessFacts.text(ofFile: $0) }).first else {
+                throw .failed("This machine has no id.")
+            }
             link.reply(to: call, [.string(text.filter { $0 != "\n" })])
         default:
             call.arguments.closeDescriptors()

@@ -127,7 +127,8 @@ extension Agent {
         note(request, connection, nil, link)
     }
 
-    func note(_ request: ChangeRequest, _ connection: ManagedConnection, _ failure: String?, _ link: borrowing BusLink) {
+    func note(_ request: ChangeRequest, _ connection: ManagedConnection, _ failure: String?, _ link: borrowing BusLink)
+    {
         guard request.note(connection, failure: failure) else { return }
         requests.removeAll { $0 === request }
         for process in request.freezes where request.failure == nil {

@@ -26,7 +26,9 @@ enum ConfigurationFile {
     static func apply(_ line: Substring, to configuration: inout Agent.Configuration) -> String? {
         let line = trimmed(line)
         if line.isEmpty || line.first == "#" { return nil }
-        guard let equals = line.firstIndex(of: "=") else { return "there is no '=' in '\(Printable.text(String(line)))'" }
+        guard let equals = line.firstIndex(of: "=") else {
+            return "there is no '=' in '\(Printable.text(String(line)))'"
+        }
         let key = trimmed(line[..<equals])
         let value = trimmed(line[line.index(after: equals)...])
         guard key == "exempt" else { return "there is no setting '\(Printable.text(String(key)))'; there is 'exempt'" }

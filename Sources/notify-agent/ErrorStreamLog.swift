@@ -47,7 +47,9 @@ struct ErrorStreamLog: LogHandler {
         var fields = tm()
         localtime_r(&now.tv_sec, &fields)
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { buffer in
-            guard let start = buffer.baseAddress, strftime(start, buffer.count, "%H:%M:%S", &fields) > 0 else { return "" }
+            guard let start = buffer.baseAddress, strftime(start, buffer.count, "%H:%M:%S", &fields) > 0 else {
+                return ""
+            }
             return String(cString: start)
         }
     }

@@ -45,9 +45,8 @@ import Testing
         let agent = try AgentBus(kind)
         let client = try RawBusClient(address: agent.bus.address)
         _ = try client.register(["com.example.a"])
-        for (target, state) in [("", "background"), ("pid:x", "background"), ("pid:-1", "background"), ("1.5", "background"),
-            ("app:", "background"), (client.uniqueName, "asleep"), (client.uniqueName, ""),
-        ] {
+        let wrongTargets = ["", "pid:x", "pid:-1", "1.5", "app:"].map { ($0, "background") }
+        for (target, state) in wrongTargets + ["asleep", ""].map({ (client.uniqueName, $0) }) {
             #expect(
                 try client.setState(target, state).errorName == "org.freedesktop.DBus.Error.InvalidArgs",
                 "\(target) \(state)"

@@ -21,7 +21,8 @@ import Testing
         let signatures = ["", "s", "a{sv}", "asas", "ssb", "ss", "ssv"]
         for _ in 0..<3_000 {
             var message = RandomBody(random)
-            let signature = Bool.random(using: &random)
+            let signature =
+                Bool.random(using: &random)
                 ? signatures.randomElement(using: &random) ?? "" : message.randomSignature()
             message.append(signature)
             random = message.random

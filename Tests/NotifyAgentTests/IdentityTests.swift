@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import NotifyAgent
 import Testing
+
+@testable import NotifyAgent
 
 @Suite struct IdentityTests {
     @Test(arguments: [

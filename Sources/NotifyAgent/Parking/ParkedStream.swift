@@ -99,10 +99,11 @@ final class ParkedStream: @unchecked Sendable {
     /// - Returns: how many bytes were read, 0 at the end, nil if there are none now.
     private func readChunk() -> Int? {
         withUnsafeTemporaryAllocation(byteCount: ParkedStream.chunk, alignment: 8) { buffer in
-            var count: Int
             // Without room for descriptors: the kernel closes those that come with the bytes.
-            repeat { count = recv(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) } while count < 0
-                && errno == EINTR
+            var count = -1
+            repeat {
+                count = recv(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+            } while count < 0 && errno == EINTR
             guard count >= 0 else { return errno == EAGAIN ? nil : 0 }
             looksWithoutProgress = 0
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
@@ -144,7 +145,8 @@ extension StreamReader {
         for count in 1...NotifyName.maximumLength {
             let start = fragment.count - 1 - count
             guard start >= 4 else { return nil }
-            let length = fragment[(start - 4)..<start].enumerated().reduce(0) { $0 | Int($1.element) << ($1.offset * 8) }
+            let digits = fragment[(start - 4)..<start].reversed()
+            let length = digits.reduce(0) { $0 << 8 | Int($1) }
             guard length == count else { continue }
             return fragment[start..<(start + count)].withUnsafeBytes { try? NotifyName(utf8: $0) }
         }

@@ -114,7 +114,8 @@ package struct StreamReader {
         var count = UInt32(name.utf8.count)
         for _ in 0...1 {
             let body = withUnsafeBytes(of: count.littleEndian) { Array($0) } + Array(name.utf8) + [0]
-            if fragment.count >= body.count ? fragment.suffix(body.count).elementsEqual(body)
+            if fragment.count >= body.count
+                ? fragment.suffix(body.count).elementsEqual(body)
                 : body.suffix(fragment.count).elementsEqual(fragment)
             {
                 return true

@@ -8,7 +8,9 @@ package struct CgroupMount: Equatable, Sendable {
     package let root: String
 
     /// The mount of this machine.
-    package static let unified = ProcessFacts.text(ofFile: "/proc/self/mountinfo").flatMap { CgroupMount(mountinfo: $0) }
+    package static let unified = ProcessFacts.text(ofFile: "/proc/self/mountinfo").flatMap {
+        CgroupMount(mountinfo: $0)
+    }
 
     /// Finds the mount in `/proc/self/mountinfo`. See proc_pid_mountinfo(5).
     package init?(mountinfo: String) {

@@ -8,7 +8,9 @@ enum Freezer {
     ///
     /// - Returns: how, or the error number.
     static func freeze(_ process: ManagedProcess) -> Result<ManagedProcess.Stop, FreezeError> {
-        if let folder = ProcessFacts.cgroup(of: process.pid), isAlone(process.pid, in: folder), write("1", to: folder + "/cgroup.freeze") == 0 {
+        if let folder = ProcessFacts.cgroup(of: process.pid), isAlone(process.pid, in: folder),
+            write("1", to: folder + "/cgroup.freeze") == 0
+        {
             return .success(.cgroup(folder))
         }
         let code = process.signal(SIGSTOP)

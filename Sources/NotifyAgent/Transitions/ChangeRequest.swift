@@ -27,7 +27,8 @@ final class ChangeRequest: @unchecked Sendable {
         self.freezes = freezes
         count = connections.count
         deadline = MonotonicClock.now + ChangeRequest.limit * 1_000_000
-        missing = Dictionary(uniqueKeysWithValues: connections.map { ($0.number, "\($0.name) (process \($0.process.pid))") })
+        let titles = connections.map { ($0.number, "\($0.name) (process \($0.process.pid))") }
+        missing = Dictionary(uniqueKeysWithValues: titles)
     }
 
     /// - Returns: whether that was the last one.
