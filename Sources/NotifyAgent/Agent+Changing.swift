@@ -151,6 +151,11 @@ extension Agent {
         }
     }
 
+    /// Nobody else would know that these processes are to run again.
+    func thawEverything() {
+        directory.processes.values.forEach(thaw)
+    }
+
     private func thaw(_ process: ManagedProcess) {
         guard process.stop != nil else { return }
         if let error = Freezer.thaw(process) {

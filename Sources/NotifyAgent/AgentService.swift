@@ -13,6 +13,7 @@ package final class AgentService: Sendable {
     private let watcher: Watcher
     private let thread: EngineThread
     private let center: NotifyCenter
+    private let agent: Agent
 
     /// Connects, and begins to serve when the bus has given it the name.
     ///
@@ -29,6 +30,7 @@ package final class AgentService: Sendable {
             throw .noDescriptors(error.code)
         }
         let agent = Agent(configuration, logger: logger, watcher: watcher, report: report)
+        self.agent = agent
         let center = NotifyCenter(bus: bus, peer: agent)
         self.center = center
         do throws(NotifyBusError) {
@@ -41,8 +43,11 @@ package final class AgentService: Sendable {
         }
     }
 
-    /// Gives the name back and closes everything.
+    /// Lets everything go on that the agent has frozen, gives the name back and closes everything.
     package func stop() {
+        center.perform { [agent] _ in agent.thawEverything() }
+        // If the bus is gone it has been done all the same.
+        try? center.barrier(timeout: .seconds(2))
         watcher.stop()
         thread.finish()
         center.close()

@@ -43,6 +43,14 @@ final class AgentBus: Sendable {
         process.replace(nil)
     }
 
+    /// Ends the agent as a service manager would.
+    func endAgent() throws {
+        guard let agent = process.current else { return }
+        agent.send(signal: SIGTERM)
+        try #require(try agent.wait(timeout: .seconds(10)).status == 0)
+        process.replace(nil)
+    }
+
     func restartAgent() throws {
         process.replace(try AgentBus.startAgent(bus))
         try waitForAgent()

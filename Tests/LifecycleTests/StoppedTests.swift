@@ -82,6 +82,33 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `an agent that ends lets go on what it has frozen`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try startObserver(agent)
+        try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
+        #expect(waitUntil { processState(observer.pid) == "T" })
+        try agent.endAgent()
+        #expect(waitUntil { processState(observer.pid) != "T" })
+    }
+
+    @Test(arguments: busKinds)
+    func `an observer that is killed, parked or not, leaves nothing behind in the agent`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        for signal in [0, SIGSTOP] {
+            let observer = try startObserver(agent)
+            if signal != 0 {
+                observer.send(signal: signal)
+                try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
+            } else {
+                try agent.set("pid:\(observer.pid)", .suspended)
+            }
+            observer.send(signal: SIGKILL)
+            _ = try observer.wait(timeout: .seconds(10))
+            #expect(waitUntil { (try? agent.list().contains { $0["pid"]?.uint32 == UInt32(observer.pid) }) == false })
+        }
+    }
+
+    @Test(arguments: busKinds)
     func `a process suspended with a freeze is stopped, and resumed with what it missed`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try startObserver(agent)

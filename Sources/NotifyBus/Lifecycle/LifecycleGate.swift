@@ -21,7 +21,7 @@ struct LifecycleGate {
     var openQuestions = 0
     /// Whether the bus has answered what was asked after the rules.
     var hasPassedBarrier = false
-    var whenOpen: (@Sendable (borrowing BusLink) -> Void)?
+    var whenOpen: [@Sendable (borrowing BusLink) -> Void] = []
     /// Names to deliver once, which were posted while the program was suspended.
     var replay = MergingQueue<NotifyName>()
 
@@ -32,7 +32,7 @@ struct LifecycleGate {
     mutating func forgetTransition() {
         openQuestions = 0
         hasPassedBarrier = false
-        whenOpen = nil
+        whenOpen = []
         heldTopics = []
         isEntering = false
         if position == .opening { position = .open }
@@ -59,7 +59,7 @@ extension ObservingConnection {
         if gate.position != .closed {
             withdrawAllRules(on: engine)
             gate.position = .closed
-            gate.whenOpen = nil
+            gate.whenOpen = []
             reach = RuleReach()
             generation += 1
             gate.openQuestions = 0
@@ -73,7 +73,11 @@ extension ObservingConnection {
             }
             activate(waiting, on: engine)
         }
-        BusLink(observing: self, engine: engine).callBus("GetId", []) { _, link in completion(link) }
+        BusLink(observing: self, engine: engine).callBus("GetId", []) { _, link in
+            // Also where the gate was about to open for those who wait, and now does not.
+            link.observing.finishEntering(on: link.engine)
+            completion(link)
+        }
     }
 
     private func withdrawAllRules(on engine: Engine) {
@@ -93,7 +97,7 @@ extension ObservingConnection {
     func openGate(on engine: Engine, then completion: @escaping @Sendable (borrowing BusLink) -> Void) {
         guard gate.position != .open else { return completion(BusLink(observing: self, engine: engine)) }
         let isUnderWay = gate.position == .opening
-        gate.whenOpen = completion
+        gate.whenOpen.append(completion)
         if isUnderWay { return }
         gate.position = .opening
         gate.hasPassedBarrier = false
@@ -112,9 +116,9 @@ extension ObservingConnection {
     func continueOpeningGate(on engine: Engine) {
         guard gate.position == .opening, gate.hasPassedBarrier, gate.openQuestions == 0 else { return }
         gate.position = .open
-        let completion = gate.whenOpen
-        gate.whenOpen = nil
-        completion?(BusLink(observing: self, engine: engine))
+        let completions = gate.whenOpen
+        gate.whenOpen = []
+        for completion in completions { completion(BusLink(observing: self, engine: engine)) }
     }
 
     /// Delivers each of these names once, as soon as posts may pass.
