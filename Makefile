@@ -13,7 +13,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 SCRATCH ?= .build
 SWIFT_FLAGS ?=
 
-COMMANDS := notify-post notify-wait
+COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
 SWIFT_SOURCES := Package.swift Sources Tests
 SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/install-dependencies Scripts/static-libraries .ci/run
 
