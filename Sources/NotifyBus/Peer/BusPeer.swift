@@ -77,6 +77,14 @@ package struct BusLink: ~Copyable {
     let observing: ObservingConnection
     let engine: Engine
 
+    // Inlined, it makes the optimizer of Swift 6.3.1 crash: "Cannot initialize a nonCopyable type with a guaranteed
+    // value".
+    @inline(never)
+    init(observing: ObservingConnection, engine: Engine) {
+        self.observing = observing
+        self.engine = engine
+    }
+
     /// The socket. It stays the connection's.
     package var descriptor: Int32 { observing.connection?.descriptor ?? -1 }
 
