@@ -58,8 +58,17 @@ import Testing
         _ = try observer.waitForErrorOutput(containing: "live", timeout: .seconds(10))
         let poster = agent.makeCenter()
         try agent.set("pid:\(observer.pid)", .background)
-        let before = wakeUps(of: observer.pid)
         let posted = try NotifyName("com.example.bg")
+        // What it does about the change itself is done when it has slept through many posts.
+        try #require(
+            waitUntil(timeout: .seconds(10)) {
+                let count = wakeUps(of: observer.pid)
+                for _ in 0..<100 { try? poster.post(posted) }
+                try? poster.synchronize(timeout: .seconds(10))
+                return wakeUps(of: observer.pid) == count
+            }
+        )
+        let before = wakeUps(of: observer.pid)
         for number in 0..<20_000 {
             try poster.post(posted)
             if number % 1_000 == 999 { try poster.flush(timeout: .seconds(30)) }
