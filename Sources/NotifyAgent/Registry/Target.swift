@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Glibc
+import Glibc
 
 /// Whose state is to change.
 package enum Target: Hashable, Sendable {
-    case process(pid_t)
+    case process(Int32)
     /// A unique name.
     case connection(String)
     case application(String)
@@ -14,7 +14,7 @@ package enum Target: Hashable, Sendable {
         if text.utf8.starts(with: "pid:".utf8) {
             let digits = text.utf8.dropFirst(4)
             guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-                let number = pid_t(String(digits) ?? ""), number > 0
+                let number = Int32(String(digits) ?? ""), number > 0
             else { return nil }
             self = .process(number)
         } else if text.utf8.starts(with: "app:".utf8) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Glibc
+import Glibc
 
 /// What `/proc` says of processes. See proc(5).
 package enum ProcessFacts {
@@ -8,7 +8,7 @@ package enum ProcessFacts {
     private static let maximumFileSize = 65_536
 
     /// The letter of the state, as `T` for stopped; nil if the process is gone.
-    package static func state(of pid: pid_t) -> UInt8? {
+    package static func state(of pid: Int32) -> UInt8? {
         withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { buffer in
             let descriptor = open("/proc/\(pid)/stat", O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else { return nil }
@@ -26,25 +26,25 @@ package enum ProcessFacts {
     }
 
     /// The program's file name, for people.
-    package static func program(of pid: pid_t) -> String {
+    package static func program(of pid: Int32) -> String {
         (text(ofFile: "/proc/\(pid)/comm") ?? "").filter { $0 != "\n" }
     }
 
     /// The user that runs the process; nil if it is gone.
-    package static func user(of pid: pid_t) -> UInt32? {
+    package static func user(of pid: Int32) -> UInt32? {
         var facts = stat()
         return stat("/proc/\(pid)", &facts) == 0 ? facts.st_uid : nil
     }
 
     /// The application that a process belongs to; empty if nothing says so.
-    package static func application(of pid: pid_t) -> String {
+    package static func application(of pid: Int32) -> String {
         let (unified, systemd) = AppIdentity.cgroups(in: text(ofFile: "/proc/\(pid)/cgroup") ?? "")
         return text(ofFile: "/proc/\(pid)/root/.flatpak-info").flatMap { AppIdentity.application(ofFlatpakInfo: $0) }
             ?? [unified, systemd].lazy.compactMap { $0.flatMap { AppIdentity.application(ofCgroup: $0) } }.first ?? ""
     }
 
     /// The folder of a process's version 2 cgroup; nil if that is the root, or can't be found.
-    package static func cgroup(of pid: pid_t) -> String? {
+    package static func cgroup(of pid: Int32) -> String? {
         AppIdentity.cgroups(in: text(ofFile: "/proc/\(pid)/cgroup") ?? "").unified.flatMap(folder(of:))
     }
 
