@@ -37,6 +37,24 @@ build: build-needs ## Builds the commands, optimized, into .build/release
 	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
 
+# Where things go. DESTDIR stands before all of it, for those who make packages.
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+DATADIR ?= $(PREFIX)/share
+INSTALLED := $(addprefix $(BINDIR)/,$(COMMANDS)) $(DATADIR)/dbus-1/interfaces/org.notifybus.Agent1.xml \
+	$(DATADIR)/dbus-1/system.d/org.notifybus.conf
+
+.PHONY: install
+install: build ## Installs the commands, the agent's interface and the system bus policy below PREFIX
+	@install -d $(addprefix $(DESTDIR),$(BINDIR) $(DATADIR)/dbus-1/interfaces $(DATADIR)/dbus-1/system.d)
+	@install $(addprefix $(SCRATCH)/release/,$(COMMANDS)) $(DESTDIR)$(BINDIR)
+	@install -m 644 Sources/NotifyAgent/Interface/org.notifybus.Agent1.xml $(DESTDIR)$(DATADIR)/dbus-1/interfaces
+	@install -m 644 dbus-policy/org.notifybus.conf $(DESTDIR)$(DATADIR)/dbus-1/system.d
+
+.PHONY: uninstall
+uninstall: ## Removes what install has installed
+	@rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+
 .PHONY: demo
 demo: run-needs build ## Shows names travel between programs, on a bus of its own
 	@Scripts/demo $(SCRATCH)/release

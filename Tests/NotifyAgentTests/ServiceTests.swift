@@ -29,6 +29,24 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a service manager is told when the agent serves, and when it ends`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let name = "notifybus-test-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+        let manager = try DatagramSocket(name, isAbstract: true)
+        let agent = try start(
+            productPath("notify-agent"),
+            ["--address", bus.address],
+            environment: ["NOTIFY_SOCKET": "@\(name)"]
+        )
+        #expect(try manager.receive().contains("READY=1"))
+        let client = try RawBusClient(address: bus.address)
+        #expect(try client.callAgent("List").kind == .reply)
+        agent.send(signal: SIGTERM)
+        #expect(try manager.receive().contains("STOPPING=1"))
+        #expect(try agent.wait(timeout: .seconds(10)).status == 0)
+    }
+
+    @Test(arguments: busKinds)
     func `what is installed describes what is served`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let client = try RawBusClient(address: agent.bus.address)
