@@ -104,6 +104,8 @@ enum WallClock {
 }
 
 /// A descriptor that is closed unless somebody takes it.
+///
+/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
 final class DescriptorBox: @unchecked Sendable {
     private var descriptor: Int32
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Random, and the same in every run, so that what fails once can be looked at.
+public struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    /// Begins where the seed says.
+    public init(seed: UInt64) { state = seed }
+
+    /// The next number, by SplitMix64.
+    public mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}
