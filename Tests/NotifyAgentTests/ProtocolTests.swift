@@ -20,7 +20,9 @@ import Testing
         let call = try observer.readCall()
         #expect(call.member == "SetState" && call.string == "background")
         // Nobody is told before the observer has answered.
-        #expect(throws: TestSupportError.self) { _ = try control.answer(to: serial, timeout: .milliseconds(200)) }
+        // What the agent had to say to the calls that came before has arrived.
+        try control.settle()
+        #expect(throws: TestSupportError.self) { _ = try control.answer(to: serial, timeout: .zero) }
         try observer.answerSetState(call)
         #expect(try control.answer(to: serial).uint32 == 1)
         var signal = try listener.readMessage()
@@ -56,7 +58,8 @@ import Testing
             #expect(try control.answer(to: serial).kind == .reply)
             try poster.post("com.example.a")
         }
-        #expect(throws: TestSupportError.self) { _ = try observer.readCall(timeout: .milliseconds(200)) }
+        try observer.settle()
+        #expect(throws: TestSupportError.self) { _ = try observer.readCall(timeout: .zero) }
     }
 
     @Test(arguments: busKinds)
