@@ -6,8 +6,31 @@ import NotifyBus
 struct Authority {
     private static let limit = 4_096
     private var users: [String: UInt32] = [:]
+    /// Who waits for the bus to say who a caller is, in order: a caller's calls must not overtake each other.
+    private var waiting: [String: [@Sendable (UInt32?, borrowing BusLink) -> Void]] = [:]
 
     func user(of name: String) -> UInt32? { users[name] }
+
+    /// Whether the bus is being asked about a name.
+    func isAsking(about name: String) -> Bool { waiting[name] != nil }
+
+    /// - Returns: whether the bus must be asked.
+    mutating func wait(
+        for name: String,
+        _ completion: @escaping @Sendable (UInt32?, borrowing BusLink) -> Void
+    ) -> Bool {
+        waiting[name, default: []].append(completion)
+        return waiting[name]?.count == 1
+    }
+
+    /// The next one who waited; nil when there is nobody any more.
+    mutating func nextWaiting(for name: String) -> (@Sendable (UInt32?, borrowing BusLink) -> Void)? {
+        guard waiting[name]?.isEmpty == false else {
+            waiting[name] = nil
+            return nil
+        }
+        return waiting[name]?.removeFirst()
+    }
 
     mutating func note(_ user: UInt32, of name: String) {
         if users.count >= Authority.limit { users.removeAll() }
@@ -27,13 +50,14 @@ extension Agent {
         _ link: borrowing BusLink,
         then completion: @escaping @Sendable (UInt32?, borrowing BusLink) -> Void
     ) {
-        if let user = directory[name]?.user ?? authority.user(of: name) { return completion(user, link) }
+        if !authority.isAsking(about: name), let user = directory[name]?.user ?? authority.user(of: name) {
+            return completion(user, link)
+        }
+        guard authority.wait(for: name, completion) else { return }
         link.callBus("GetConnectionUnixUser", [.string(name)]) { [self] answer, link in
-            guard case .success(let values) = answer, let user = values.first?.uint32 else {
-                return completion(nil, link)
-            }
-            authority.note(user, of: name)
-            completion(user, link)
+            let user: UInt32? = if case .success(let values) = answer { values.first?.uint32 } else { nil }
+            if let user { authority.note(user, of: name) }
+            while let next = authority.nextWaiting(for: name) { next(user, link) }
         }
     }
 }
