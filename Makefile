@@ -40,16 +40,19 @@ build: build-needs ## Builds the commands, optimized, into .build/release
 # Where things go. DESTDIR stands before all of it, for those who make packages.
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
-DATADIR ?= $(PREFIX)/share
-INSTALLED := $(addprefix $(BINDIR)/,$(COMMANDS)) $(DATADIR)/dbus-1/interfaces/org.notifybus.Agent1.xml \
-	$(DATADIR)/dbus-1/system.d/org.notifybus.conf
+# The bus reads its policies from its own folder, whatever our prefix is.
+DBUSDIR ?= $(or $(shell pkg-config --variable=datadir dbus-1 2>/dev/null),/usr/share)/dbus-1
+INSTALLED = $(addprefix $(BINDIR)/,$(COMMANDS)) $(DBUSDIR)/interfaces/org.notifybus.Agent1.xml \
+	$(DBUSDIR)/system.d/org.notifybus.conf
 
 .PHONY: install
-install: build ## Installs the commands, the agent's interface and the system bus policy below PREFIX
-	@install -d $(addprefix $(DESTDIR),$(BINDIR) $(DATADIR)/dbus-1/interfaces $(DATADIR)/dbus-1/system.d)
+install: ## Installs what 'make build' has built below PREFIX, and the agent's interface and policy where D-Bus looks
+	@for command in $(COMMANDS); do [[ -x $(SCRATCH)/release/$$command ]] || { \
+		echo "There is no $$command yet; run 'make build' first, as yourself." >&2; exit 1; }; done
+	@install -d $(addprefix $(DESTDIR),$(BINDIR) $(DBUSDIR)/interfaces $(DBUSDIR)/system.d)
 	@install $(addprefix $(SCRATCH)/release/,$(COMMANDS)) $(DESTDIR)$(BINDIR)
-	@install -m 644 Sources/NotifyAgent/Interface/org.notifybus.Agent1.xml $(DESTDIR)$(DATADIR)/dbus-1/interfaces
-	@install -m 644 dbus-policy/org.notifybus.conf $(DESTDIR)$(DATADIR)/dbus-1/system.d
+	@install -m 644 Sources/NotifyAgent/Interface/org.notifybus.Agent1.xml $(DESTDIR)$(DBUSDIR)/interfaces
+	@install -m 644 dbus-policy/org.notifybus.conf $(DESTDIR)$(DBUSDIR)/system.d
 
 .PHONY: uninstall
 uninstall: ## Removes what install has installed
