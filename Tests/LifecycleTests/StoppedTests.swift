@@ -82,6 +82,25 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a parked process whose agent was killed misses no name`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try startObserver(agent)
+        let poster = agent.makeCenter()
+        observer.send(signal: SIGSTOP)
+        try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
+        try poster.post(name: "com.example.stop.0")
+        try poster.synchronize(timeout: .seconds(10))
+        try agent.killAgent()
+        try agent.restartAgent()
+        try poster.post(name: "com.example.stop.1")
+        try poster.synchronize(timeout: .seconds(10))
+        observer.send(signal: SIGCONT)
+        // All ten, each once: which of them were posted nobody knows any more.
+        let lines = try observer.waitForOutputLines(10, timeout: .seconds(20))
+        #expect(Set(lines).count == 10)
+    }
+
+    @Test(arguments: busKinds)
     func `an agent that ends lets go on what it has frozen`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try startObserver(agent)

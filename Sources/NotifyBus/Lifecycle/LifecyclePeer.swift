@@ -20,6 +20,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private var ownName = ""
     /// Whether an agent died that may have known of posts made while the program was suspended.
     private var mayHaveMissedPosts = false
+    /// The agent that knew this connection when it was lost. It may have parked the program; another one knows nothing
+    /// of what was posted then.
+    private var formerAgent: String?
     /// Names that were delivered for that reason, and are not to be delivered again when an agent knows of them.
     private var deliveredUnasked: Set<String> = []
     /// What is to be done once the agent knows this connection, or turns out not to be there.
@@ -68,6 +71,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private func registered(_ answer: BusAnswer, _ link: borrowing BusLink) {
         previousName = ownName
         agent = if case .success = answer { link.answerer } else { nil }
+        if let formerAgent, formerAgent != agent { mayHaveMissedPosts = true }
+        formerAgent = nil
         defer { runPostponed(link) }
         guard case .success(let values) = answer, values.count >= 2, let word = values[0].string,
             let state = NotifyCenter.LifecycleState(rawValue: word)
@@ -75,7 +80,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             // No agent: as long as one may come back, the state stays.
             if state == .foreground {
                 deadline = nil
-                link.observing.finishEntering(on: link.engine)
+                change(to: .foreground, pending: [], link) { link in link.observing.finishEntering(on: link.engine) }
             } else {
                 enterKeepingState(link)
             }
@@ -92,6 +97,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func linkIsLost(_ error: NotifyBusError) {
+        formerAgent = agent ?? formerAgent
         agent = nil
         isRegistering = true
         let failures = postponedFailures

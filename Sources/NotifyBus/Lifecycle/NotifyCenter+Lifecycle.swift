@@ -32,7 +32,7 @@ extension NotifyCenter {
 
         /// Tells the agent which state this program is in now, and waits until that is in force for all its observers.
         ///
-        /// What the user has set for the program outranks it.
+        /// The user's word and the program's have the same weight: the last one counts.
         ///
         /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or
         ///   `disconnected` if the bus cannot be reached, `timedOut`, or `failed` with what the agent said.
