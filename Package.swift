@@ -59,6 +59,12 @@ let package = Package(
             ]
         ),
         .testTarget(
+            name: "ManualTests",
+            dependencies: [
+                "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle", "notify-agent",
+            ]
+        ),
+        .testTarget(
             name: "NotifyAgentTests",
             dependencies: ["NotifyAgent", "NotifyBus", "TestSupport", "notify-agent", "notify-wait"]
         ),
