@@ -6,8 +6,14 @@ import Testing
 /// Completions in bash, by the function that a real one calls when someone presses TAB.
 @Suite struct BashTests {
     /// What bash offers for a line that it has cut into these words.
-    private func offers(_ words: [String], line: String, bus: String = "unix:path=/nonexistent") throws -> [String] {
+    private func offers(
+        _ words: [String],
+        line: String,
+        bus: String = "unix:path=/nonexistent",
+        prelude: String = ""
+    ) throws -> [String] {
         let script = """
+            \(prelude)
             source "$1"
             COMP_LINE=$2 COMP_POINT=${#2}
             shift 2
@@ -51,11 +57,17 @@ import Testing
             #expect(try offers("\(command.name) \(option) ") == words)
             #expect(try offers([command.name, option, "="], line: "\(command.name) \(option)=") == words)
             let (first, word) = (String(words[0].prefix(1)), words[0])
-            #expect(try offers([command.name, option, "=", first], line: "\(command.name) \(option)=\(first)").contains(word))
+            #expect(
+                try offers([command.name, option, "=", first], line: "\(command.name) \(option)=\(first)").contains(
+                    word
+                )
+            )
         }
     }
 
-    @Test func `files, commands and subcommands are offered where they belong, and nothing where nothing is known`() throws {
+    @Test func `files, commands and subcommands are offered where they belong, and nothing where nothing is known`()
+        throws
+    {
         #expect(try offers("notify-wait --ready-file \(packageFolder)/READ") == ["\(packageFolder)/README.md"])
         #expect(try offers("notify-agent --config \(packageFolder)/READ") == ["\(packageFolder)/README.md"])
         #expect(try offers("notify-wait --then notify-po").contains("notify-post"))
@@ -78,6 +90,18 @@ import Testing
         // Bash cuts at the colon, and puts in what stands behind it.
         #expect(try offers(words + ["pid", ":"], line: line + "pid:") == ["\(observer.process)"])
         #expect(try offers(words + [":", "1."], line: line + ":1.") == [String(observer.name.dropFirst())])
+    }
+
+    @Test func `an application is offered, unless its name could mean something to a shell`() throws {
+        let names = ["org.example.A-b", "$(exit)", "b c", "*", ""]
+        let list = names.map { #"{"name":":1.5","pid":7,"uid":0,"program":"a\"b","application":"\#($0)","state":"x"}"# }
+        let prelude = "notify-lifecycle() { printf '%s\\n' '\(list.joined(separator: "' '"))'; }"
+        let offered = try offers(
+            ["notify-lifecycle", "resume", ""],
+            line: "notify-lifecycle resume ",
+            prelude: prelude
+        )
+        #expect(Set(offered) == [":1.5", "pid:7", "app:org.example.A-b"])
     }
 
     @Test func `without an agent, or on a bus that stands still, it offers no targets and ends`() throws {

@@ -48,6 +48,11 @@ func environment(bus: String) throws -> [String: String?] {
 extension PrivateBus {
     /// Runs a bash script, which finds the commands by their names and they this bus.
     func script(_ text: String, _ arguments: [String] = []) throws -> CommandResult {
-        try run("bash", ["-c", text, "bash"] + arguments, environment: environment(bus: address), timeout: .seconds(60))
+        try run(
+            "bash",
+            ["-c", text, "bash"] + arguments,
+            environment: environment(bus: address),
+            timeout: .seconds(60)
+        )
     }
 }
