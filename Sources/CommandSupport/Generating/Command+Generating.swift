@@ -6,7 +6,7 @@ extension Command {
     /// Answers `--generate WHAT`, if that is the whole command line: writes a part of the manual page or a completion
     /// to standard output. Scripts/manuals asks for them; the help does not mention it.
     ///
-    /// A command that is built says best what it takes. This costs 30 kB of its file, and its start nothing.
+    /// A command that is built says best what it takes. This costs 60 kB of its file, and its start nothing.
     ///
     /// - Returns: nil if nothing of the kind was asked for.
     package static func generate(_ arguments: [Argument], for command: @autoclosure () -> Command) -> ExitCode? {

@@ -23,8 +23,7 @@ struct CommandDescription {
 
         /// The help for a menu: its first clause, without the stop.
         var headline: String {
-            let end = help.firstRange(of: ". ")?.lowerBound ?? help.endIndex
-            var clause = help[..<end].prefix { $0 != ";" }
+            var clause = (sentences(of: help).first ?? "").prefix { $0 != ";" }
             if let colon = clause.firstIndex(of: ":"), clause[..<colon].count >= 30 { clause = clause[..<colon] }
             return String(clause.hasSuffix(".") ? clause.dropLast() : clause)
         }
@@ -75,4 +74,19 @@ struct CommandDescription {
         runsCommand = command.runsCommand
         exitStatus = command.exitStatus
     }
+}
+
+/// The sentences of a text.
+///
+/// By hand, because `firstRange(of:)` brings the regular expressions of the standard library along, which are 1.2 MB.
+func sentences(of text: String) -> [String] {
+    var sentences: [String] = []
+    for word in text.split(separator: " ") {
+        if let last = sentences.last, !last.hasSuffix(".") {
+            sentences[sentences.count - 1] = last + " " + word
+        } else {
+            sentences.append(String(word))
+        }
+    }
+    return sentences
 }

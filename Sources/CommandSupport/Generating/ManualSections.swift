@@ -42,8 +42,9 @@ struct ManualSections {
         command.exitStatus.map { tagged(bold($0.status), $0.meaning) }.joined()
     }
 
+    /// An entry of a list, a sentence a line as roff wants them.
     private func tagged(_ tag: String, _ text: String) -> String {
-        ".TP\n" + tag + "\n" + sentences(text).map { folded(marked($0)) + "\n" }.joined()
+        ".TP\n" + tag + "\n" + sentences(of: text).map { folded(marked($0)) + "\n" }.joined()
     }
 
     /// `text` in lines of at most 80 bytes, none of which would be a request to roff.
@@ -60,17 +61,6 @@ struct ManualSections {
         }
         lines.append(line)
         return lines.joined(separator: "\n")
-    }
-
-    /// A sentence a line, as roff wants them.
-    private func sentences(_ text: String) -> [String] {
-        var sentences: [String] = []
-        var rest = text[...]
-        while let end = rest.firstRange(of: ". ") {
-            sentences.append(String(rest[..<end.lowerBound]) + ".")
-            rest = rest[end.upperBound...]
-        }
-        return sentences + [String(rest)]
     }
 
     /// `text` with options and variables in bold and placeholders in italics.
