@@ -65,7 +65,8 @@ let package = Package(
         .testTarget(
             name: "ManualTests",
             dependencies: [
-                "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle", "notify-agent",
+                "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+                "notify-agent",
             ]
         ),
         .testTarget(
