@@ -11,7 +11,7 @@ do throws(NotifyBusError) {
     // No observer of this program hears anything from here on.
     print(center.lifecycle.state)
     try center.lifecycle.report(.foreground)
-} catch where error.code == .noAgent {
+} catch  where error.code == .noAgent {
     // Without an agent every program is in the foreground.
 }
 print(center.lifecycle.state)
