@@ -11,7 +11,8 @@ do throws(NotifyBusError) {
     // No observer of this program hears anything from here on.
     print(center.lifecycle.state)
     try center.lifecycle.report(.foreground)
-} catch  where error.code == .noAgent {
+} catch {
+    guard error.code == .noAgent else { throw error }
     // Without an agent every program is in the foreground.
 }
 print(center.lifecycle.state)
