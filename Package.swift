@@ -63,6 +63,13 @@ let package = Package(
             ]
         ),
         .testTarget(
+            name: "ManualTests",
+            dependencies: [
+                "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+                "notify-agent",
+            ]
+        ),
+        .testTarget(
             name: "NotifyAgentTests",
             dependencies: ["NotifyAgent", "NotifyBus", "TestSupport", "notify-agent", "notify-wait"]
         ),
