@@ -6,6 +6,7 @@ let package = Package(
     name: "NotifyBus",
     products: [
         .library(name: "NotifyBus", targets: ["NotifyBus"]),
+        .library(name: "DarwinNotify", targets: ["DarwinNotify"]),
         .executable(name: "notify-post", targets: ["notify-post"]),
         .executable(name: "notify-wait", targets: ["notify-wait"]),
         .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
@@ -30,6 +31,8 @@ let package = Package(
         .target(name: "NotifyCore", dependencies: ["CDBusShim", "CLinux"]),
         // What Swift programs import: the center, with queues and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
+        // The names that code for Apple's systems calls.
+        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "CLinux"]),
 
         // What the commands share: options, exit codes, output.
         .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux"]),

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What stands beside the Darwin notify center on Apple's systems, and what to use in its place: the compiler says it
+// where someone uses it.
+
+@available(*, unavailable, message: "Inside a program use Foundation's NotificationCenter.default.")
+public func CFNotificationCenterGetLocalCenter() -> CFNotificationCenter! { nil }
+
+@available(
+    *,
+    unavailable,
+    message: "Linux has no distributed center; CFNotificationCenterGetDarwinNotifyCenter() carries names between programs."
+)
+public func CFNotificationCenterGetDistributedCenter() -> CFNotificationCenter! { nil }
+
+@available(*, unavailable, message: "Use dispatchMain(), or RunLoop.main.run() of Foundation.")
+public func CFRunLoopRun() {}
