@@ -65,6 +65,18 @@ let package = Package(
                 "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
             ]
         ),
+        // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.
+        .executableTarget(
+            name: "darwin-programs",
+            dependencies: ["DarwinNotify"],
+            path: "Tests/DarwinNotifyTests/Programs"
+        ),
+        .executableTarget(
+            name: "darwin-programs-foundation",
+            dependencies: ["DarwinNotify"],
+            path: "Tests/DarwinNotifyTests/ProgramsWithFoundation",
+            swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
+        ),
         .testTarget(
             name: "NotifyAgentTests",
             dependencies: ["NotifyAgent", "NotifyBus", "TestSupport", "notify-agent", "notify-wait"]
