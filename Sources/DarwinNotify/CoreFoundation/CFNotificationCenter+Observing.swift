@@ -22,6 +22,7 @@
 ///   - name: the name to observe; it must not be nil.
 ///   - object: ignored.
 ///   - suspensionBehavior: ignored.
+@preconcurrency
 public func CFNotificationCenterAddObserver(
     _ center: CFNotificationCenter!,
     _ observer: UnsafeRawPointer!,

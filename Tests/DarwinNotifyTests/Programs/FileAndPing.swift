@@ -35,7 +35,7 @@ final class Mailbox {
         defer { fclose(file) }
         var text = [CChar](repeating: 0, count: 256)
         guard fgets(&text, Int32(text.count), file) != nil else { return nil }
-        return String(cString: text)
+        return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
     }
 
     /// One listener for an identifier; who listens anew takes the place of the one before, and must not be called twice.
