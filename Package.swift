@@ -68,14 +68,26 @@ let package = Package(
         // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.
         .executableTarget(
             name: "darwin-programs",
-            dependencies: ["DarwinNotify"],
+            dependencies: ["DarwinNotify", "NotifyBus"],
             path: "Tests/DarwinNotifyTests/Programs"
         ),
         .executableTarget(
             name: "darwin-programs-foundation",
-            dependencies: ["DarwinNotify"],
+            dependencies: ["DarwinNotify", "NotifyBus"],
             path: "Tests/DarwinNotifyTests/ProgramsWithFoundation",
             swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
+        ),
+        .executableTarget(
+            name: "darwin-async-main",
+            dependencies: ["DarwinNotify"],
+            path: "Tests/DarwinNotifyTests/AsyncMain"
+        ),
+        .testTarget(
+            name: "DarwinNotifyTests",
+            dependencies: [
+                "DarwinNotify", "NotifyBus", "TestSupport", "darwin-programs", "darwin-programs-foundation", "darwin-async-main",
+            ],
+            exclude: ["Programs", "ProgramsWithFoundation", "AsyncMain"]
         ),
         .testTarget(
             name: "NotifyAgentTests",
