@@ -21,7 +21,7 @@ extension Rules {
 
     private static func failEverywhere() {
         post("")
-        post("user.uid.4000000000.x")
+        post(String(repeating: "x", count: 512))
         observe("nul \0 inside", by: 1) { _ in }
         CFNotificationCenterPostNotification(center, nil, nil, nil, true)
         CFNotificationCenterRemoveObserver(center, nil, nil, nil)
