@@ -85,7 +85,8 @@ let package = Package(
         .testTarget(
             name: "DarwinNotifyTests",
             dependencies: [
-                "DarwinNotify", "NotifyBus", "TestSupport", "darwin-programs", "darwin-programs-foundation", "darwin-async-main",
+                "DarwinNotify", "NotifyBus", "TestSupport", "darwin-programs", "darwin-programs-foundation",
+                "darwin-async-main",
             ],
             exclude: ["Programs", "ProgramsWithFoundation", "AsyncMain"]
         ),

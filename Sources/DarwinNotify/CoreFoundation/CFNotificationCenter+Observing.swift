@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// The names are Apple's.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 /// Observes a name: calls `callBack` on the main queue for each notification of it that is posted from now on.
 ///
 /// When this returns, the bus has confirmed the registration. It can be called from any thread. Each call makes one

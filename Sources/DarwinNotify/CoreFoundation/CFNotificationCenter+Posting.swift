@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// The names are Apple's.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 import NotifyBus
 
 /// Posts a notification to every observer of its name, in all programs on the bus, this one too.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// The names are Apple's.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 /// A notification center of Core Foundation. There is one here: ``CFNotificationCenterGetDarwinNotifyCenter()``.
 public final class CFNotificationCenter: Hashable, Sendable {
     static let darwin = CFNotificationCenter()

@@ -60,4 +60,16 @@ import Testing
             #expect(!libraries.output.contains("Foundation"))
         }
     }
+
+    @Test func `the example of the porting page compiles`() throws {
+        let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+        let marker = "// What stands below"
+        let source = try run("cat", ["/\(root)/Tests/DarwinNotifyTests/CoreFoundation/PortingPage.swift"]).output
+        let page = try run("cat", ["/\(root)/Documentation/porting.md"]).output
+        let paragraphs = source.split(separator: "\n\n")
+        let start = try #require(paragraphs.firstIndex { $0.hasPrefix(marker) })
+        let example = paragraphs[(start + 1)...].joined(separator: "\n\n")
+        #expect(example.contains("CFNotificationCenterAddObserver"))
+        #expect(page.contains("```swift\n\(example)```\n"))
+    }
 }

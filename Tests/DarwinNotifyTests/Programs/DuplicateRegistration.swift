@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if WITH_FOUNDATION
-import Foundation
-#endif
+// Written as people write it.
+// swift-format-ignore-file: NeverForceUnwrap
+
 import DarwinNotify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// Adds the same observer twice, as happens where a screen registers each time that it is shown: two callbacks.
 private let tick = "com.example.tick" as CFString

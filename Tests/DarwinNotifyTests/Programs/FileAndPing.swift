@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Written as people write it.
+// swift-format-ignore-file: NeverForceUnwrap
+
+import DarwinNotify
 import Glibc
 
 #if WITH_FOUNDATION
-import Foundation
+    import Foundation
 #endif
-import DarwinNotify
 
 /// A message in a file, and a notification that says that it is there: how an app and its extension exchange more than
 /// a name.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if WITH_FOUNDATION
-import Foundation
-#endif
 import DarwinNotify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// A function for a callback, as in code that was C once; names in an enumeration.
 private enum Event: String, CaseIterable {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if WITH_FOUNDATION
-import Foundation
-#endif
+// Written as people write it.
+// swift-format-ignore-file: NeverForceUnwrap
+
 import DarwinNotify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// A model on the main actor: the callback is there already.
 @MainActor

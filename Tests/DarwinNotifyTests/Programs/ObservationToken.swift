@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if WITH_FOUNDATION
-import Foundation
-#endif
 import DarwinNotify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// A shared center with closures, each behind a token that ends its observation.
 final class DarwinNotifications: @unchecked Sendable {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if WITH_FOUNDATION
-import Foundation
-#endif
 import DarwinNotify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// The textbook's observer: the object is handed through the callback as its context.
 final class Watcher {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if WITH_FOUNDATION
-import Foundation
-#endif
 import DarwinNotify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// Posts with all that can be given along, of which only the name arrives.
 func postingWithUserInfo() {

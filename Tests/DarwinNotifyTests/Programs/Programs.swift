@@ -4,7 +4,7 @@ import Dispatch
 import Glibc
 
 #if WITH_FOUNDATION
-import Foundation
+    import Foundation
 #endif
 
 /// Small programs as people write them for Apple's systems, in one executable: the first argument says which one runs.
@@ -35,9 +35,9 @@ enum Programs {
         }
         program()
         #if WITH_FOUNDATION
-        RunLoop.main.run()
+            RunLoop.main.run()
         #else
-        dispatchMain()
+            dispatchMain()
         #endif
     }
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if WITH_FOUNDATION
-import Foundation
-#endif
+// Written as people write it.
+// swift-format-ignore-file: NeverForceUnwrap
+
 import DarwinNotify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// An object that observes several names, and ends all of it when it goes.
 private final class Session {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if WITH_FOUNDATION
-import Foundation
-#endif
 import DarwinNotify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// The notifications of a name as an asynchronous sequence.
 enum DarwinStream {

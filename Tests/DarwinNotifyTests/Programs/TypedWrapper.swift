@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if WITH_FOUNDATION
-import Foundation
-#endif
+// Written as people write it.
+// swift-format-ignore-file: NeverForceUnwrap
+
 import DarwinNotify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// A center with types: an observer is an object that is not kept, and its callback gets it as what it is.
 struct TypedCenter {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Written as people write it.
+// swift-format-ignore-file: NeverForceUnwrap
+
 import DarwinNotify
 
 extension Rules {

@@ -6,7 +6,7 @@ import Glibc
 import NotifyBus
 
 #if WITH_FOUNDATION
-import Foundation
+    import Foundation
 #endif
 
 extension Rules {
@@ -15,9 +15,9 @@ extension Rules {
         observe("a", by: 1) { _ in
             dispatchPrecondition(condition: .onQueue(.main))
             #if WITH_FOUNDATION
-            say("main \(Thread.isMainThread)")
+                say("main \(Thread.isMainThread)")
             #else
-            say("main true")
+                say("main true")
             #endif
         }
         endWith()

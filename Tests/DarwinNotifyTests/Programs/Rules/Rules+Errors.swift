@@ -6,7 +6,9 @@ import NotifyBus
 extension Rules {
     /// What can't be done is told to the handler, each time.
     static func errors() {
-        CFNotificationCenter.onError = { say("\($0.function) \($0.code?.description ?? "nil") \($0.name?.rawValue ?? "")") }
+        CFNotificationCenter.onError = {
+            say("\($0.function) \($0.code?.description ?? "nil") \($0.name?.rawValue ?? "")")
+        }
         failEverywhere()
         endWith()
         post("end")

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Written as people write it.
+// swift-format-ignore-file: NeverForceUnwrap
+
 import DarwinNotify
 import NotifyBus
 
@@ -48,7 +51,12 @@ enum Rules {
     }
 
     static func remove(_ number: Int, _ name: String?) {
-        CFNotificationCenterRemoveObserver(center, observer(number), name.map { CFNotificationName($0 as CFString) }, nil)
+        CFNotificationCenterRemoveObserver(
+            center,
+            observer(number),
+            name.map { CFNotificationName($0 as CFString) },
+            nil
+        )
     }
 
     /// Every later post of `end` ends the program, and so proves that nothing else came before it.
