@@ -36,8 +36,8 @@ public typealias CFNotificationCallback =
 
 /// The notification center that reaches all programs; the same one each time.
 ///
-/// Its notifications are those of `NotifyCenter.session`, so every program that uses the package or its commands takes
-/// part. `NOTIFYBUS_ADDRESS` names a bus other than the session's.
+/// They are programs on the session bus, and hear each other whether they use these functions, `NotifyCenter` or the
+/// commands. The environment variable `NOTIFYBUS_ADDRESS` names another bus: `system`, or a D-Bus address.
 ///
 /// This never fails: a bus is looked for when the center is first used.
 ///

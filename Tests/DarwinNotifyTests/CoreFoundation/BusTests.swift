@@ -69,11 +69,17 @@ import Testing
     @Test(arguments: busKinds)
     func `NOTIFYBUS_ADDRESS names another bus`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let environment = ["DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent", "NOTIFYBUS_ADDRESS": bus.address]
-        let program = try start(productPath("darwin-programs"), ["endless-observer"], environment: environment)
-        try program.waitForOutput(containing: "ready\n")
-        try NotifyCenter(bus: .address(bus.address)).post(name: "a")
-        #expect(try program.waitForOutputLines(2) == ["ready", "a"])
+        let choices = [
+            ["DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent", "NOTIFYBUS_ADDRESS": bus.address],
+            ["DBUS_SYSTEM_BUS_ADDRESS": bus.address, "NOTIFYBUS_ADDRESS": "system"],
+            ["DBUS_SESSION_BUS_ADDRESS": bus.address, "NOTIFYBUS_ADDRESS": "session"],
+        ]
+        for environment in choices {
+            let program = try start(productPath("darwin-programs"), ["endless-observer"], environment: environment)
+            try program.waitForOutput(containing: "ready\n")
+            try NotifyCenter(bus: .address(bus.address)).post(name: "a")
+            #expect(try program.waitForOutputLines(2) == ["ready", "a"])
+        }
     }
 
     @Test(arguments: busKinds)

@@ -70,8 +70,8 @@ enum Rules {
     /// Waits until every post so far stands in the main queue, where this runs.
     static func settle() {
         do throws(NotifyBusError) {
-            try NotifyCenter.session.synchronize(timeout: .seconds(20))
-            try NotifyCenter.session.barrier(timeout: .seconds(20))
+            try DarwinCenter.shared.synchronize(timeout: .seconds(20))
+            try DarwinCenter.shared.barrier(timeout: .seconds(20))
         } catch {
             say("\(error)")
         }
