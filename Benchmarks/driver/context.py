@@ -37,6 +37,12 @@ class Context:
         self.redis = self._peer("Redis", "redis")
         self.mqtt = self._peer("MQTT", "mosquitto")
 
+    @property
+    def all_peers(self):
+        """Everything that NotifyBus is measured against, those without a bus last."""
+        on_bus = [self.libdbus, self.sd_bus, self.gdbus, self.python]
+        return [*on_bus, self.inotify, self.redis, self.mqtt]
+
     def _peer(self, label, place="bus"):
         program = str(self.peers / label.lower())
         return Technology(label, (program,), place, interface=f"org.example.{label.lower().replace('-', '')}")

@@ -5,50 +5,36 @@ from dataclasses import replace
 from statistics import median
 
 from .figures import OURS, percentile
-from .programs import Missing
+from .turns import take_turns
 
 NAME = "com.example.bench"
+# Microseconds between a delivery and the next post, so that both processes sleep again.
 PAUSE = 100
 
 
 def measure(context, daemon):
     """Posts to one observer each, in turns, and takes the median and the 99th percentile of each turn."""
-    rounds, posts = context.count(15, 1), context.count(400, 20)
+    posts = context.count(150, 20)
     middle = context.row("latency", "Post to callback, one observer: median", "µs", daemon)
     slowest = context.row("latency-p99", "Post to callback, one observer: 99th percentile", "µs", daemon)
     bus = context.bus(daemon)
-    ways = [
-        (OURS, context.notifybus),
-        (f"{OURS}, dispatch queue", replace(context.notifybus, observer_style="queue")),
-        (f"{OURS}, AsyncSequence", replace(context.notifybus, observer_style="sequence")),
-    ]
-    peers = [context.libdbus, context.sd_bus, context.gdbus, context.python, context.inotify, context.redis, context.mqtt]
-    ways += [(peer.label, peer) for peer in peers]
-    posters = {}
-    for label, technology in ways:
-        # Two ways over one interface must not hear each other.
-        name = f"{NAME}.{len(posters)}"
-        try:
-            observer = context.observer(technology, bus, name)
-            posters[label] = (context.poster(technology, bus, hears=observer), name)
-            posters[label][0].ask("latency", 10, PAUSE, name)
-        except Missing as reason:
-            lack(label, reason, posters, middle, slowest)
-    for _ in range(rounds):
-        for label, (poster, name) in list(posters.items()):
-            try:
-                times = poster.ask("latency", posts, PAUSE, name)
-                if len(times) != posts:
-                    raise Missing(f"{len(times)} of {posts} posts arrived")
-            except Missing as reason:
-                lack(label, reason, posters, middle, slowest)
-                continue
-            middle.add(label, median(times) / 1000)
-            slowest.add(label, percentile(times, 0.99) / 1000)
+    ours = context.notifybus
+    ways = {OURS: ours}
+    ways[f"{OURS}, dispatch queue"] = replace(ours, observer_style="queue")
+    ways[f"{OURS}, AsyncSequence"] = replace(ours, observer_style="sequence")
+    ways |= {peer.label: peer for peer in context.all_peers}
+    # Two ways over one interface must not hear each other.
+    names = {label: f"{NAME}.{index}" for index, label in enumerate(ways)}
 
+    def start(label):
+        observer = context.observer(ways[label], bus, names[label])
+        poster = context.poster(ways[label], bus, hears=observer)
+        poster.ask("latency", 10, PAUSE, names[label])
+        return poster
 
-def lack(label, reason, participants, *rows):
-    """Leaves somebody out of the further rounds, and says why."""
-    participants.pop(label, None)
-    for row in rows:
-        row.lack(label, reason)
+    def turn(label, poster):
+        times = poster.ask("latency", posts, PAUSE, names[label])
+        middle.add(label, median(times) / 1000)
+        slowest.add(label, percentile(times, 0.99) / 1000)
+
+    take_turns(context.count(30, 1), ways, start, turn, [middle, slowest])

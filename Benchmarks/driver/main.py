@@ -7,11 +7,18 @@ import shutil
 import sys
 import time
 
-from . import latency, report
+from . import latency, registering, report, scale, throughput
 from .context import HERE, Context
 from .programs import Missing
 
-PARTS = {"latency": latency.measure}
+PARTS = {
+    "latency": latency.measure,
+    "throughput": throughput.measure,
+    "storm": throughput.measure_storm,
+    "scale": scale.measure,
+    "states": scale.measure_states,
+    "observers": registering.measure,
+}
 
 
 def main():

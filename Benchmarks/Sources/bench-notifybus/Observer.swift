@@ -24,6 +24,8 @@ func observe(
     var names = try count == 1 ? [NotifyName(prefix)] : (0..<count).map { try NotifyName("\(prefix).n\($0)") }
     if case .end = reporter.report { names.append(try NotifyName("\(prefix).end")) }
 
+    // The center connects with its first observer; the peers are connected by now.
+    let first = try center.addObserver(forName: "\(prefix).first") { _ in }
     let began = now()
     var observations: [NotifyCenter.Observation] = []
     var notifications: NotifyCenter.Notifications?
@@ -46,6 +48,6 @@ func observe(
     }
     while true {
         try await Task.sleep(for: .seconds(86400))
-        withExtendedLifetime(observations) {}
+        withExtendedLifetime((first, observations)) {}
     }
 }
