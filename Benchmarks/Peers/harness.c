@@ -8,7 +8,7 @@
 // The observer observes PREFIX, or if COUNT is over 1 PREFIX.n0, PREFIX.n1, …, and for the report 'end' PREFIX.end as
 // well. It writes records of two 64-bit numbers, the time and a count, to standard output: the first when it is live,
 // with the nanoseconds that took; then one for each delivery ('each'), one for every N ('every:N'), one when PREFIX.end
-// has come ('end'), or one at the Nth, after which it ends ('last:N').
+// has come ('end'), or one for each until the Nth, with which it ends ('last:N').
 //
 // The poster reads commands from standard input, one a line, and answers each with a line:
 //
@@ -75,10 +75,9 @@ void delivered(const char *name) {
                         write_record(now(), deliveries);
                 break;
         case LAST:
-                if (deliveries == report_count) {
-                        write_record(now(), deliveries);
+                write_record(now(), deliveries);
+                if (deliveries == report_count)
                         exit(0);
-                }
                 break;
         }
 }

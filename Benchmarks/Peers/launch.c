@@ -3,7 +3,8 @@
 // Runs a command from start to end and says what it took:
 //
 //     launch COUNT COMMAND [ARG…]            COUNT times, until it ends
-//     launch --first COUNT COMMAND [ARG…]    COUNT times, until the first byte on its standard output; then it is ended
+//     launch --first COUNT COMMAND [ARG…]    COUNT times, until the first byte on its standard output or its descriptor
+//                                            3; then it is ended
 //
 // For each run one line: nanoseconds, peak resident memory in kB, exit status. A small program of its own, because a
 // child's peak memory is never less than what its parent had when it forked.
@@ -20,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { READY_FD = 3 };
+
 extern char **environ;
 
 static long now(void) {
@@ -34,10 +37,12 @@ static int run(char **command, int until_first) {
                 return 1;
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
-        if (until_first)
+        if (until_first) {
                 posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
-        else
+                posix_spawn_file_actions_adddup2(&actions, output[1], READY_FD);
+        } else {
                 posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+        }
 
         pid_t child;
         long began = now();

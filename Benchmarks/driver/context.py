@@ -23,6 +23,8 @@ class Context:
         self.kept = []
         self.daemons = ["dbus-daemon"] if is_check else ["dbus-daemon", "dbus-broker"]
         self.rows = []
+        # Parts that could not be measured at all.
+        self.failures = []
         self._places = {}
 
         ours = (str(HERE / ".build" / "release" / "bench-notifybus"),)

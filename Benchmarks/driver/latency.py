@@ -37,4 +37,4 @@ def measure(context, daemon):
         middle.add(label, median(times) / 1000)
         slowest.add(label, percentile(times, 0.99) / 1000)
 
-    take_turns(context.count(30, 1), ways, start, turn, [middle, slowest])
+    take_turns(context.count(30, 1), 15, ways, start, turn, [middle, slowest])

@@ -29,7 +29,7 @@ def measure(context, daemon):
         adding.add(label, added / count / 1000)
         cancelling.add(label, cancelled / count / 1000)
 
-    take_turns(context.count(7, 1), ways, start, turn, [adding, cancelling])
+    take_turns(context.count(9, 1), 3, ways, start, turn, [adding, cancelling])
     context.close(keep=context.kept.index(bus))
     measure_many(context, daemon)
 
@@ -60,4 +60,4 @@ def measure_many(context, daemon):
         times = poster.ask("latency", context.count(50, 5), 100, f"{NAME}.n{count // 2}")
         latency.add(label, median(times) / 1000)
 
-    take_turns(context.count(10, 1), ways, start, turn, [setup, memory, latency])
+    take_turns(context.count(10, 1), 4, ways, start, turn, [setup, memory, latency])

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rounds in which everyone has a turn, so that what disturbs the machine hits all alike."""
 
+import time
+
 from .programs import Missing
 
+# However slow the machine is, there are so many rounds.
+FEWEST = 3
 
-def take_turns(rounds, labels, start, turn, rows):
+
+def take_turns(rounds, seconds, labels, start, turn, rows):
     """Starts each of `labels`, and gives each a turn in each round, every round beginning with another one.
 
     `start(label)` gives what is handed to `turn(label, …)`. Who raises `Missing` is left out from then on, and the rows
-    say why.
+    say why. No round begins when `seconds` are over.
     """
     started = {}
 
@@ -22,9 +27,13 @@ def take_turns(rounds, labels, start, turn, rows):
             started[label] = start(label)
         except Missing as reason:
             lack(label, reason)
+    deadline = time.monotonic() + seconds
     for number in range(rounds):
+        if not started or number >= FEWEST and time.monotonic() > deadline:
+            break
         order = list(started)
-        for label in order[number % len(order) :] + order[: number % len(order)] if order else []:
+        first = number % len(order)
+        for label in order[first:] + order[:first]:
             try:
                 turn(label, started[label])
             except Missing as reason:

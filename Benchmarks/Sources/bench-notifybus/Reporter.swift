@@ -42,10 +42,8 @@ final class Reporter: Sendable {
         case .every(let number): if count % number == 0 { write(now(), count) }
         case .end: if name == end { write(now(), count) }
         case .last(let number):
-            if count == number {
-                write(now(), count)
-                exit(0)
-            }
+            write(now(), count)
+            if count == number { exit(0) }
         }
     }
 
