@@ -14,12 +14,13 @@ SCRATCH ?= .build
 SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
-SWIFT_SOURCES := Package.swift Sources Tests
-SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/install-dependencies Scripts/static-libraries .ci/run
+SWIFT_SOURCES := Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/install-dependencies Scripts/static-libraries Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
 # Commands carry the Swift library in them: 'notify-post --version' takes 2.5 ms so, and 4.5 ms when the dynamic linker
 # has to find and relocate the toolchain's libraries first (best of 300 each, 2 cores; /bin/true takes 0.6 ms).
-RELEASE := -c release --static-swift-stdlib --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
+OPTIMIZED := -c release --static-swift-stdlib $(SWIFT_FLAGS)
+RELEASE := $(OPTIMIZED) --scratch-path $(SCRATCH)
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
 STATIC := $(SCRATCH)/static
 RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
@@ -29,7 +30,7 @@ TESTING := --disable-xctest
 
 .PHONY: help
 help: ## Says what there is
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: build-needs ## Builds the commands, optimized, into .build/release
@@ -83,6 +84,24 @@ policy: test-needs build ## Checks the system bus policy with two users, as root
 	@swift build $(DEBUG) --product broker-cradle
 	@Scripts/check-policy $(SCRATCH)
 
+# Which parts to measure, of those that 'Benchmarks/bench --help' names; all if none is.
+BENCH ?=
+
+.PHONY: bench
+bench: bench-build ## Measures against every peer, in five minutes; a part of it: make bench BENCH='latency storm'
+	@Benchmarks/bench --commands $(SCRATCH)/release $(BENCH)
+
+.PHONY: bench-check
+bench-check: bench-build ## Checks that the benchmark works, in seconds
+	@Benchmarks/bench --check --commands $(SCRATCH)/release $(BENCH)
+
+.PHONY: bench-build
+bench-build: bench-needs build
+	@swift build $(RELEASE) --product broker-cradle
+	@$(MAKE) -C Benchmarks/Peers OUT=$(abspath Benchmarks/.build/peers)
+	@PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}" \
+	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
+
 .PHONY: lint
 lint: swift-needs ## Checks the layout of the sources, and the scripts where shellcheck is installed
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)
@@ -94,10 +113,10 @@ format: swift-needs ## Lays out the sources as lint wants them
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-thread
+	@rm -rf .build .build-thread Benchmarks/.build
 
 # What each job needs, installed where it is missing.
-.PHONY: swift-needs build-needs run-needs test-needs
+.PHONY: swift-needs build-needs run-needs test-needs bench-needs
 swift-needs:
 	@Scripts/check-swift
 build-needs: swift-needs
@@ -106,3 +125,5 @@ run-needs: swift-needs
 	@Scripts/install-dependencies build run
 test-needs: swift-needs
 	@Scripts/install-dependencies build run test
+bench-needs: swift-needs
+	@Scripts/install-dependencies build run test bench
