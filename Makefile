@@ -15,7 +15,8 @@ SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
 SWIFT_SOURCES := Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
-SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/install-dependencies Scripts/static-libraries Benchmarks/Peers/wait-with-dbus-monitor .ci/run
+SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/install-dependencies \
+	Scripts/static-libraries Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
 # Commands carry the Swift library in them: 'notify-post --version' takes 2.5 ms so, and 4.5 ms when the dynamic linker
 # has to find and relocate the toolchain's libraries first (best of 300 each, 2 cores; /bin/true takes 0.6 ms).

@@ -61,8 +61,8 @@ void peer_loop(void) {
 
 void peer_post(const char *name) {
         GError *error = NULL;
-        check(g_dbus_connection_emit_signal(connection, NULL, PATH, interface, MEMBER, g_variant_new("(s)", name), &error),
-              error);
+        GVariant *body = g_variant_new("(s)", name);
+        check(g_dbus_connection_emit_signal(connection, NULL, PATH, interface, MEMBER, body, &error), error);
 }
 
 void peer_flush(void) {
@@ -73,8 +73,9 @@ void peer_flush(void) {
 void peer_sync(void) {
         GError *error = NULL;
         GVariant *reply =
-            g_dbus_connection_call_sync(connection, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                        "GetId", NULL, NULL, G_DBUS_CALL_FLAGS_NONE, 120000, NULL, &error);
+            g_dbus_connection_call_sync(connection, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                        "org.freedesktop.DBus", "GetId", NULL, NULL, G_DBUS_CALL_FLAGS_NONE, 120000,
+                                        NULL, &error);
         check(reply != NULL, error);
         g_variant_unref(reply);
 }

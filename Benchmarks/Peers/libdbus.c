@@ -74,7 +74,8 @@ void peer_flush(void) {
 }
 
 void peer_sync(void) {
-        DBusMessage *call = dbus_message_new_method_call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "GetId");
+        DBusMessage *call =
+            dbus_message_new_method_call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "GetId");
         DBusError error = DBUS_ERROR_INIT;
         DBusMessage *reply = dbus_connection_send_with_reply_and_block(connection, call, 120000, &error);
         if (!reply)

@@ -61,7 +61,9 @@ def commands_that_post():
 def measure_posting(context, bus):
     """One post, from the start of the command to its end. An observer counts what arrives."""
     runs = context.count(10, 2)
-    row = context.row("post-command", "A command that posts, from start to end", "ms", bus.kind, reference="notify-post")
+    row = context.row(
+        "post-command", "A command that posts, from start to end", "ms", bus.kind, reference="notify-post"
+    )
     memory = context.row("post-memory", "A command that posts: peak memory", "MB", bus.kind, reference="notify-post")
     commands = commands_that_post()
     observer = context.observer(context.notifybus, bus, NAME, 1, f"every:{runs}")
@@ -139,7 +141,11 @@ def measure_round(context, bus):
     """A script that waits, posts when the observer is live, and goes on when it has heard."""
     runs = context.count(5, 1)
     row = context.row(
-        "wait-then", "Wait, post once the observer is live, hear it, end", "ms", bus.kind, reference="notify-wait --then"
+        "wait-then",
+        "Wait, post once the observer is live, hear it, end",
+        "ms",
+        bus.kind,
+        reference="notify-wait --then",
     )
     script = str(HERE / "Peers" / "wait-with-dbus-monitor")
     commands = {

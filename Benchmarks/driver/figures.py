@@ -48,7 +48,7 @@ class Row:
     def ratios(self, label):
         """The ratio of each round."""
         ours, theirs = self.figures.get(self.reference, []), self.figures.get(label, [])
-        pairs = zip(theirs, ours) if self.is_baseline else zip(ours, theirs)
+        pairs = zip(theirs, ours, strict=False) if self.is_baseline else zip(ours, theirs, strict=False)
         return [over / under for over, under in pairs if under]
 
     def ratio(self, label):

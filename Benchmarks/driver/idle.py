@@ -17,7 +17,9 @@ def measure(context, daemon):
     seconds, observers = context.count(4, 0.5), context.count(100, 3)
     agent_label = f"notify-agent, {observers} observers"
     wakeups = context.row("idle-wakeups", "Wake-ups while nothing happens", "/s", daemon, reference="notify-wait -f")
-    memory = context.row("idle-memory", "Resident memory while nothing happens", "MB", daemon, reference="notify-wait -f")
+    memory = context.row(
+        "idle-memory", "Resident memory while nothing happens", "MB", daemon, reference="notify-wait -f"
+    )
     alone, managed = context.bus(daemon), context.bus(daemon)
     agent = start_agent(context, managed)
     waiters = [wait_for(context, managed, f"{NAME}.n{index}") for index in range(observers)]

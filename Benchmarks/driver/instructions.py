@@ -19,11 +19,13 @@ def measure(context, daemon):
     if daemon != "dbus-daemon":
         return
     few, many = context.count((200, 1200), (10, 30))
+    titles = {"post": "a post", "delivery": "a delivery", "both": "a post and its delivery"}
     rows = {
-        part: context.row(f"instructions-{part}", f"Instructions {title}", "", daemon)
-        for part, title in [("post", "of a post"), ("delivery", "of a delivery"), ("both", "of a post and its delivery")]
+        part: context.row(f"instructions-{part}", f"Instructions of {title}", "", daemon)
+        for part, title in titles.items()
     }
-    rows["both"].note = "Outside the kernel, one post at a time. All send the same signal, the one that NotifyBus sends."
+    for row in rows.values():
+        row.note = "Outside the kernel, one post at a time. All send the same signal, the one that NotifyBus sends."
     ours = context.notifybus
     ways = {OURS: ours, f"{OURS}, NotifyName made once": replace(ours, poster_style="name")}
     ways |= {peer.label: peer for peer in (context.libdbus, context.sd_bus, context.gdbus)}

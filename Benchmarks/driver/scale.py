@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 
-from .programs import Missing, Program, PATIENCE
+from .programs import PATIENCE, Missing, Program
 from .servers import wait_until
 from .turns import take_turns
 
@@ -46,7 +46,8 @@ def fill_and_post(context, daemon, row, technology, counts):
     def turn(label, pair):
         poster, count = pair
         # Where a post takes milliseconds, fewer of them will do.
-        posts = context.count(2000 if count < 1000 or technology is context.notifybus else 2_000_000 // (count + 1000), 50)
+        is_slow = count >= 1000 and technology is not context.notifybus
+        posts = context.count(2_000_000 // (count + 1000) if is_slow else 2000, 50)
         row.add(label, poster.ask("route", posts, NAME)[0] / posts / 1000)
 
     labels = [f"{count:,} names" for count in counts]
@@ -56,7 +57,9 @@ def fill_and_post(context, daemon, row, technology, counts):
 def measure_states(context, daemon):
     """A post whose observer is in one state or another, and what a million of them leave in the bus."""
     rounds = context.count(10, 1)
-    cost = context.row("states", "A post by its observer's state", "µs", daemon, reference="no observer", is_baseline=True)
+    cost = context.row(
+        "states", "A post by its observer's state", "µs", daemon, reference="no observer", is_baseline=True
+    )
     memory = context.row(
         "states-memory", "Bus memory for a million posts", "MB", daemon, reference="no observer", is_baseline=True
     )

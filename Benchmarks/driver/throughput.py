@@ -13,14 +13,14 @@ FLUSH = 1000
 def measure(context, daemon):
     """From the first post until the last observer has had all of them, none merged."""
     few = [context.libdbus, context.sd_bus, context.gdbus]
-    for observers, posts, peers in [
+    for full, posts, peers in [
         (1, 10000, [*few, context.python, context.redis, context.mqtt]),
         (10, 3000, [*few, context.redis, context.mqtt]),
-        (100, 300, few),
+        (100, 200, few),
     ]:
         kept = len(context.kept)
-        key = f"throughput-{observers}"
-        observers = min(observers, context.count(100, 3))
+        key = f"throughput-{full}"
+        observers = min(full, context.count(100, 3))
         title = f"Posts that reach each of {observers} observer{'s'[: observers > 1]}, none merged"
         row = context.row(key, title, "posts/s", daemon, more_is_better=True)
         one_throughput(context, context.bus(daemon), row, observers, context.count(posts, 50), peers)
@@ -54,10 +54,10 @@ def one_throughput(context, bus, row, count, posts, peers):
 def measure_storm(context, daemon):
     """As many posts of ten names as the caller can make, until the last observer has heard the last of them."""
     full = context.count(1_000_000, 20000)
-    for observers in (1, 10):
+    for count in (1, 10):
         kept = len(context.kept)
-        key = f"storm-{observers}"
-        observers = min(observers, context.count(10, 2))
+        key = f"storm-{count}"
+        observers = min(count, context.count(10, 2))
         title = f"Storm of posts of 10 names, until the last of {observers} observers is up to date"
         row = context.row(key, title, "posts/s", daemon, more_is_better=True)
         part = context.count(20000 if observers == 1 else 5000, 500)
@@ -86,7 +86,7 @@ def one_storm(context, bus, row, count, full, part):
         heard = [heard for _, heard in records]
         # The end is heard behind all that was posted before it. Beyond that, all is there but for what was merged: by
         # the poster, which says how much, and by an observer that fell behind, which can only lessen it.
-        if posted != made[label] or max(heard) > posted - merged or label != OURS and min(heard) != posted:
+        if posted != made[label] or max(heard) > posted - merged or (label != OURS and min(heard) != posted):
             raise Missing(f"{posted} of {made[label]} were posted, {merged} merged, {heard} heard")
         row.add(label, posts / (max(time for time, _ in records) - began) * 1e9)
 

@@ -29,7 +29,7 @@ def take_turns(rounds, seconds, labels, start, turn, rows):
             lack(label, reason)
     deadline = time.monotonic() + seconds
     for number in range(rounds):
-        if not started or number >= FEWEST and time.monotonic() > deadline:
+        if not started or (number >= FEWEST and time.monotonic() > deadline):
             break
         order = list(started)
         first = number % len(order)
