@@ -4,8 +4,8 @@
 import time
 
 from .programs import Program
-from .scale import start_agent
 from .servers import wait_until
+from .states import start_agent
 
 NAME = "com.example.bench"
 # Seconds until all has come to rest.

@@ -8,7 +8,20 @@ import signal
 import sys
 import time
 
-from . import chart, commands, goals, idle, instructions, latency, machine, registering, report, scale, throughput
+from . import (
+    chart,
+    commands,
+    goals,
+    idle,
+    instructions,
+    latency,
+    machine,
+    registering,
+    report,
+    scale,
+    states,
+    throughput,
+)
 from .context import HERE, Context
 from .programs import Missing
 
@@ -18,7 +31,7 @@ PARTS = {
     "throughput": (throughput.measure, "throughput-1 throughput-10 throughput-100"),
     "storm": (throughput.measure_storm, "storm-1 storm-10"),
     "scale": (scale.measure, "scale-notifybus scale-libdbus"),
-    "states": (scale.measure_states, "states states-memory"),
+    "states": (states.measure, "states states-memory"),
     "observers": (registering.measure, "add cancel many-setup many-memory many-latency"),
     "commands": (commands.measure, "post-command post-memory post-many wait-start wait-memory wait-then"),
     "idle": (idle.measure, "idle-wakeups idle-memory"),
@@ -47,11 +60,12 @@ def main():
     finally:
         context.close()
         shutil.rmtree(context.folder, ignore_errors=True)
+    is_whole = set(parts) == set(PARTS)
     lines = report.table(context.rows)
     if not options.check:
-        lines += report.goal_table(context.rows)
+        lines += report.goal_table(context.rows, is_whole)
     print("\n".join(lines + machine.lines(about)))
-    save(context, about, is_whole=set(parts) == set(PARTS))
+    save(context, about, is_whole)
     return check(context, parts) if options.check else 0
 
 

@@ -6,10 +6,11 @@ import select
 import signal
 import struct
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 60
+PATIENCE = 40
 RECORD = struct.Struct("=qq")
 
 
@@ -41,7 +42,7 @@ class Program:
 
     def __init__(self, context, command, label, **streams):
         self.label = label
-        self.errors = open(context.folder / f"errors.{label.replace('/', '-').replace(' ', '-')}", "a+b")
+        self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(limit_life(command), stderr=self.errors, **streams)
         context.keep(self)
 
@@ -108,6 +109,10 @@ class Observer(Program):
         self.records = self.process.stdout.fileno()
         self.setup = self.record()[1] / 1e9
 
+    def has_record(self):
+        """Whether there is a record to be read."""
+        return bool(select.select([self.records], [], [], 0)[0])
+
     def record(self):
         """The next record: a time in nanoseconds, and a count."""
         data = b""
@@ -153,3 +158,11 @@ class Poster(Program):
         """Gives a command and waits for the answer."""
         self.begin(*words)
         return self.answer()
+
+    def route(self, count, name):
+        """Posts a name until the bus has dealt with all posts; nanoseconds a post."""
+        posted, merged = self.ask("figures")
+        nanoseconds = self.ask("route", count, name)[0]
+        if (now := self.ask("figures")) != [posted + count, merged]:
+            raise Missing(f"of {count} posts {now[0] - posted} were made, {now[1] - merged} of them merged")
+        return nanoseconds / count

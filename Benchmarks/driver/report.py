@@ -38,12 +38,12 @@ def table(rows):
     return lines
 
 
-def goal_table(rows):
-    """The goals, as lines."""
+def goal_table(rows, is_whole):
+    """The goals, as lines; those of other parts only after a whole run."""
     lines = ["", f"{'To reach':60}{'goal':>8}    measured (quartiles)"]
     for goal, judged in goals.verdicts(rows):
         limit = f"{'≥' if goal.at_least else '≤'} {goal.limit:g}"
-        if not judged:
+        if not judged and is_whole:
             lines.append(f"{goal.title:60}{limit:>8}    not measured")
         for daemon, value, quartiles, met in judged:
             span = f"({number(quartiles[0])}–{number(quartiles[1])})"

@@ -58,10 +58,11 @@ def measure_storm(context, daemon):
         kept = len(context.kept)
         key = f"storm-{count}"
         observers = min(count, context.count(10, 2))
-        title = f"Storm of posts of 10 names, until the last of {observers} observers is up to date"
+        who = f"the last of {observers} observers" if observers > 1 else "its observer"
+        title = f"Storm of posts of 10 names, until {who} is up to date"
         row = context.row(key, title, "posts/s", daemon, more_is_better=True)
         part = context.count(20000 if observers == 1 else 5000, 500)
-        row.note = f"{OURS} made {full:,} posts in each round, the others {part:,}; figures are per post."
+        row.note = f"{OURS} made {full:,} posts in each round, the others {part:,}."
         one_storm(context, context.bus(daemon), row, observers, full, part)
         context.close(keep=kept)
 
