@@ -48,7 +48,7 @@ def main():
     options = parser.parse_args()
     if unknown := [part for part in options.parts if part not in PARTS]:
         parser.error(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     parts = options.parts or list(PARTS)
     about = machine.describe()
