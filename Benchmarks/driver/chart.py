@@ -11,7 +11,7 @@ ON_BUS = ["NotifyBus", "libdbus", "sd-bus", "GDBus"]
 PANELS = [
     ("latency", "Post to callback", None),
     ("throughput-10", "Posts to each of 10 observers", ON_BUS),
-    ("storm-10", "Storm of posts of 10 names to 10 observers", None),
+    ("storm-10", "Storm of 10 names to 10 observers", None),
     ("scale", "A post, 40,000 other names observed", None),
     ("states-memory", "Bus memory for a million posts", ["background", "suspended", "libdbus, stopped process"]),
     ("many-latency", "Post to one of 10,000 observers", ON_BUS),
@@ -19,7 +19,7 @@ PANELS = [
     ("wait-memory", "Peak memory of a command that waits", None),
     ("instructions-both", "Instructions of a post and its delivery", ON_BUS),
 ]
-WIDTH, COLUMNS, MARGIN, LINE, LABELS, VALUES = 1000, 2, 24, 20, 200, 70
+WIDTH, COLUMNS, MARGIN, LINE, LABELS, VALUES = 1000, 2, 24, 20, 200, 84
 TEXT, OURS_COLOUR, BAR = "#7d8590", "#2f81f7", "#8b949e"
 # Whose bars stand out.
 OURS = ("NotifyBus", "notify-", "background", "suspended")
