@@ -14,13 +14,15 @@ SCRATCH ?= .build
 SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
-SWIFT_SOURCES := Package.swift Snippets Sources Tests
-SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/docs Scripts/install-dependencies Scripts/manuals Scripts/static-libraries .ci/run
+SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/docs \
+	Scripts/install-dependencies Scripts/manuals Scripts/static-libraries Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
 # 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
 # toolchain's libraries first (2 cores; /bin/true takes 0.7 ms). A program that stands alone may not look for libraries.
-RELEASE := -c release --static-swift-stdlib --disable-local-rpath --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
+OPTIMIZED := -c release --static-swift-stdlib --disable-local-rpath $(SWIFT_FLAGS)
+RELEASE := $(OPTIMIZED) --scratch-path $(SCRATCH)
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
 STATIC := $(SCRATCH)/static
 RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
@@ -30,7 +32,7 @@ TESTING := --disable-xctest
 
 .PHONY: help
 help: ## Says what there is
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: build-needs ## Builds the commands, optimized, into .build/release, and their manuals
@@ -99,6 +101,24 @@ policy: test-needs build ## Checks the system bus policy with two users, as root
 	@swift build $(DEBUG) --product broker-cradle
 	@Scripts/check-policy $(SCRATCH)
 
+# Which parts to measure, of those that 'Benchmarks/bench --help' names; all if none is.
+BENCH ?=
+
+.PHONY: bench
+bench: bench-build ## Measures against every peer, in five minutes; a part of it: make bench BENCH='latency storm'
+	@Benchmarks/bench --commands $(SCRATCH)/release $(BENCH)
+
+.PHONY: bench-check
+bench-check: bench-build ## Checks that the benchmark works, in seconds
+	@Benchmarks/bench --check --commands $(SCRATCH)/release $(BENCH)
+
+.PHONY: bench-build
+bench-build: bench-needs build
+	@swift build $(RELEASE) --product broker-cradle
+	@$(MAKE) -C Benchmarks/Peers OUT=$(abspath Benchmarks/.build/peers)
+	@PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}" \
+	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
+
 .PHONY: lint
 lint: swift-needs ## Checks the layout of the sources, and the scripts where shellcheck is installed
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)
@@ -110,10 +130,10 @@ format: swift-needs ## Lays out the sources as lint wants them
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-thread
+	@rm -rf .build .build-thread Benchmarks/.build
 
 # What each job needs, installed where it is missing.
-.PHONY: swift-needs build-needs run-needs test-needs
+.PHONY: swift-needs build-needs run-needs test-needs bench-needs
 swift-needs:
 	@Scripts/check-swift
 build-needs: swift-needs
@@ -122,3 +142,5 @@ run-needs: swift-needs
 	@Scripts/install-dependencies build run
 test-needs: swift-needs
 	@Scripts/install-dependencies build run test
+bench-needs: swift-needs
+	@Scripts/install-dependencies build run test bench
