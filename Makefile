@@ -16,7 +16,7 @@ SWIFT_FLAGS ?=
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/docs \
-	Scripts/install-dependencies Scripts/manuals Scripts/static-libraries Benchmarks/Peers/wait-with-dbus-monitor .ci/run
+	Scripts/install-dependencies Scripts/manuals Scripts/record-startup-order Scripts/static-libraries Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
 # 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
@@ -25,7 +25,9 @@ OPTIMIZED := -c release --static-swift-stdlib --disable-local-rpath $(SWIFT_FLAG
 RELEASE := $(OPTIMIZED) --scratch-path $(SCRATCH)
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
 STATIC := $(SCRATCH)/static
-RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
+# What to leave out of the commands: -s leaves no names of functions in them.
+STRIP ?= -s
+RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker $(STRIP) -Xlinker --gc-sections -Xlinker --as-needed
 DEBUG := --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
 # The runner of the older test framework would add that it found nothing to run.
 TESTING := --disable-xctest
@@ -130,7 +132,7 @@ format: swift-needs ## Lays out the sources as lint wants them
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-thread Benchmarks/.build
+	@rm -rf .build .build-order .build-thread Benchmarks/.build
 
 # What each job needs, installed where it is missing.
 .PHONY: swift-needs build-needs run-needs test-needs bench-needs
