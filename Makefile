@@ -15,7 +15,7 @@ SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
 SWIFT_SOURCES := Package.swift Sources Tests
-SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/install-dependencies Scripts/static-libraries .ci/run
+SCRIPTS := $(filter-out %.mk,$(sort $(wildcard Scripts/*))) .ci/run
 
 # Commands carry the Swift library in them: 'notify-post --version' takes 2.5 ms so, and 4.5 ms when the dynamic linker
 # has to find and relocate the toolchain's libraries first (best of 300 each, 2 cores; /bin/true takes 0.6 ms).
@@ -29,7 +29,7 @@ TESTING := --disable-xctest
 
 .PHONY: help
 help: ## Says what there is
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: build-needs ## Builds the commands, optimized, into .build/release
@@ -37,26 +37,7 @@ build: build-needs ## Builds the commands, optimized, into .build/release
 	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
 
-# Where things go. DESTDIR stands before all of it, for those who make packages.
-PREFIX ?= /usr/local
-BINDIR ?= $(PREFIX)/bin
-# The bus reads its policies from its own folder, whatever our prefix is.
-DBUSDIR ?= $(or $(shell pkg-config --variable=datadir dbus-1 2>/dev/null),/usr/share)/dbus-1
-INSTALLED = $(addprefix $(BINDIR)/,$(COMMANDS)) $(DBUSDIR)/interfaces/org.notifybus.Agent1.xml \
-	$(DBUSDIR)/system.d/org.notifybus.conf
-
-.PHONY: install
-install: ## Installs what 'make build' has built below PREFIX, and the agent's interface and policy where D-Bus looks
-	@for command in $(COMMANDS); do [[ -x $(SCRATCH)/release/$$command ]] || { \
-		echo "There is no $$command yet; run 'make build' first, as yourself." >&2; exit 1; }; done
-	@install -d $(addprefix $(DESTDIR),$(BINDIR) $(DBUSDIR)/interfaces $(DBUSDIR)/system.d)
-	@install $(addprefix $(SCRATCH)/release/,$(COMMANDS)) $(DESTDIR)$(BINDIR)
-	@install -m 644 Sources/NotifyAgent/Interface/org.notifybus.Agent1.xml $(DESTDIR)$(DBUSDIR)/interfaces
-	@install -m 644 dbus-policy/org.notifybus.conf $(DESTDIR)$(DBUSDIR)/system.d
-
-.PHONY: uninstall
-uninstall: ## Removes what install has installed
-	@rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+include Scripts/install.mk
 
 .PHONY: demo
 demo: run-needs build ## Shows names travel between programs, on a bus of its own
