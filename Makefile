@@ -22,7 +22,13 @@ SCRIPTS := $(filter-out %.mk,$(sort $(wildcard Scripts/*))) .ci/run
 RELEASE := -c release --static-swift-stdlib --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
 STATIC := $(SCRATCH)/static
-RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
+# Packages say LIBDBUS=shared: a distribution mends a library once, and not in each program that carries it.
+LIBDBUS ?= static
+RELEASE_LINK := -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
+ifeq ($(LIBDBUS),static)
+RELEASE_LINK += -Xswiftc -L$(abspath $(STATIC))
+STATIC_PKG_CONFIG_PATH = $(abspath $(STATIC)):
+endif
 DEBUG := --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
 # The runner of the older test framework would add that it found nothing to run.
 TESTING := --disable-xctest
@@ -34,7 +40,7 @@ help: ## Says what there is
 .PHONY: build
 build: build-needs ## Builds the commands, optimized, into .build/release
 	@Scripts/static-libraries $(STATIC)
-	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
+	@export PKG_CONFIG_PATH="$(STATIC_PKG_CONFIG_PATH)$${PKG_CONFIG_PATH:-}"; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
 
 include Scripts/install.mk
