@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NotifyBus
+package import NotifyCore
 
 /// What the options that every command has were set to.
 package struct CommonOptions: Sendable {

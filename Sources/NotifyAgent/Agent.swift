@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Logging
-package import NotifyBus
+package import NotifyCore
 
 /// The lifecycle agent: it knows who observes, tells observers when to listen, and never sees a post, but for those whom
 /// it stands in for.

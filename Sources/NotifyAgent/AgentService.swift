@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Logging
-package import NotifyBus
+package import NotifyCore
 
 /// An agent at work: its connection, and the thread that watches processes for it.
 package final class AgentService: Sendable {

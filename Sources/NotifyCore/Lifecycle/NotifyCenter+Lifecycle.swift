@@ -16,18 +16,16 @@ extension NotifyCenter {
         /// It is known once there is an observer, or somebody follows ``changes``; before that it is `foreground`.
         public var state: LifecycleState { center.peer?.states.current ?? .foreground }
 
-        /// The changes of the state from now on. Only the newest waits for a task that does not keep up.
+        /// Has somebody told of changes from now on. It connects to the bus, if nothing else has.
         ///
-        /// The sequence ends when the task is cancelled or the center is closed. It connects to the bus, if nothing
-        /// else has.
-        ///
-        /// - Throws: ``NotifyBusError`` with the code `closed` after ``NotifyCenter/close()``, or `failed` if threads or
-        ///   descriptors ran out.
-        public func changes() throws(NotifyBusError) -> AsyncStream<LifecycleState> {
+        /// - Returns: who tells, and the number to end it with.
+        package func follow(
+            _ follower: LifecycleStates.Follower
+        ) throws(NotifyBusError) -> (states: LifecycleStates, number: Int) {
             guard let peer = center.peer else { throw .closed }
-            let changes = peer.states.follow()
+            let number = peer.states.add(follower)
             try center.open()
-            return changes
+            return (peer.states, number)
         }
 
         /// Tells the agent which state this program is in now, and waits until that is in force for all its observers.

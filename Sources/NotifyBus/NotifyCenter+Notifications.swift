@@ -19,7 +19,7 @@ extension NotifyCenter {
         named names: NotifyName...,
         suspensionBehavior: SuspensionBehavior = .deliverImmediately
     ) throws(NotifyBusError) -> Notifications {
-        try Notifications(center: self, keys: NotifyCenter.keys(for: names))
+        try Notifications(center: self, .names(names))
     }
 
     /// The notifications of a name given as a string.
@@ -30,7 +30,7 @@ extension NotifyCenter {
         named name: String,
         suspensionBehavior: SuspensionBehavior = .deliverImmediately
     ) throws(NotifyBusError) -> Notifications {
-        try Notifications(center: self, keys: [.name(NotifyName(name))])
+        try Notifications(center: self, .name(NotifyName(name)))
     }
 
     /// The notifications of all names that begin with a prefix.
@@ -40,7 +40,7 @@ extension NotifyCenter {
         withPrefix prefix: String,
         suspensionBehavior: SuspensionBehavior = .deliverImmediately
     ) throws(NotifyBusError) -> Notifications {
-        try Notifications(center: self, keys: NotifyCenter.keys(forPrefixes: [prefix]))
+        try Notifications(center: self, .prefixes([prefix]))
     }
 
     /// An asynchronous sequence of the names that are posted. Made by ``NotifyCenter/notifications(named:suspensionBehavior:)``.
@@ -49,8 +49,8 @@ extension NotifyCenter {
     public struct Notifications: AsyncSequence, Sendable {
         private let feed: NotificationFeed
 
-        fileprivate init(center: NotifyCenter, keys: [Topic.Key]) throws(NotifyBusError) {
-            feed = try NotificationFeed(center: center, keys: keys)
+        fileprivate init(center: NotifyCenter, _ subject: NotifyCenter.Subject) throws(NotifyBusError) {
+            feed = try NotificationFeed(center: center, subject)
         }
 
         /// Makes an iterator over the notifications.
@@ -86,9 +86,8 @@ private final class NotificationFeed: Sendable {
     private let observer: Observer
     private let observation: NotifyCenter.Observation
 
-    init(center: NotifyCenter, keys: [Topic.Key]) throws(NotifyBusError) {
-        observer = Observer(runner: .client(door), counters: center.engine.counters) { _ in }
-        observation = try center.register(observer, keys)
+    init(center: NotifyCenter, _ subject: NotifyCenter.Subject) throws(NotifyBusError) {
+        (observer, observation) = try center.observe(subject, for: door)
     }
 
     func next() async -> NotifyName? {

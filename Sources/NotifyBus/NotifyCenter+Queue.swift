@@ -16,7 +16,7 @@ extension NotifyCenter {
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe([.name(name)], on: queue, with: callback)
+        try observe(.name(name), for: QueueClient(queue: queue), calling: callback).1
     }
 
     /// Observes a name given as a string, with callbacks on a dispatch queue.
@@ -26,7 +26,7 @@ extension NotifyCenter {
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe([.name(NotifyName(name))], on: queue, with: callback)
+        try observe(.name(NotifyName(name)), for: QueueClient(queue: queue), calling: callback).1
     }
 
     /// Observes every name that begins with one of these prefixes, with callbacks on a dispatch queue.
@@ -36,20 +36,7 @@ extension NotifyCenter {
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe(NotifyCenter.keys(forPrefixes: prefixes), on: queue, with: callback)
-    }
-
-    private func observe(
-        _ keys: [Topic.Key],
-        on queue: DispatchQueue,
-        with callback: @escaping @Sendable (NotifyName) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        let observer = Observer(
-            runner: .client(QueueClient(queue: queue)),
-            counters: engine.counters,
-            callback: callback
-        )
-        return try register(observer, keys)
+        try observe(.prefixes(prefixes), for: QueueClient(queue: queue), calling: callback).1
     }
 }
 

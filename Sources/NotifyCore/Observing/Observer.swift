@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// One registration: a callback, the gate in front of it, and what waits for it.
-final class Observer: Sendable {
+package final class Observer: Sendable {
     /// Who runs the callback.
     enum Runner: Sendable {
         /// The center's own thread.
@@ -30,7 +30,7 @@ final class Observer: Sendable {
 
     /// Runs the callback now, unless the observer was cancelled.
     @inline(__always)
-    func call(_ name: NotifyName) {
+    package func call(_ name: NotifyName) {
         if gate.pass({ callback(name) }) { counters.delivered.increment() }
     }
 
@@ -51,7 +51,7 @@ final class Observer: Sendable {
     }
 
     /// Takes the next name that waits; nil ends the turn of the one who was told.
-    func takeNext() -> NotifyName? {
+    package func takeNext() -> NotifyName? {
         waiting.withLock { waiting in
             if let name = waiting.names.popFirst() { return name }
             waiting.isAnnounced = false
@@ -60,7 +60,7 @@ final class Observer: Sendable {
     }
 
     /// Takes the next name for somebody who has no callback; counts as a delivery.
-    func takeNextToHandOver() -> NotifyName? {
+    package func takeNextToHandOver() -> NotifyName? {
         guard let name = takeNext() else { return nil }
         counters.delivered.increment()
         return name
@@ -77,7 +77,7 @@ final class Observer: Sendable {
 }
 
 /// Somebody who fetches an observer's names on threads of their own.
-protocol ObserverClient: Sendable {
+package protocol ObserverClient: Sendable {
     /// Something has begun to wait. Not called again until `takeNext` has found nothing.
     func wake(for observer: Observer)
     /// The observer was cancelled.

@@ -72,6 +72,31 @@ extension NotifyCenter {
         try engine.barrier(until: .after(timeout))
     }
 
+    /// What a registration is for.
+    package enum Subject: Sendable {
+        case name(NotifyName)
+        case names([NotifyName])
+        case prefixes([String])
+    }
+
+    /// Observes for somebody who fetches what comes on threads of their own.
+    ///
+    /// - Parameter callback: what `Observer.call` runs.
+    package func observe(
+        _ subject: Subject,
+        for client: any ObserverClient,
+        calling callback: @escaping @Sendable (NotifyName) -> Void = { _ in }
+    ) throws(NotifyBusError) -> (Observer, Observation) {
+        let keys: [Topic.Key]
+        switch subject {
+        case .name(let name): keys = [.name(name)]
+        case .names(let names): keys = NotifyCenter.keys(for: names)
+        case .prefixes(let prefixes): keys = try NotifyCenter.keys(forPrefixes: prefixes)
+        }
+        let observer = Observer(runner: .client(client), counters: engine.counters, callback: callback)
+        return try (observer, register(observer, keys))
+    }
+
     private func observe(
         _ keys: [Topic.Key],
         with callback: @escaping @Sendable (NotifyName) -> Void
@@ -80,16 +105,16 @@ extension NotifyCenter {
         return try register(observer, keys)
     }
 
-    func register(_ observer: Observer, _ keys: [Topic.Key]) throws(NotifyBusError) -> Observation {
+    private func register(_ observer: Observer, _ keys: [Topic.Key]) throws(NotifyBusError) -> Observation {
         try Observation(center: self, registration: engine.register(observer, keys))
     }
 
-    static func keys(for names: [NotifyName]) -> [Topic.Key] {
+    private static func keys(for names: [NotifyName]) -> [Topic.Key] {
         var seen: Set<NotifyName> = []
         return names.filter { seen.insert($0).inserted }.map { .name($0) }
     }
 
-    static func keys(forPrefixes prefixes: [String]) throws(NotifyBusError) -> [Topic.Key] {
+    private static func keys(forPrefixes prefixes: [String]) throws(NotifyBusError) -> [Topic.Key] {
         var keys: [Topic.Key] = []
         for prefix in prefixes {
             // What may begin a name is what may be one, and nothing at all.
