@@ -67,3 +67,24 @@ install-list: ## Says what install would install, and where to
 install-test: test-needs build ## Installs into a folder, and sees the bus start the agent from there
 	@swift build $(DEBUG) --product broker-cradle
 	@Scripts/check-install $(SCRATCH)
+
+# Packages of what is built anew with the distribution's shared libraries, in a folder of its own.
+PACKAGES = $(SCRATCH)/packages
+.PHONY: deb
+deb: deb-needs ## Makes Debian packages, in .build/packages/out
+	@$(MAKE) build LIBRARIES=shared SCRATCH='$(PACKAGES)'
+	@Scripts/make-deb '$(PACKAGES)' '$(PACKAGES)/out'
+
+.PHONY: deb-test
+deb-test: ## Installs, uses, upgrades, removes and purges the packages, in a copy of this system; as root
+	@Scripts/check-deb '$(PACKAGES)/out'
+
+.PHONY: desktop
+desktop: desktop-needs build ## Checks units, metadata and the like with the tools of those who read them
+	@Scripts/check-desktop '$(SCRATCH)'
+
+.PHONY: deb-needs desktop-needs
+deb-needs: swift-needs
+	@Scripts/install-dependencies build deb
+desktop-needs: swift-needs
+	@Scripts/install-dependencies build desktop
