@@ -14,7 +14,7 @@ SCRATCH ?= .build
 SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
-SWIFT_SOURCES := Package.swift Sources Tests
+SWIFT_SOURCES := Package.swift Snippets Sources Tests
 SCRIPTS := $(filter-out %.mk,$(sort $(wildcard Scripts/*))) .ci/run
 
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
@@ -35,11 +35,25 @@ help: ## Says what there is
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: build-needs ## Builds the commands, optimized, into .build/release
+build: build-needs ## Builds the commands, optimized, into .build/release, and their manuals
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(STATIC)
 	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
 	[[ ! -e $(STATIC)/whole ]] || export NOTIFYBUS_STATIC=1; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
+	@Scripts/manuals $(SCRATCH)/release $(SCRATCH)
+
+# What Scripts/manuals makes: the commands themselves say what their options are.
+MANPAGES := $(patsubst man/%,$(SCRATCH)/man/%,$(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9])))
+COMPLETIONS := $(foreach command,$(COMMANDS),$(SCRATCH)/completions/bash/$(command) \
+	$(SCRATCH)/completions/zsh/_$(command) $(SCRATCH)/completions/fish/$(command).fish)
+
+.PHONY: manuals
+manuals: build ## Makes the manual pages in .build/man, the completions in .build/completions
+	@ls $(MANPAGES) $(COMPLETIONS)
+
+.PHONY: docs
+docs: build-needs ## Makes the documentation of the package, as a web site in .build/docs
+	@Scripts/docs $(SCRATCH) $(SWIFT_FLAGS)
 
 include Scripts/install.mk
 

@@ -6,6 +6,7 @@ let package = Package(
     name: "NotifyBus",
     products: [
         .library(name: "NotifyBus", targets: ["NotifyBus"]),
+        .library(name: "DarwinNotify", targets: ["DarwinNotify"]),
         .executable(name: "notify-post", targets: ["notify-post"]),
         .executable(name: "notify-wait", targets: ["notify-wait"]),
         .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
@@ -30,6 +31,8 @@ let package = Package(
         .target(name: "NotifyCore", dependencies: ["CDBusShim", "CLinux"]),
         // What Swift programs import: the center, with queues and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
+        // The names that code for Apple's systems calls.
+        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "CLinux"]),
 
         // What the commands share: options, exit codes, output.
         .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux"]),
@@ -60,6 +63,38 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+            ]
+        ),
+        // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.
+        .executableTarget(
+            name: "darwin-programs",
+            dependencies: ["DarwinNotify", "NotifyBus"],
+            path: "Tests/DarwinNotifyTests/Programs"
+        ),
+        .executableTarget(
+            name: "darwin-programs-foundation",
+            dependencies: ["DarwinNotify", "NotifyBus"],
+            path: "Tests/DarwinNotifyTests/ProgramsWithFoundation",
+            swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
+        ),
+        .executableTarget(
+            name: "darwin-async-main",
+            dependencies: ["DarwinNotify"],
+            path: "Tests/DarwinNotifyTests/AsyncMain"
+        ),
+        .testTarget(
+            name: "DarwinNotifyTests",
+            dependencies: [
+                "DarwinNotify", "NotifyBus", "TestSupport", "darwin-programs", "darwin-programs-foundation",
+                "darwin-async-main",
+            ],
+            exclude: ["Programs", "ProgramsWithFoundation", "AsyncMain"]
+        ),
+        .testTarget(
+            name: "ManualTests",
+            dependencies: [
+                "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+                "notify-agent",
             ]
         ),
         .testTarget(
