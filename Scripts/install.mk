@@ -37,10 +37,6 @@ AUTOSTARTDIR ?= /etc/xdg/autostart
 # What 'make install' has put where, for 'make uninstall'. Packages have their own lists: they set it to nothing.
 MANIFEST ?= $(DATADIR)/notifybus/installed
 
-# Built files that others make: manual pages as NAME.SECTION, completions in folders bash, zsh and fish.
-MANPAGES ?=
-COMPLETIONS ?=
-
 VERSION = $(shell sed -n 's/.*notifyBusVersion = "\(.*\)"/\1/p' Sources/CommandSupport/Version.swift)
 INSTALL_VARIABLES := SYSTEM SCRATCH COMMANDS MANPAGES COMPLETIONS BINDIR LIBDIR INCLUDEDIR MANDIR PKGCONFIGDIR \
 	METAINFODIR KWINSCRIPTSDIR BASHCOMPLETIONSDIR ZSHCOMPLETIONSDIR FISHCOMPLETIONSDIR DBUSDIR SYSTEMDUSERUNITDIR \
