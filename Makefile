@@ -15,8 +15,7 @@ SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
-SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/docs \
-	Scripts/install-dependencies Scripts/manuals Scripts/record-startup-order Scripts/static-libraries Benchmarks/Peers/wait-with-dbus-monitor .ci/run
+SCRIPTS := $(filter-out %.mk %.txt,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
 # 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
@@ -24,7 +23,9 @@ SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Script
 OPTIMIZED := -c release --static-swift-stdlib --disable-local-rpath $(SWIFT_FLAGS)
 RELEASE := $(OPTIMIZED) --scratch-path $(SCRATCH)
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
-STATIC := $(SCRATCH)/static
+# Packages say LIBRARIES=shared: a distribution mends a library once, and not in each program that carries it.
+LIBRARIES ?= static
+STATIC := $(SCRATCH)/$(LIBRARIES)
 # What to leave out of the commands: -s leaves no names of functions in them.
 STRIP ?= -s
 RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker $(STRIP) -Xlinker --gc-sections -Xlinker --as-needed
@@ -34,11 +35,11 @@ TESTING := --disable-xctest
 
 .PHONY: help
 help: ## Says what there is
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: build-needs ## Builds the commands, optimized, into .build/release, and their manuals
-	@Scripts/static-libraries $(STATIC)
+	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(STATIC)
 	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
 	[[ ! -e $(STATIC)/whole ]] || export NOTIFYBUS_STATIC=1; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
@@ -57,26 +58,7 @@ manuals: build ## Makes the manual pages in .build/man, the completions in .buil
 docs: build-needs ## Makes the documentation of the package, as a web site in .build/docs
 	@Scripts/docs $(SCRATCH) $(SWIFT_FLAGS)
 
-# Where things go. DESTDIR stands before all of it, for those who make packages.
-PREFIX ?= /usr/local
-BINDIR ?= $(PREFIX)/bin
-# The bus reads its policies from its own folder, whatever our prefix is.
-DBUSDIR ?= $(or $(shell pkg-config --variable=datadir dbus-1 2>/dev/null),/usr/share)/dbus-1
-INSTALLED = $(addprefix $(BINDIR)/,$(COMMANDS)) $(DBUSDIR)/interfaces/org.notifybus.Agent1.xml \
-	$(DBUSDIR)/system.d/org.notifybus.conf
-
-.PHONY: install
-install: ## Installs what 'make build' has built below PREFIX, and the agent's interface and policy where D-Bus looks
-	@for command in $(COMMANDS); do [[ -x $(SCRATCH)/release/$$command ]] || { \
-		echo "There is no $$command yet; run 'make build' first, as yourself." >&2; exit 1; }; done
-	@install -d $(addprefix $(DESTDIR),$(BINDIR) $(DBUSDIR)/interfaces $(DBUSDIR)/system.d)
-	@install $(addprefix $(SCRATCH)/release/,$(COMMANDS)) $(DESTDIR)$(BINDIR)
-	@install -m 644 Sources/NotifyAgent/Interface/org.notifybus.Agent1.xml $(DESTDIR)$(DBUSDIR)/interfaces
-	@install -m 644 dbus-policy/org.notifybus.conf $(DESTDIR)$(DBUSDIR)/system.d
-
-.PHONY: uninstall
-uninstall: ## Removes what install has installed
-	@rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+include Scripts/install.mk
 
 .PHONY: demo
 demo: run-needs build ## Shows names travel between programs, on a bus of its own
