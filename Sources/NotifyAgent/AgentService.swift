@@ -10,6 +10,9 @@ package final class AgentService: Sendable {
         case bus(NotifyBusError)
     }
 
+    /// The names of all sources of facts, as Status lists them.
+    package static let sourceNames = ["logind", "gnome", "x11", "sway", Agent.shellSource, Agent.freezerSource]
+
     private let watcher: Watcher
     private let thread: EngineThread
     private let center: NotifyCenter
@@ -29,10 +32,23 @@ package final class AgentService: Sendable {
         } catch {
             throw .noDescriptors(error.code)
         }
-        let agent = Agent(configuration, logger: logger, watcher: watcher, report: report)
+        let (watcher, doorbell) = (watcher, Doorbell())
+        let board = FactBoard { moment in
+            if let moment { watcher.pause(until: moment) } else { doorbell.ring() }
+        }
+        let names = [Agent.shellSource, Agent.freezerSource].filter { !configuration.facts.ignoredSources.contains($0) }
+        let agent = Agent(
+            configuration,
+            logger: logger,
+            watcher: watcher,
+            board: board,
+            sources: SourceTable(names),
+            report: report
+        )
         self.agent = agent
         let center = NotifyCenter(bus: bus, peer: agent)
         self.center = center
+        doorbell.connect { [weak center] in center?.perform { link in agent.takeNews(link) } }
         do throws(NotifyBusError) {
             thread = try watcher.start { [weak center] event in
                 center?.perform { link in agent.handle(event, on: link) }

@@ -23,13 +23,31 @@ struct StatusReport {
         return object.line
     }
 
-    /// A line a field, the values one below the other.
+    /// A line a field, the values one below the other; the sources of facts in a table.
     var text: String {
         let names = fields.map { BusValue.string($0.key).readable + ":" }
         let width = names.map(\.count).max() ?? 0
         return zip(names, fields).map { name, field in
-            name + String(repeating: " ", count: width - name.count + 1) + readable(field.key, field.value) + "\n"
+            let margin = String(repeating: " ", count: width + 1)
+            let value = sources(field.key, field.value).map { $0.joined(separator: "\n" + margin) }
+            return name + margin.dropFirst(name.count) + (value ?? readable(field.key, field.value)) + "\n"
         }.joined()
+    }
+
+    /// A line a source of facts; nil if the value is not a list of them.
+    private func sources(_ key: String, _ value: BusValue) -> [String]? {
+        guard key == "sources", value.signature == "aa{sv}", let all = value.elements?.map({ $0.dictionary ?? [:] }),
+            !all.isEmpty
+        else { return nil }
+        let names = all.map { $0["name"]?.readable ?? "-" }
+        let width = names.map(\.count).max() ?? 0
+        return zip(names, all).map { name, source in
+            let isLive = source["live"]?.boolean ?? false
+            let remark = source[isLive ? "fact" : "reason"].flatMap { $0.string?.isEmpty == false ? $0.readable : nil }
+            let count = source["facts"]?.uint64 ?? 0
+            return name + String(repeating: " ", count: width - name.count) + (isLive ? "  live  " : "  off   ")
+                + "\(count) fact\(count == 1 ? "" : "s")" + (remark.map { ": " + $0 } ?? "")
+        }
     }
 
     private func readable(_ key: String, _ value: BusValue) -> String {

@@ -43,6 +43,12 @@ package enum ProcessFacts {
             ?? [unified, systemd].lazy.compactMap { $0.flatMap { AppIdentity.application(ofCgroup: $0) } }.first ?? ""
     }
 
+    /// The login session whose cgroup a process is in; nil if it is in none.
+    package static func session(of pid: Int32) -> String? {
+        let (unified, systemd) = AppIdentity.cgroups(in: text(ofFile: "/proc/\(pid)/cgroup") ?? "")
+        return [unified, systemd].lazy.compactMap { $0.flatMap { AppIdentity.session(ofCgroup: $0) } }.first
+    }
+
     /// The folder of a process's version 2 cgroup; nil if that is the root, or can't be found.
     package static func cgroup(of pid: Int32) -> String? {
         AppIdentity.cgroups(in: text(ofFile: "/proc/\(pid)/cgroup") ?? "").unified.flatMap(folder(of:))

@@ -3,7 +3,6 @@
 import CLinux
 import Glibc
 import NotifyBus
-import Synchronization
 
 /// Watches processes and sockets on a thread of its own, which sleeps as long as nothing happens.
 ///
@@ -18,13 +17,15 @@ final class Watcher: Sendable {
         case hungUp(UInt64)
         case drained(UInt64, ParkedStream.Outcome)
         case alarm
+        /// The agent may look at facts again.
+        case pause
     }
 
     /// How often processes are looked at, in nanoseconds.
     static let interval: Int64 = 1_000_000_000
 
     /// What a descriptor is watched for: the upper byte of its number.
-    enum Kind: UInt64 { case wake, look, alarm, process, cgroup, socket, drain }
+    enum Kind: UInt64 { case wake, look, alarm, pause, process, cgroup, socket, drain }
 
     struct State {
         var processes: [pid_t: Int32] = [:]
@@ -40,21 +41,24 @@ final class Watcher: Sendable {
     private let wakeup: Int32
     private let tick: Int32
     private let alarm: Int32
-    let state = Mutex(State())
+    private let pause: Int32
+    let state = Monitor(State())
 
     init() throws(WatcherError) {
         epoll = linux_epoll()
         wakeup = linux_eventfd()
         tick = linux_timerfd()
         alarm = linux_timerfd()
-        guard epoll >= 0, wakeup >= 0, tick >= 0, alarm >= 0 else { throw WatcherError(code: errno) }
+        pause = linux_timerfd()
+        guard epoll >= 0, wakeup >= 0, tick >= 0, alarm >= 0, pause >= 0 else { throw WatcherError(code: errno) }
         _ = add(wakeup, .wake, 0)
         _ = add(tick, .look, 0)
         _ = add(alarm, .alarm, 0)
+        _ = add(pause, .pause, 0)
     }
 
     deinit {
-        for descriptor in [epoll, wakeup, tick, alarm] where descriptor >= 0 { close(descriptor) }
+        for descriptor in [epoll, wakeup, tick, alarm, pause] where descriptor >= 0 { close(descriptor) }
     }
 
     /// - Parameter report: called on the watcher's thread.
@@ -149,6 +153,11 @@ final class Watcher: Sendable {
         linux_timerfd_fire(alarm, max(1, time - MonotonicClock.now))
     }
 
+    /// Reports `pause` at a moment of the monotonic clock.
+    func pause(until time: Int64) {
+        linux_timerfd_fire(pause, max(1, time - MonotonicClock.now))
+    }
+
     private static let readable: UInt32 = 1
     private static let urgent: UInt32 = 2
 
@@ -187,6 +196,9 @@ final class Watcher: Sendable {
         case .alarm:
             clear(alarm)
             report(.alarm)
+        case .pause:
+            clear(pause)
+            report(.pause)
         case .look:
             clear(tick)
             lookAround(report)

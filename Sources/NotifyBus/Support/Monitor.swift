@@ -7,13 +7,13 @@ import Glibc
 /// `Synchronization.Mutex` has no condition; this one is used where a thread must wait.
 ///
 /// `@unchecked Sendable`: `state` is reached only through `withLock` and `wait`, which hold the mutex.
-final class Monitor<State>: @unchecked Sendable {
+package final class Monitor<State>: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
     // A pointer, not a property: the mutex already excludes, so the run-time exclusivity check would only cost time.
     private let state: UnsafeMutablePointer<State>
 
-    init(_ initial: State) {
+    package init(_ initial: State) {
         mutex = .allocate(capacity: 1)
         condition = .allocate(capacity: 1)
         state = .allocate(capacity: 1)
@@ -37,21 +37,23 @@ final class Monitor<State>: @unchecked Sendable {
 
     /// Runs `body` with the lock held. `body` must not call back into this monitor.
     @inline(__always)
-    func withLock<Result, Failure: Error>(_ body: (inout State) throws(Failure) -> Result) throws(Failure) -> Result {
+    package func withLock<Result, Failure: Error>(_ body: (inout State) throws(Failure) -> Result) throws(Failure)
+        -> Result
+    {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body(&state.pointee)
     }
 
     /// Wakes every thread that waits, to look at the state again.
-    func wakeAll() {
+    package func wakeAll() {
         pthread_cond_broadcast(condition)
     }
 
     /// Calls `body` with the lock held, now and after each `wakeAll`, until it gives a result or the deadline passes.
     ///
     /// - Returns: nil when the deadline passed first.
-    func wait<Result>(until deadline: MonotonicTime?, _ body: (inout State) -> Result?) -> Result? {
+    package func wait<Result>(until deadline: MonotonicTime?, _ body: (inout State) -> Result?) -> Result? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         while true {

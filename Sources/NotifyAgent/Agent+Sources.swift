@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Logging
+import NotifyBus
+
+extension Agent {
+    /// The name under which a desktop's own word is listed.
+    static let shellSource = "shell"
+    static let freezerSource = "freezer"
+
+    /// What can be said of the agent's own two sources before anything has happened.
+    func prepareOwnSources() {
+        sources.set(.off("no desktop has called SetForeground yet"), of: Agent.shellSource)
+        sources.set(
+            CgroupMount.unified == nil
+                ? .off("cgroup version 2 is not mounted; a process stopped by a signal is noticed all the same")
+                : .live,
+            of: Agent.freezerSource
+        )
+    }
+
+    /// Looks at what the sources have put on the board.
+    func takeNews(_ link: borrowing BusLink) {
+        let changes = sources.note(board.take())
+        for (source, fact) in changes { logger.debug("\(fact.text)", metadata: ["source": "\(source)"]) }
+        reconsider(directory.connections.values, link)
+    }
+
+    // MARK: - Programs that ask for it
+
+    /// A program asks to be in the foreground only while it has the focus, or no longer.
+    func followFocus(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
+        guard let connection = directory[call.sender] else { throw .notRegistered }
+        connection.followsFocus = call.arguments[0].boolean ?? false
+        link.reply(to: call)
+        reconsider([connection], link)
+    }
+
+    // MARK: - The desktop's own word
+
+    /// A desktop says which process has the focus, 0 for none.
+    func setForeground(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
+        guard let pid = call.arguments[0].uint32.flatMap({ pid_t(exactly: $0) }) else {
+            throw .invalidArguments("A process is a number below 2³¹, or 0 for none.")
+        }
+        guard sources.contains(Agent.shellSource) else {
+            throw .accessDenied("The agent's configuration ignores the desktop's word.")
+        }
+        findUser(of: call.sender, link) { [self] user, link in
+            guard let user else { return }
+            guard user == 0 || user == geteuid() else {
+                return link.refuse(
+                    call,
+                    .accessDenied("Only user \(geteuid()) and root can say who has the focus, not user \(user).")
+                )
+            }
+            hearShell(call.sender, link)
+            link.reply(to: call)
+            board.post(Agent.shellSource, .live)
+            board.post(Agent.shellSource, .focus(pid == 0 ? [] : [FocusedProcess(pid: pid)]))
+        }
+    }
+
+    /// What a desktop has said counts until it leaves the bus.
+    private func hearShell(_ name: String, _ link: borrowing BusLink) {
+        guard shell != name else { return }
+        if let shell { link.callBus("RemoveMatch", [.string(Agent.leavingRule(of: shell))]) }
+        shell = name
+        link.callBus("AddMatch", [.string(Agent.leavingRule(of: name))])
+        // It may have gone before the rule was there.
+        link.callBus("NameHasOwner", [.string(name)]) { [self] answer, link in
+            if case .success(let values) = answer, values.first?.boolean == false { shellHasLeft(name, link) }
+        }
+    }
+
+    func shellHasLeft(_ name: String, _ link: borrowing BusLink) {
+        guard shell == name else { return }
+        shell = nil
+        link.callBus("RemoveMatch", [.string(Agent.leavingRule(of: name))])
+        board.post(Agent.shellSource, .off("the program that called SetForeground has left the bus"))
+    }
+
+    private static func leavingRule(of name: String) -> String {
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+            + "arg0='\(name)',arg2=''"
+    }
+}
