@@ -26,6 +26,8 @@ let package = Package(
         .target(name: "CDBusShim", dependencies: ["CDBus"]),
         // Linux calls that Swift's Glibc module does not declare.
         .target(name: "CLinux"),
+        // Asks an X server; loads libxcb at run time, so that nobody needs it to build.
+        .target(name: "CXcb"),
         .target(name: "NotifyBus", dependencies: ["CDBusShim", "CLinux"]),
 
         // What the commands share: options, exit codes, output.
@@ -37,7 +39,7 @@ let package = Package(
         // The lifecycle agent.
         .target(
             name: "NotifyAgent",
-            dependencies: ["NotifyBus", "CLinux", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["NotifyBus", "CLinux", "CXcb", .product(name: "Logging", package: "swift-log")],
             exclude: ["Interface"]
         ),
         .executableTarget(

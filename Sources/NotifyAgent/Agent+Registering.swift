@@ -54,6 +54,7 @@ extension Agent {
         pid: pid_t,
         on link: borrowing BusLink
     ) {
+        startSources()
         let process = directory.processes[pid] ?? makeProcess(pid, user: user)
         let previous = directory[registration.previous].flatMap { $0.process === process && $0.user == user ? $0 : nil }
         let connection = ManagedConnection(
@@ -65,6 +66,7 @@ extension Agent {
         )
         connection.begin(in: initialState(of: connection, registration, previous))
         if process.pidfd < 0 { connection.closeSocket() }
+        if process.connections.isEmpty { present(process) }
         directory.insert(connection)
         watchEnd(of: connection, link)
         logger.debug(

@@ -9,8 +9,55 @@ extension Agent {
     static let shellSource = "shell"
     static let freezerSource = "freezer"
 
+    /// How long sources go on when nobody observes any more, in nanoseconds.
+    private static let lingering: Int64 = 10_000_000_000
+
+    // MARK: - Starting and stopping
+
+    /// Starts the sources with the first observer: without one there is nobody to decide about.
+    func startSources() {
+        guard running.isEmpty else { return }
+        for maker in makers {
+            guard maker.obstacle == nil else { continue }
+            let source = maker.make(FactOutlet(maker.name, board))
+            sources.reset(maker.name, nil)
+            running.append(source)
+            source.start()
+        }
+    }
+
+    /// An observer has gone: if it was the last one, the sources rest soon.
+    func mayRest() {
+        if directory.connections.isEmpty, !running.isEmpty { watcher.rest(after: Agent.lingering) }
+    }
+
+    func restIfAlone() {
+        guard directory.connections.isEmpty else { return }
+        for source in running { source.stop() }
+        running = []
+        prepareSources()
+    }
+
+    func stopSources() {
+        for source in running { source.stop() }
+        running = []
+    }
+
+    /// Tells the sources of a process that observes, or that has moved to another cgroup.
+    func present(_ process: ManagedProcess) {
+        let observed = ObservedProcess(pid: process.pid, application: process.application, user: process.user)
+        for source in running { source.observerHasCome(observed) }
+    }
+
+    private func prepareSources() {
+        for maker in makers {
+            sources.reset(maker.name, .off(maker.obstacle ?? "nobody observes; it starts with the first observer"))
+        }
+    }
+
     /// What can be said of the agent's own two sources before anything has happened.
     func prepareOwnSources() {
+        prepareSources()
         sources.set(.off("no desktop has called SetForeground yet"), of: Agent.shellSource)
         sources.set(
             CgroupMount.unified == nil

@@ -26,6 +26,7 @@ extension Agent {
         connection.pending.removeAll()
         perform(connection.transition.end(), for: connection, link)
         let process = connection.process
+        mayRest()
         if process.connections.isEmpty, process.pidfd < 0 || !process.isWorthRemembering {
             forget(process)
         } else {
@@ -36,6 +37,7 @@ extension Agent {
     private func forget(_ process: ManagedProcess) {
         watcher.forget(process: process.pid)
         directory.remove(process)
+        for source in running { source.observerHasGone(process.pid) }
     }
 
     // MARK: - Processes

@@ -45,6 +45,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
     let board: FactBoard
     /// What is known by them.
     var sources: SourceTable
+    /// How to make those that need to be started.
+    let makers: [SourceMaker]
+    /// Those that are at work.
+    var running: [any LifecycleSource] = []
     /// The connection that said who has the focus, while it is on the bus.
     var shell: String?
     private let report: @Sendable (Event) -> Void
@@ -67,14 +71,18 @@ package final class Agent: BusPeer, @unchecked Sendable {
         logger: Logger,
         watcher: Watcher,
         board: FactBoard,
-        sources: SourceTable,
+        sources makers: [SourceMaker],
         report: @escaping @Sendable (Event) -> Void
     ) {
         self.configuration = configuration
         self.logger = logger
         self.watcher = watcher
         self.board = board
-        self.sources = sources
+        self.makers = makers
+        let own = [Agent.shellSource, Agent.freezerSource]
+        sources = SourceTable(
+            makers.map(\.name) + own.filter { !configuration.facts.ignoredSources.contains($0) }
+        )
         self.report = report
         prepareOwnSources()
     }
@@ -159,6 +167,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
             pump(link)
         case .pause:
             takeNews(link)
+        case .rest:
+            restIfAlone()
+        case .moved(let pid):
+            if let process = directory.processes[pid] { present(process) }
         }
     }
 }

@@ -2,8 +2,9 @@
 
 /// What a source says is the case, all of it: a fact takes the place of the one before.
 package enum Fact: Equatable, Sendable {
-    /// The processes that have the focus; none if nobody has it.
-    case focus([FocusedProcess])
+    /// The processes that have the focus; none if nobody has it. Of others than those it was looked for `among` it says
+    /// nothing; nil means that they are all that there are.
+    case focus([FocusedProcess], among: Set<Int32>? = nil)
     /// The login sessions of the machine, and whether it is asleep.
     case logins(Logins)
     /// A process stands still, or runs again. It decides nothing: such a process is parked.
@@ -12,8 +13,9 @@ package enum Fact: Equatable, Sendable {
     /// For people, on one line.
     package var text: String {
         switch self {
-        case .focus([]): "nobody has the focus"
-        case .focus(let processes): processes.map(\.text).joined(separator: ", ")
+        case .focus([], among: nil): "nobody has the focus"
+        case .focus([], _): "no observer has the focus"
+        case .focus(let processes, _): processes.map(\.text).joined(separator: ", ")
         case .logins(let logins): logins.text
         case .stillness(let process, let isStill): "process \(process) \(isStill ? "stands still" : "runs again")"
         }

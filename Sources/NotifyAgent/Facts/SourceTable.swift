@@ -58,6 +58,14 @@ package struct SourceTable: Sendable {
     }
 
     /// Whether a source has said anything, or will never do so.
+    /// What a source has said no longer counts; it is about to say something, or has been stopped.
+    mutating func reset(_ name: String, _ condition: SourceCondition?) {
+        change(name) { entry in
+            entry.condition = condition
+            entry.fact = nil
+        }
+    }
+
     package func isSettled(_ name: String) -> Bool {
         guard let entry = entries.first(where: { $0.name == name }) else { return true }
         switch entry.condition {
@@ -85,7 +93,7 @@ package struct SourceTable: Sendable {
     package func focus(pid: Int32, application: String, user: UInt32) -> (hasIt: Bool, source: String)? {
         var other: String?
         for entry in entries {
-            guard case .focus(let processes) = entry.current else { continue }
+            guard case .focus(let processes, let among) = entry.current, among?.contains(pid) ?? true else { continue }
             if processes.contains(where: { $0.includes(pid: pid, application: application, user: user) }) {
                 return (true, entry.name)
             }

@@ -58,6 +58,15 @@ package enum ProcessFacts {
         cgroup == "/" ? nil : CgroupMount.unified?.folder(of: cgroup)
     }
 
+    /// Variables of this process's own environment, as far as they are set and not empty.
+    static func environment(_ names: String...) -> [String: String] {
+        var result: [String: String] = [:]
+        for name in names {
+            if let value = getenv(name).map({ String(cString: $0) }), !value.isEmpty { result[name] = value }
+        }
+        return result
+    }
+
     /// A file of the kernel's; nil if it can't be read or is no text.
     package static func text(ofFile path: String) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
