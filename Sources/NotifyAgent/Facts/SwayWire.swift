@@ -13,6 +13,11 @@ package enum SwayWire {
     package struct Message: Equatable, Sendable {
         package let kind: UInt32
         package let payload: [UInt8]
+
+        package init(kind: UInt32, payload: [UInt8]) {
+            self.kind = kind
+            self.payload = payload
+        }
     }
 
     package enum Fault: Error, Equatable {
