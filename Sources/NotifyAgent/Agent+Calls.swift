@@ -54,7 +54,6 @@ extension Agent {
             try expect(call, "s")
             try release(call, on: link)
         case "SetForeground":
-            try expect(call, "u")
             try setForeground(call, on: link)
         case "List":
             try expect(call, "")

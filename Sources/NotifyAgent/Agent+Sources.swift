@@ -70,7 +70,15 @@ extension Agent {
     /// Looks at what the sources have put on the board.
     func takeNews(_ link: borrowing BusLink) {
         let changes = sources.note(board.take())
-        for (source, fact) in changes { logger.debug("\(fact.text)", metadata: ["source": "\(source)"]) }
+        for (source, fact) in changes {
+            logger.debug("\(fact.text)", metadata: ["source": "\(source)"])
+            link.emit(
+                path: Agent.path,
+                interface: Agent.interface,
+                member: "FactChanged",
+                [.string(source), .string(fact.text)]
+            )
+        }
         reconsider(directory.connections.values, link)
     }
 
@@ -88,9 +96,7 @@ extension Agent {
 
     /// A desktop says which process has the focus, 0 for none.
     func setForeground(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
-        guard let pid = call.arguments[0].uint32.flatMap({ pid_t(exactly: $0) }) else {
-            throw .invalidArguments("A process is a number below 2³¹, or 0 for none.")
-        }
+        let pid = try process(in: call)
         guard sources.contains(Agent.shellSource) else {
             throw .accessDenied("The agent's configuration ignores the desktop's word.")
         }
@@ -107,6 +113,23 @@ extension Agent {
             board.post(Agent.shellSource, .live)
             board.post(Agent.shellSource, .focus(pid == 0 ? [] : [FocusedProcess(pid: pid)]))
         }
+    }
+
+    /// The number of a process. Scripts of KWin, whose language has one type of numbers, send i or d in place of u.
+    private func process(in call: BusCall) throws(BusFault) -> pid_t {
+        guard call.arguments.count == 1 else { try expect(call, "u"); return 0 }
+        let number: pid_t? =
+            switch call.arguments[0] {
+            case .number(UInt8(ascii: "u"), let value): pid_t(exactly: value)
+            case .number(UInt8(ascii: "i"), let value): pid_t(truncatingIfNeeded: value)
+            case .double(let value): pid_t(exactly: value)
+            default: nil
+            }
+        if number == nil, call.arguments[0].uint32 == nil { try expect(call, "u") }
+        guard let number, number >= 0 else {
+            throw .invalidArguments("A process is a number from 1 to 2147483647, or 0 for none.")
+        }
+        return number
     }
 
     /// What a desktop has said counts until it leaves the bus.

@@ -69,6 +69,10 @@ enum Introspection {
               <arg name="from" type="s"/>
               <arg name="to" type="s"/>
             </signal>
+            <signal name="FactChanged">
+              <arg name="source" type="s"/>
+              <arg name="fact" type="s"/>
+            </signal>
             <signal name="Decided">
               <arg name="decider" type="s"/>
             </signal>

@@ -23,7 +23,9 @@ extension LifecycleCommand {
         options: own
             + Option.common(
                 quiet: "Leaves out the table's header, and says nothing but errors on standard error.",
-                verbose: "Shows connections and users too; says how many observers a change was for."
+                verbose:
+                    "Shows connections, users and the focus too; with watch also what the agent learns; says how many "
+                    + "observers a change was for."
             ),
         exitStatus: [
             ("0", "Done, or nobody reads the output any more."),

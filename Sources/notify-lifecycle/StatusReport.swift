@@ -25,6 +25,9 @@ struct StatusReport {
 
     /// A line a field, the values one below the other; the sources of facts in a table.
     var text: String {
+        // What takes several lines comes last.
+        let fields =
+            fields.filter { sources($0.key, $0.value) == nil } + fields.filter { sources($0.key, $0.value) != nil }
         let names = fields.map { BusValue.string($0.key).readable + ":" }
         let width = names.map(\.count).max() ?? 0
         return zip(names, fields).map { name, field in
@@ -53,8 +56,6 @@ struct StatusReport {
     private func readable(_ key: String, _ value: BusValue) -> String {
         // The limit keeps what is no time, and would not fit into nanoseconds, a number.
         guard key == "since", let seconds = value.uint64, seconds < 9_000_000_000 else { return value.readable }
-        var bytes: [UInt8] = []
-        LocalTime.append(nanosecondsSince1970: Int64(seconds) * 1_000_000_000, to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
+        return LocalTime.text(nanosecondsSince1970: Int64(seconds) * 1_000_000_000)
     }
 }

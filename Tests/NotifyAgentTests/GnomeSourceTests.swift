@@ -84,7 +84,8 @@ private final class Cgroup {
         let observer = try start(
             "/bin/sh",
             [
-                "-c", "echo $$ >\"$0\" && exec \"$@\"", "\(folder)/cgroup.procs", productPath("notify-wait"), "--address",
+                "-c", "echo $$ >\"$0\" && exec \"$@\"", "\(folder)/cgroup.procs", productPath("notify-wait"),
+                "--address",
                 scene.bus.address, "-v", "-f", "com.example.scene",
             ],
             environment: withoutDesktop

@@ -63,7 +63,9 @@ final class MockLogind: Sendable {
         try control.withLock { try $0.callBus(member, signature: "s", body: RawBusClient.stringBody(text)) }
     }
 
-    private func call(_ path: String, _ interface: String, _ member: String, _ signature: String, _ body: RawBody) throws {
+    private func call(_ path: String, _ interface: String, _ member: String, _ signature: String, _ body: RawBody)
+        throws
+    {
         let reply = try control.withLock { control in
             try control.call(
                 destination: MockLogind.name,

@@ -40,7 +40,8 @@ import Testing
         let (one, other) = (try scene.startObserver(), try scene.startObserver())
         var talk: FakeSway.Talk? = try sway.accept()
         try talk?.greet(focused: one.pid)
-        let pair = SwayWire.message(SwayWire.Kind.windowEvent, FakeSway.focusEvent(one.pid))
+        let pair =
+            SwayWire.message(SwayWire.Kind.windowEvent, FakeSway.focusEvent(one.pid))
             + SwayWire.message(SwayWire.Kind.windowEvent, FakeSway.focusEvent(other.pid))
         for _ in 0..<100 { talk?.send(Array(repeatElement(pair, count: 50).joined())) }
         try scene.wait(for: ["\(one.pid) background sway", "\(other.pid) foreground sway"], timeout: .seconds(30))
@@ -109,13 +110,18 @@ import Testing
     @Test func `JSON is read as RFC 8259 has it, and nothing else is`() {
         let good: [(String, JSONValue)] = [
             (" null ", .null), ("[]", .array([])), ("{}", .object([:])), ("-0.5e+1", .number(-5)), ("0", .number(0)),
-            (#"{"a":[true,false,{"b":"\"\\\/\b\f\n\r\t\u00E9\uD83D\uDE00é"}]}"#,
-                .object(["a": .array([.boolean(true), .boolean(false), .object(["b": .string("\"\\/\u{8}\u{c}\n\r\té😀é")])])])),
+            (
+                #"{"a":[true,false,{"b":"\"\\\/\b\f\n\r\t\u00E9\uD83D\uDE00é"}]}"#,
+                .object([
+                    "a": .array([.boolean(true), .boolean(false), .object(["b": .string("\"\\/\u{8}\u{c}\n\r\té😀é")])])
+                ])
+            ),
             (#"{"a":1,"a":2}"#, .object(["a": .number(2)])),
         ]
         for (text, value) in good { #expect(JSONValue(Array(text.utf8)) == value, "\(text)") }
         let bad = [
-            "", " ", "nul", "nulls", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "01", "+1", "1.", ".5",
+            "", " ", "nul", "nulls", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "01", "+1", "1.",
+            ".5",
             "1e", "- 1", "\"\n\"", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"abc", "[", "]", "[}",
             "1 1", "\u{feff}1", "NaN", "\"\\",
         ]

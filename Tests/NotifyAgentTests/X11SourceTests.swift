@@ -34,7 +34,10 @@ struct X11SourceTests {
             """
         let command = try start(
             "python3",
-            ["-c", program, productPath("notify-wait"), "--address", scene.bus.address, "-v", "-f", "com.example.scene"],
+            [
+                "-c", program, productPath("notify-wait"), "--address", scene.bus.address, "-v", "-f",
+                "com.example.scene",
+            ],
             environment: withoutDesktop
         )
         let lines = try command.waitForOutputLines(1)

@@ -53,6 +53,10 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
 
     func stop() {
         outlet.close()
+        retire()
+    }
+
+    private func retire() {
         let center = center.withLock { center in
             defer { center = nil }
             return center
@@ -81,7 +85,10 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
 
     func linkIsLost(_ error: NotifyBusError) {
         forget()
-        outlet.say(.off(hasBeenReady ? "the system bus went away" : "there is no system bus: \(error.description)"))
+        if hasBeenReady { return outlet.say(.off("the system bus went away")) }
+        outlet.say(.off("there is no system bus: \(error.description)"))
+        // No thread waits for one.
+        retire()
     }
 
     private func forget() {
@@ -120,7 +127,9 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
         let round = round
         ask("Get", [.string(LogindSource.manager), .string("PreparingForSleep")], of: LogindSource.path, link) {
             [self] answer, _ in
-            guard round == self.round, case .variant(let value)? = answer?.first, let isAsleep = value.boolean else { return }
+            guard round == self.round, case .variant(let value)? = answer?.first, let isAsleep = value.boolean else {
+                return
+            }
             logins.isAsleep = isAsleep
         }
         ask("ListSessions", of: LogindSource.path, interface: LogindSource.manager, link) { [self] answer, link in
