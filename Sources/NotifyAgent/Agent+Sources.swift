@@ -69,6 +69,7 @@ extension Agent {
 
     /// Looks at what the sources have put on the board.
     func takeNews(_ link: borrowing BusLink) {
+        let began = MonotonicClock.now
         let changes = sources.note(board.take())
         for (source, fact) in changes {
             logger.debug("\(fact.text)", metadata: ["source": "\(source)"])
@@ -80,6 +81,7 @@ extension Agent {
             )
         }
         reconsider(directory.connections.values, link)
+        board.rest(after: MonotonicClock.now - began)
     }
 
     // MARK: - Programs that ask for it

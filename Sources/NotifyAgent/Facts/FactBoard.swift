@@ -4,8 +4,8 @@ import NotifyBus
 
 /// What the sources have found and the agent has not yet looked at: of each source the newest only.
 ///
-/// However fast facts come, the agent is called at most fifty times a second, and there is never more than one fact of a
-/// source in memory. The first fact after a pause is handed over at once.
+/// However fast facts come, the agent is called at most fifty times a second, it spends at most a tenth of its time on
+/// them, and there is never more than one fact of a source in memory. The first fact after a pause is handed over at once.
 package final class FactBoard: Sendable {
     package struct News: Sendable {
         package var condition: SourceCondition?
@@ -18,8 +18,8 @@ package final class FactBoard: Sendable {
         var news: [String: News] = [:]
         /// Whether the agent has been told, or will be when the pause is over.
         var isAnnounced = false
-        /// When the agent took something last, in nanoseconds of the monotonic clock.
-        var lastTaken = Int64.min / 2
+        /// Not before this the agent is to look again, in nanoseconds of the monotonic clock.
+        var nextLook = Int64.min
     }
 
     /// The shortest time between two looks of the agent, in nanoseconds.
@@ -54,17 +54,25 @@ package final class FactBoard: Sendable {
             change(&contents.news[source, default: News()])
             guard !contents.isAnnounced else { return (false, nil) }
             contents.isAnnounced = true
-            let next = contents.lastTaken + FactBoard.pause
-            return (true, MonotonicClock.now < next ? next : nil)
+            return (true, MonotonicClock.now < contents.nextLook ? contents.nextLook : nil)
         }
         if isFirst { announce(moment) }
+    }
+
+    /// The agent has dealt with what it took.
+    ///
+    /// - Parameter cost: how long that took, in nanoseconds.
+    package func rest(after cost: Int64) {
+        contents.withLock { contents in
+            contents.nextLook = max(contents.nextLook, MonotonicClock.now + 9 * cost)
+        }
     }
 
     /// Takes everything.
     package func take() -> [String: News] {
         contents.withLock { contents in
             contents.isAnnounced = false
-            contents.lastTaken = MonotonicClock.now
+            contents.nextLook = MonotonicClock.now + FactBoard.pause
             defer { contents.news = [:] }
             return contents.news
         }

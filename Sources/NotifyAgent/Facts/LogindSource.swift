@@ -86,7 +86,7 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
     func linkIsLost(_ error: NotifyBusError) {
         forget()
         if hasBeenReady { return outlet.say(.off("the system bus went away")) }
-        outlet.say(.off("there is no system bus: \(error.description)"))
+        outlet.say(.off(error.description))
         // No thread waits for one.
         retire()
     }
