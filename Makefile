@@ -14,12 +14,15 @@ SCRATCH ?= .build
 SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
-SWIFT_SOURCES := Package.swift Sources Tests
-SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/install-dependencies Scripts/static-libraries .ci/run
+SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/docs \
+	Scripts/install-dependencies Scripts/manuals Scripts/static-libraries Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
-# Commands carry the Swift library in them: 'notify-post --version' takes 2.5 ms so, and 4.5 ms when the dynamic linker
-# has to find and relocate the toolchain's libraries first (best of 300 each, 2 cores; /bin/true takes 0.6 ms).
-RELEASE := -c release --static-swift-stdlib --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
+# Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
+# 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
+# toolchain's libraries first (2 cores; /bin/true takes 0.7 ms). A program that stands alone may not look for libraries.
+OPTIMIZED := -c release --static-swift-stdlib --disable-local-rpath $(SWIFT_FLAGS)
+RELEASE := $(OPTIMIZED) --scratch-path $(SCRATCH)
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
 STATIC := $(SCRATCH)/static
 RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
@@ -29,13 +32,28 @@ TESTING := --disable-xctest
 
 .PHONY: help
 help: ## Says what there is
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: build-needs ## Builds the commands, optimized, into .build/release
+build: build-needs ## Builds the commands, optimized, into .build/release, and their manuals
 	@Scripts/static-libraries $(STATIC)
 	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
+	[[ ! -e $(STATIC)/whole ]] || export NOTIFYBUS_STATIC=1; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
+	@Scripts/manuals $(SCRATCH)/release $(SCRATCH)
+
+# What Scripts/manuals makes: the commands themselves say what their options are.
+MANPAGES := $(patsubst man/%,$(SCRATCH)/man/%,$(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9])))
+COMPLETIONS := $(foreach command,$(COMMANDS),$(SCRATCH)/completions/bash/$(command) \
+	$(SCRATCH)/completions/zsh/_$(command) $(SCRATCH)/completions/fish/$(command).fish)
+
+.PHONY: manuals
+manuals: build ## Makes the manual pages in .build/man, the completions in .build/completions
+	@ls $(MANPAGES) $(COMPLETIONS)
+
+.PHONY: docs
+docs: build-needs ## Makes the documentation of the package, as a web site in .build/docs
+	@Scripts/docs $(SCRATCH) $(SWIFT_FLAGS)
 
 # Where things go. DESTDIR stands before all of it, for those who make packages.
 PREFIX ?= /usr/local
@@ -83,6 +101,24 @@ policy: test-needs build ## Checks the system bus policy with two users, as root
 	@swift build $(DEBUG) --product broker-cradle
 	@Scripts/check-policy $(SCRATCH)
 
+# Which parts to measure, of those that 'Benchmarks/bench --help' names; all if none is.
+BENCH ?=
+
+.PHONY: bench
+bench: bench-build ## Measures against every peer, in five minutes; a part of it: make bench BENCH='latency storm'
+	@Benchmarks/bench --commands $(SCRATCH)/release $(BENCH)
+
+.PHONY: bench-check
+bench-check: bench-build ## Checks that the benchmark works, in seconds
+	@Benchmarks/bench --check --commands $(SCRATCH)/release $(BENCH)
+
+.PHONY: bench-build
+bench-build: bench-needs build
+	@swift build $(RELEASE) --product broker-cradle
+	@$(MAKE) -C Benchmarks/Peers OUT=$(abspath Benchmarks/.build/peers)
+	@PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}" \
+	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
+
 .PHONY: lint
 lint: swift-needs ## Checks the layout of the sources, and the scripts where shellcheck is installed
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)
@@ -94,10 +130,10 @@ format: swift-needs ## Lays out the sources as lint wants them
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-thread
+	@rm -rf .build .build-thread Benchmarks/.build
 
 # What each job needs, installed where it is missing.
-.PHONY: swift-needs build-needs run-needs test-needs
+.PHONY: swift-needs build-needs run-needs test-needs bench-needs
 swift-needs:
 	@Scripts/check-swift
 build-needs: swift-needs
@@ -106,3 +142,5 @@ run-needs: swift-needs
 	@Scripts/install-dependencies build run
 test-needs: swift-needs
 	@Scripts/install-dependencies build run test
+bench-needs: swift-needs
+	@Scripts/install-dependencies build run test bench

@@ -6,6 +6,7 @@ let package = Package(
     name: "NotifyBus",
     products: [
         .library(name: "NotifyBus", targets: ["NotifyBus"]),
+        .library(name: "DarwinNotify", targets: ["DarwinNotify"]),
         .executable(name: "notify-post", targets: ["notify-post"]),
         .executable(name: "notify-wait", targets: ["notify-wait"]),
         .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
@@ -28,36 +29,74 @@ let package = Package(
         .target(name: "CLinux"),
         // Asks an X server; loads libxcb at run time, so that nobody needs it to build.
         .target(name: "CXcb"),
-        .target(name: "NotifyBus", dependencies: ["CDBusShim", "CLinux"]),
+        // The center, without Dispatch and Swift's concurrency library: what the commands and the C library are made of.
+        .target(name: "NotifyCore", dependencies: ["CDBusShim", "CLinux"]),
+        // What Swift programs import: the center, with queues and asynchronous sequences.
+        .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
+        // The names that code for Apple's systems calls.
+        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "CLinux"]),
 
         // What the commands share: options, exit codes, output.
-        .target(name: "CommandSupport", dependencies: ["NotifyBus", "CLinux"]),
-        .executableTarget(name: "notify-post", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
-        .executableTarget(name: "notify-wait", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
-        .executableTarget(name: "notify-lifecycle", dependencies: ["NotifyBus", "CommandSupport", "CLinux"]),
+        .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux"]),
+        .executableTarget(name: "notify-post", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
+        .executableTarget(name: "notify-wait", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
+        .executableTarget(name: "notify-lifecycle", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
 
         // The lifecycle agent.
         .target(
             name: "NotifyAgent",
-            dependencies: ["NotifyBus", "CLinux", "CXcb", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["NotifyCore", "CLinux", "CXcb", .product(name: "Logging", package: "swift-log")],
             exclude: ["Interface"]
         ),
         .executableTarget(
             name: "notify-agent",
             dependencies: [
-                "NotifyAgent", "NotifyBus", "CommandSupport", "CLinux", .product(name: "Logging", package: "swift-log"),
+                "NotifyAgent", "NotifyCore", "CommandSupport", "CLinux",
+                .product(name: "Logging", package: "swift-log"),
             ]
         ),
 
         // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
         .target(name: "TestSupport", dependencies: ["broker-cradle"], path: "Tests/TestSupport"),
-        .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "TestSupport"]),
+        .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "NotifyCore", "TestSupport"]),
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
         .testTarget(
             name: "CommandTests",
             dependencies: [
                 "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+            ]
+        ),
+        // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.
+        .executableTarget(
+            name: "darwin-programs",
+            dependencies: ["DarwinNotify", "NotifyBus"],
+            path: "Tests/DarwinNotifyTests/Programs"
+        ),
+        .executableTarget(
+            name: "darwin-programs-foundation",
+            dependencies: ["DarwinNotify", "NotifyBus"],
+            path: "Tests/DarwinNotifyTests/ProgramsWithFoundation",
+            swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
+        ),
+        .executableTarget(
+            name: "darwin-async-main",
+            dependencies: ["DarwinNotify"],
+            path: "Tests/DarwinNotifyTests/AsyncMain"
+        ),
+        .testTarget(
+            name: "DarwinNotifyTests",
+            dependencies: [
+                "DarwinNotify", "NotifyBus", "TestSupport", "darwin-programs", "darwin-programs-foundation",
+                "darwin-async-main",
+            ],
+            exclude: ["Programs", "ProgramsWithFoundation", "AsyncMain"]
+        ),
+        .testTarget(
+            name: "ManualTests",
+            dependencies: [
+                "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+                "notify-agent",
             ]
         ),
         .testTarget(
@@ -67,6 +106,16 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// For 'make build', where the system has the archives for it: commands that need no shared library at all. The agent is
+// not among them, because it loads libraries while it runs.
+if Context.environment["NOTIFYBUS_STATIC"] != nil {
+    for target in package.targets where ["notify-post", "notify-wait", "notify-lifecycle"].contains(target.name) {
+        target.linkerSettings = [
+            .unsafeFlags(["-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld"])
+        ]
+    }
+}
 
 for target in package.targets where target.type != .system {
     var settings = target.swiftSettings ?? []

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NotifyBus
+package import NotifyCore
 
 /// The exit statuses of every command of this package.
 package struct ExitCode: RawRepresentable, Equatable, Sendable {

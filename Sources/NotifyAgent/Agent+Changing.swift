@@ -2,7 +2,7 @@
 
 import Glibc
 import Logging
-import NotifyBus
+import NotifyCore
 
 extension Agent {
     // MARK: - SetState

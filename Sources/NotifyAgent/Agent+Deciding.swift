@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Logging
-import NotifyBus
+import NotifyCore
 
 extension Agent {
     /// What a connection is to be in by all that is known now.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 
 extension Agent {
     /// So many connections have a rule of their own. A default system bus allows 512 rules, and names need them too.

@@ -2,7 +2,7 @@
 
 import Glibc
 import Logging
-import NotifyBus
+import NotifyCore
 
 extension Agent {
     /// A process stands still, and nobody asked us. Its connections are parked before the bus drowns.

@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 import Logging
-import NotifyBus
+import NotifyCore
 
 extension Agent {
     func register(_ call: BusCall, _ registration: Registration, on link: borrowing BusLink) {

@@ -2,7 +2,7 @@
 
 import Glibc
 import Logging
-import NotifyBus
+import NotifyCore
 
 extension Agent {
     /// The name under which a desktop's own word is listed.

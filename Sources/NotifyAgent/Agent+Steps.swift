@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Logging
-import NotifyBus
+import NotifyCore
 
 extension Agent {
     /// How many names go into one Deliver: 2 MB at most.

@@ -2,7 +2,7 @@
 
 import Glibc
 import Logging
-import NotifyBus
+import NotifyCore
 
 extension Agent {
     /// A connection ends without having been parked.

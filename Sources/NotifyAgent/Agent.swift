@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Logging
-package import NotifyBus
+package import NotifyCore
 
 /// The lifecycle agent: it knows who observes, tells observers when to listen, and never sees a post, but for those whom
 /// it stands in for.
@@ -91,6 +91,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
 
     /// Whoever manages the agent starts it anew when the bus is gone.
     package var keepsConnection: Bool { false }
+
+    /// Observers hand over duplicates of their sockets.
+    package var takesDescriptors: Bool { true }
 
     package func linkIsReady(_ link: borrowing BusLink) {
         // ALLOW_REPLACEMENT, DO_NOT_QUEUE, REPLACE_EXISTING

@@ -2,7 +2,7 @@
 
 import Glibc
 package import Logging
-package import NotifyBus
+package import NotifyCore
 
 /// An agent at work: its connection, and the thread that watches processes for it.
 package final class AgentService: Sendable {

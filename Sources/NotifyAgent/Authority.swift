@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 
 /// Which user is behind a unique name. A bus never gives one twice, so an answer is right for ever.
 struct Authority {

@@ -5,7 +5,7 @@ import CommandSupport
 import Glibc
 import Logging
 import NotifyAgent
-import NotifyBus
+import NotifyCore
 import Synchronization
 
 /// The main thread: it sleeps until the agent has something to say, or a signal comes.

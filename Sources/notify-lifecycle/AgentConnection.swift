@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-import NotifyBus
+import NotifyCore
 
 /// Calls the agent, one call after another, and waits for each answer. For the main thread.
 struct AgentConnection {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-import NotifyBus
+import NotifyCore
 import Synchronization
 
 /// Listens to the agent, through its death and return and those of the bus.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 
 extension [BusValue] {
     /// Closes the descriptors among values: nothing here asks for any, yet anyone can send them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-import NotifyBus
+import NotifyCore
 
 /// A JSON object on one line (RFC 8259), made member by member.
 struct JSONObject {

@@ -27,6 +27,7 @@ extension LifecycleCommand {
                     "Shows connections, users and the focus too; with watch also what the agent learns; says how many "
                     + "observers a change was for."
             ),
+        operands: .targets(after: Verb.allCases.filter(\.takesTargets).map(\.rawValue)),
         exitStatus: [
             ("0", "Done, or nobody reads the output any more."),
             ("1", "The agent refused, there is no such TARGET, or something else failed."),

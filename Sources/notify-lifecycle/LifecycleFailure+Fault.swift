@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-import NotifyBus
+import NotifyCore
 
 extension LifecycleFailure {
     /// What an error from the agent, or from the bus in its place, means for whoever runs the command.

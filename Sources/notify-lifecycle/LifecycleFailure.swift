@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-import NotifyBus
+import NotifyCore
 
 /// Why something was not done, and the status that says so.
 struct LifecycleFailure: Error {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 
 /// One observing connection, as the agent's List has it.
 struct ObserverEntry {

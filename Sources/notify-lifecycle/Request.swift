@@ -14,7 +14,7 @@ enum Request {
         if settings.freezes && verb != .suspend {
             throw UsageError("--freeze goes with 'suspend'; '\(name)' stops no process")
         }
-        if verb.state != nil || verb == .release {
+        if verb.takesTargets {
             if settings.isJSON { throw UsageError("--json is for list, status and watch; '\(name)' prints nothing") }
             if rest.isEmpty, verb != .release {
                 throw UsageError("'\(name)' needs a TARGET: pid:N, :1.N or app:ID; 'notify-lifecycle list' shows them")

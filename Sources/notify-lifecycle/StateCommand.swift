@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-import NotifyBus
+import NotifyCore
 
 /// A change of state to be made.
 struct StateCommand {

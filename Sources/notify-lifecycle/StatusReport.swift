@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-import NotifyBus
+import NotifyCore
 
 /// What the agent says about itself. Whatever it says is shown: a newer agent may say more.
 struct StatusReport {

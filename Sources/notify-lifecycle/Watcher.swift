@@ -2,7 +2,7 @@
 
 import CommandSupport
 import Glibc
-import NotifyBus
+import NotifyCore
 
 /// `notify-lifecycle watch`: prints changes until a signal ends the process or nobody reads them.
 ///

@@ -2,7 +2,7 @@
 
 import CommandSupport
 import Glibc
-import NotifyBus
+import NotifyCore
 
 /// Posts what standard input brings, a name a line.
 struct InputLines {

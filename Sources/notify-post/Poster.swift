@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 
 /// Posts name after name so that every one of them counts.
 struct Poster {

@@ -2,7 +2,7 @@
 
 import CommandSupport
 import Glibc
-import NotifyBus
+import NotifyCore
 
 /// Runs the command after `--`, one run at a time.
 struct CommandRunner {

@@ -2,7 +2,7 @@
 
 import CommandSupport
 import Glibc
-import NotifyBus
+import NotifyCore
 import Synchronization
 
 /// A notification and when it came. Two of one name are equal, so that a queue may merge them.

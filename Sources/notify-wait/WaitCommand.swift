@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-import NotifyBus
+import NotifyCore
 
 /// `notify-wait`: waits for names, and prints them or runs a command.
 enum WaitCommand {

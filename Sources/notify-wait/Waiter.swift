@@ -2,7 +2,7 @@
 
 import CommandSupport
 import Glibc
-import NotifyBus
+import NotifyCore
 
 /// The wait itself: one thread that sleeps in poll(2) until a notification, a signal, a child, the reader of the
 /// output or the time gives it something to do.

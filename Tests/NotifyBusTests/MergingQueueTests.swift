@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import NotifyBus
+@testable import NotifyCore
 
 @Suite struct MergingQueueTests {
     @Test func `4,096 wait one for one, in order`() {

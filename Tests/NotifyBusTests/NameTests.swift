@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import NotifyBus
+@testable import NotifyCore
 
 @Suite struct NameTests {
     @Test func `an illegal name is an error with a sentence`() throws {

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import NotifyBus
+@testable import NotifyCore
 
 @Suite struct WireFormatTests {
     @Test func `the interface of known names`() throws {

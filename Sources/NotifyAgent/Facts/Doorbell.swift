@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 
 /// Calls whoever is at home; nobody before `connect`.
 final class Doorbell: Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 
 /// What the sources have found and the agent has not yet looked at: of each source the newest only.
 ///

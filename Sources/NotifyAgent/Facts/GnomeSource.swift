@@ -2,7 +2,7 @@
 
 import CLinux
 import Glibc
-import NotifyBus
+import NotifyCore
 
 /// The focus in GNOME, also on Wayland: its window manager writes into the attribute `user.xdg.inactive-since` of an
 /// application's cgroup when that lost the focus, or -1 while it has it. It needs no thread: the watcher's looks.

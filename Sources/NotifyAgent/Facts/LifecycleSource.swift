@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 
 /// Something that knows what people look at, and tells the agent.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 
 /// What the agent knows by its sources.
 package struct SourceTable: Sendable {

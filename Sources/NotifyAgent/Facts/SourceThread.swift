@@ -2,7 +2,7 @@
 
 import CLinux
 import Glibc
-import NotifyBus
+import NotifyCore
 
 /// The thread of a source that has to wait for somebody outside. Nobody waits for its end: it may hang for as long as
 /// what it talks to hangs.

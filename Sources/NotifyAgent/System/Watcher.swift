@@ -2,7 +2,7 @@
 
 import CLinux
 import Glibc
-import NotifyBus
+import NotifyCore
 
 /// Watches processes and sockets on a thread of its own, which sleeps as long as nothing happens.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 
 /// A call of SetState, Release or Report that waits for its change to be in force everywhere.
 ///

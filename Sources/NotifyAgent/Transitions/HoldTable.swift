@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 
 /// For which connections the agent holds which names. The rules themselves stand once for all of them.
 ///

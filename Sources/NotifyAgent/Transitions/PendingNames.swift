@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NotifyBus
+package import NotifyCore
 
 /// The names posted while nobody was listening: one bit each, in the order in which they were first posted.
 package struct PendingNames {

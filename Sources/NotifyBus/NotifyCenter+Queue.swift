@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Dispatch
+
+extension NotifyCenter {
+    /// Observes a name, with callbacks on a dispatch queue.
+    ///
+    /// As ``addObserver(forName:suspensionBehavior:using:)-(NotifyName,_,_)``, but the callbacks run on `queue`: one at
+    /// a time and in order, also on a concurrent queue. What the queue has not run yet waits, 4,096 deliveries one for
+    /// one, beyond that one for each name.
+    ///
+    /// The corresponding C function is `notify_register_dispatch`.
+    public func addObserver(
+        forName name: NotifyName,
+        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe(.name(name), for: QueueClient(queue: queue), calling: callback).1
+    }
+
+    /// Observes a name given as a string, with callbacks on a dispatch queue.
+    public func addObserver(
+        forName name: String,
+        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe(.name(NotifyName(name)), for: QueueClient(queue: queue), calling: callback).1
+    }
+
+    /// Observes every name that begins with one of these prefixes, with callbacks on a dispatch queue.
+    public func addObserver(
+        forPrefixes prefixes: [String],
+        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe(.prefixes(prefixes), for: QueueClient(queue: queue), calling: callback).1
+    }
+}
+
+/// Runs an observer's callbacks on a dispatch queue, one block at a time.
+private struct QueueClient: ObserverClient {
+    /// How many deliveries a block makes before it lets others on the queue have a turn.
+    private static let turn = 64
+
+    let queue: DispatchQueue
+
+    func wake(for observer: Observer) {
+        queue.async {
+            for _ in 0..<QueueClient.turn {
+                guard let name = observer.takeNext() else { return }
+                observer.call(name)
+            }
+            wake(for: observer)
+        }
+    }
+
+    func end() {}
+}

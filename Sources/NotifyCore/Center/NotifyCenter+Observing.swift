@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension NotifyCenter {
+    /// Observes a name: calls `callback` for each notification of it that is posted from now on.
+    ///
+    /// When this returns, the bus has confirmed the registration: every later post is heard, whoever makes it, the
+    /// posts of this process too. Observing a name twice gives two callbacks.
+    ///
+    /// Callbacks run on a thread of the center, one at a time for the whole center. A callback may take its time: the
+    /// bus is read meanwhile, and what arrives waits, 4,096 deliveries one for one, beyond that one for each name. It may
+    /// use the center, and cancel its own observation.
+    ///
+    /// The corresponding C function is `notify_register_dispatch`.
+    ///
+    /// - Parameters:
+    ///   - name: the name to observe.
+    ///   - suspensionBehavior: accepted and ignored, as by Darwin's notify center.
+    ///   - callback: receives the name that was posted.
+    /// - Returns: the observation. It ends when you cancel it, or when nothing refers to it any more: keep it.
+    /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached,
+    ///   `limitExceeded` if the bus allows no more match rules, `timedOut` if it does not answer within 25 seconds,
+    ///   `closed` after ``close()``.
+    public func addObserver(
+        forName name: NotifyName,
+        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe([.name(name)], with: callback)
+    }
+
+    /// Observes a name given as a string. See ``addObserver(forName:suspensionBehavior:using:)-(NotifyName,_,_)``.
+    ///
+    /// - Throws: what that method throws, and an error with the code `invalidName` if the string is not a name.
+    public func addObserver(
+        forName name: String,
+        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe([.name(NotifyName(name))], with: callback)
+    }
+
+    /// Observes several names with one callback, for about the cost of one name.
+    ///
+    /// A name that is given twice is observed once.
+    public func addObserver(
+        forNames names: [NotifyName],
+        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe(NotifyCenter.keys(for: names), with: callback)
+    }
+
+    /// Observes every name that begins with one of these prefixes, byte by byte. The empty prefix means every name.
+    ///
+    /// A prefix of whole dotted parts, `com.example.`, costs least: the bus itself then leaves out what is not meant.
+    ///
+    /// - Throws: ``NotifyBusError`` with the code `invalidName` if a prefix is longer than 511 bytes or contains a NUL;
+    ///   otherwise as for a name.
+    public func addObserver(
+        forPrefixes prefixes: [String],
+        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe(NotifyCenter.keys(forPrefixes: prefixes), with: callback)
+    }
+
+    /// Waits until every post that the bus has routed before this call has reached its observers: callbacks have run,
+    /// and everything meant for queues and sequences waits there.
+    package func barrier(timeout: Duration? = nil) throws(NotifyBusError) {
+        try engine.start()
+        engine.prepareToWait()
+        try engine.barrier(until: .after(timeout))
+    }
+
+    /// What a registration is for.
+    package enum Subject: Sendable {
+        case name(NotifyName)
+        case names([NotifyName])
+        case prefixes([String])
+    }
+
+    /// Observes for somebody who fetches what comes on threads of their own.
+    ///
+    /// - Parameter callback: what `Observer.call` runs.
+    package func observe(
+        _ subject: Subject,
+        for client: any ObserverClient,
+        calling callback: @escaping @Sendable (NotifyName) -> Void = { _ in }
+    ) throws(NotifyBusError) -> (Observer, Observation) {
+        let keys: [Topic.Key]
+        switch subject {
+        case .name(let name): keys = [.name(name)]
+        case .names(let names): keys = NotifyCenter.keys(for: names)
+        case .prefixes(let prefixes): keys = try NotifyCenter.keys(forPrefixes: prefixes)
+        }
+        let observer = Observer(runner: .client(client), counters: engine.counters, callback: callback)
+        return try (observer, register(observer, keys))
+    }
+
+    private func observe(
+        _ keys: [Topic.Key],
+        with callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        let observer = Observer(runner: .center(engine), counters: engine.counters, callback: callback)
+        return try register(observer, keys)
+    }
+
+    private func register(_ observer: Observer, _ keys: [Topic.Key]) throws(NotifyBusError) -> Observation {
+        try Observation(center: self, registration: engine.register(observer, keys))
+    }
+
+    private static func keys(for names: [NotifyName]) -> [Topic.Key] {
+        var seen: Set<NotifyName> = []
+        return names.filter { seen.insert($0).inserted }.map { .name($0) }
+    }
+
+    private static func keys(forPrefixes prefixes: [String]) throws(NotifyBusError) -> [Topic.Key] {
+        var keys: [Topic.Key] = []
+        for prefix in prefixes {
+            // What may begin a name is what may be one, and nothing at all.
+            if !prefix.isEmpty { _ = try NotifyName(prefix) }
+            keys.append(.prefix(prefix))
+        }
+        return keys
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The state of a center's program as others see it, and who follows its changes.
+package final class LifecycleStates: Sendable {
+    /// Somebody who is told of changes. Called with the lock held: it must only pass on what it hears.
+    package struct Follower: Sendable {
+        let change: @Sendable (NotifyCenter.LifecycleState) -> Void
+        let end: @Sendable () -> Void
+
+        package init(
+            change: @escaping @Sendable (NotifyCenter.LifecycleState) -> Void,
+            end: @escaping @Sendable () -> Void
+        ) {
+            self.change = change
+            self.end = end
+        }
+    }
+
+    private struct Contents {
+        var current = NotifyCenter.LifecycleState.foreground
+        var followers: [Int: Follower] = [:]
+        var lastFollower = 0
+        var followsFocus = false
+    }
+
+    private let contents = Monitor(Contents())
+
+    var current: NotifyCenter.LifecycleState { contents.withLock { $0.current } }
+    var isFollowed: Bool { contents.withLock { !$0.followers.isEmpty } }
+
+    /// Whether the program wants to be in the foreground only while it has the focus.
+    var followsFocus: Bool {
+        get { contents.withLock { $0.followsFocus } }
+        set { contents.withLock { $0.followsFocus = newValue } }
+    }
+
+    func set(_ state: NotifyCenter.LifecycleState) {
+        contents.withLock { contents in
+            guard contents.current != state else { return }
+            contents.current = state
+            for follower in contents.followers.values { follower.change(state) }
+        }
+    }
+
+    /// Tells of the changes from now on.
+    ///
+    /// - Returns: the number to end it with.
+    func add(_ follower: Follower) -> Int {
+        contents.withLock { contents in
+            contents.lastFollower += 1
+            contents.followers[contents.lastFollower] = follower
+            return contents.lastFollower
+        }
+    }
+
+    package func remove(_ number: Int) {
+        contents.withLock { _ = $0.followers.removeValue(forKey: number) }
+    }
+
+    func end() {
+        let followers = contents.withLock { Array($0.followers.values) }
+        for follower in followers { follower.end() }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension NotifyCenter {
+    /// The state of this program, as the lifecycle agent sees it.
+    public var lifecycle: Lifecycle { Lifecycle(center: self) }
+
+    /// The state of this program, as the lifecycle agent sees it.
+    ///
+    /// The agent decides by what the user, the desktop or the program itself says. Without an agent every program is in
+    /// the foreground. Posting works in every state.
+    public struct Lifecycle: Sendable {
+        fileprivate let center: NotifyCenter
+
+        /// The state now.
+        ///
+        /// It is known once there is an observer, or somebody follows its changes; before that it is `foreground`.
+        public var state: LifecycleState { center.peer?.states.current ?? .foreground }
+
+        /// Whether the observers of this center are to hear posts only while this program has the focus; false if it is
+        /// not set.
+        ///
+        /// For a program whose observers serve what it shows, and nothing else. The agent must know of the focus, by
+        /// the desktop or the X server; where it does not, the program stays in the foreground. What the user sets with
+        /// `notify-lifecycle`, and what the program reports, outranks the focus.
+        public var followsFocus: Bool {
+            get { center.peer?.states.followsFocus ?? false }
+            nonmutating set {
+                guard let peer = center.peer, peer.states.followsFocus != newValue else { return }
+                peer.states.followsFocus = newValue
+                center.perform { link in peer.followFocus(newValue, link) }
+            }
+        }
+
+        /// Has somebody told of changes from now on. It connects to the bus, if nothing else has.
+        ///
+        /// - Returns: who tells, and the number to end it with.
+        package func follow(
+            _ follower: LifecycleStates.Follower
+        ) throws(NotifyBusError) -> (states: LifecycleStates, number: Int) {
+            guard let peer = center.peer else { throw .closed }
+            let number = peer.states.add(follower)
+            try center.open()
+            return (peer.states, number)
+        }
+
+        /// Tells the agent which state this program is in now, and waits until that is in force for all its observers.
+        ///
+        /// What the user has set with `notify-lifecycle` outranks it: then the agent notes the report for later, and
+        /// ``state`` stays as it is until the user releases it.
+        ///
+        /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or
+        ///   `disconnected` if the bus cannot be reached, `timedOut`, or `failed` with what the agent said.
+        public func report(
+            _ state: LifecycleState,
+            timeout: Duration = .seconds(10)
+        ) throws(NotifyBusError) {
+            guard let peer = center.peer else { throw .closed }
+            let outcome = Barrier()
+            try center.open()
+            center.engine.prepareToWait()
+            center.perform { link in peer.report(state, link) { outcome.complete($0) } }
+            try outcome.wait(until: .after(timeout))
+        }
+    }
+}
+
+extension NotifyCenter {
+    /// The unique name of the observing connection, once the bus has let it in.
+    package func observingName(timeout: Duration = .seconds(10)) throws(NotifyBusError) -> String {
+        try barrier(timeout: timeout)
+        let answer = Monitor<String?>(nil)
+        perform { link in
+            let name = link.uniqueName
+            answer.withLock { $0 = name }
+            answer.wakeAll()
+        }
+        guard let name: String = answer.wait(until: .after(timeout), { $0 }) else { throw .timedOut("answer") }
+        return name
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension ObservingConnection {
+    /// Works on what has been read, up to the next post that somebody wants.
+    func nextArrival(on engine: Engine) -> Arrival? {
+        while true {
+            if let arrival = nextReplayed(on: engine) ?? nextVerified(on: engine) { return arrival }
+            guard let connection, let message = connection.next() else { return nil }
+            switch message.kind {
+            case .signal:
+                if let arrival = arrival(from: message, on: engine) { return arrival }
+                if !message.looksLikePost { passOnSignal(message, on: engine) }
+            case .reply, .error:
+                if message.replySerial == connection.helloSerial {
+                    welcome(message, on: engine)
+                } else if let question = questions.removeValue(forKey: message.replySerial) {
+                    answer(question, with: message, on: engine)
+                }
+            case .call:
+                passOnCall(message, on: engine)
+            case .useless:
+                engine.counters.ignored.increment()
+            case .disconnected:
+                lose(BusConnection.lossError(bus.title), on: engine)
+            }
+        }
+    }
+
+    func welcome(_ message: BusMessage, on engine: Engine) {
+        if message.kind == .reply {
+            uniqueName = message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
+            becomeReady(on: engine)
+        } else {
+            lose(message.refusalError(by: bus.title), on: engine)
+        }
+    }
+
+    func answer(_ question: Question, with message: BusMessage, on engine: Engine) {
+        switch question {
+        case .rule(let topic, generation):
+            gate.openQuestions -= 1
+            ruleAnswered(for: topic, message.ruleOutcome(by: bus.title), on: engine)
+            continueOpeningGate(on: engine)
+        case .wideRule(generation):
+            gate.openQuestions -= 1
+            wideRuleAnswered(message.ruleOutcome(by: bus.title), on: engine)
+            continueOpeningGate(on: engine)
+        case .spareRule(generation):
+            reach.hasSpares = reach.hasSpares || message.kind == .reply
+        case .rule, .wideRule, .spareRule:
+            break  // About rules that have been taken off since.
+        case .user(let sender):
+            senders.learn(user: message.kind == .reply ? message.number : nil, of: sender)
+        case .call(let completion):
+            answerer = message.sender.map { String(cString: $0) }
+            let values = message.kind == .reply ? connection?.arguments() : nil
+            let fault = BusFault(
+                name: message.errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",
+                message: message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
+            )
+            completion(values.map { .success($0) } ?? .failure(fault), BusLink(observing: self, engine: engine))
+        case .barrier(let barrier):
+            engine.enqueueLast { barrier.complete(.success(())) }
+        }
+    }
+}
+
+extension BusMessage {
+    enum RuleOutcome { case accepted, limitReached, refused(NotifyBusError) }
+
+    /// What the bus says to AddMatch.
+    func ruleOutcome(by title: String) -> RuleOutcome {
+        if kind == .reply { return .accepted }
+        if errorName.map({ String(cString: $0) }) == "org.freedesktop.DBus.Error.LimitsExceeded" {
+            return .limitReached
+        }
+        return .refused(refusalError(by: title, code: .failed))
+    }
+
+    func refusalError(by title: String, code: NotifyBusError.Code = .noBus) -> NotifyBusError {
+        let reason = text.map { String(decoding: $0, as: UTF8.self) } ?? "it gave no reason"
+        return NotifyBusError(code, "The request was refused by \(title): \(reason).")
+    }
+}

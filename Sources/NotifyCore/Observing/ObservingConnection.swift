@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The connection that is read: it is opened when the first observer comes, makes every registration again when the
+/// bus comes back, and finds out who wants what arrives.
+///
+/// `@unchecked Sendable`: only the thread that reads touches it. That office passes from one thread of the `Crew` to
+/// the other with an atomic exchange, which orders what both do.
+final class ObservingConnection: @unchecked Sendable {
+    private enum Phase { case closed, opening(until: MonotonicTime), ready }
+
+    /// What a call of the bus was for.
+    enum Question {
+        case rule(Topic, generation: Int)
+        case wideRule(generation: Int)
+        case spareRule(generation: Int)
+        case user(sender: String)
+        case barrier(Barrier)
+        case call(@Sendable (BusAnswer, borrowing BusLink) -> Void)
+    }
+
+    /// How long the bus may take to answer Hello, in milliseconds.
+    private static let openingLimit: Int64 = 10_000
+
+    let bus: NotifyCenter.Bus
+    private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
+    let peer: (any BusPeer)?
+    private var phase = Phase.closed
+    private var retry = Retry()
+    var questions: [UInt32: Question] = [:]
+    /// Those that are raised when the bus has let the connection in.
+    private var earlyBarriers: [Barrier] = []
+    /// Whether this connection takes the place of one that was lost.
+    private var isReplacement = false
+
+    private(set) var connection: BusConnection?
+    var uniqueName = ""
+    /// Who gave the answer that is being handled.
+    var answerer: String?
+    /// Counts the sets of rules: one for each connection, and one for each opening of the gate. A topic remembers in
+    /// which one its rules are.
+    var generation = 0
+    var reach = RuleReach()
+    /// How many topics still have to be made again on a replacement.
+    var unrestored = 0
+    var senders = SenderDirectory()
+    var names = NameCache()
+    var gate = LifecycleGate()
+    /// Stands for the peer among the observers of the names that it holds.
+    private var peerObserver: Observer?
+
+    init(
+        bus: NotifyCenter.Bus,
+        peer: (any BusPeer)?,
+        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
+    ) {
+        self.bus = bus
+        self.peer = peer
+        self.onConnectionChange = onConnectionChange
+    }
+
+    var pollRequest: PollRequest {
+        switch phase {
+        case .closed: PollRequest(deadline: retry.time)
+        case .opening(let limit): request(deadline: limit)
+        case .ready: request(deadline: peer?.deadline)
+        }
+    }
+
+    private func request(deadline: MonotonicTime?) -> PollRequest {
+        guard let connection else { return PollRequest() }
+        return PollRequest(descriptor: connection.descriptor, events: connection.events, deadline: deadline)
+    }
+
+    /// Does what the clock or the socket demand.
+    func service(_ events: Int16, on engine: Engine) {
+        switch phase {
+        case .closed:
+            if let time = retry.time, time <= .now { open(on: engine) }
+        case .opening(let limit) where limit <= .now:
+            lose(.timedOut("let this program in"), on: engine)
+        case .opening, .ready:
+            if events != 0 { connection?.service(events) }
+            if let deadline = peer?.deadline, deadline <= .now {
+                peer?.deadlineHasPassed(BusLink(observing: self, engine: engine))
+            }
+        }
+    }
+
+    func run(_ commands: [Registry.Command], on engine: Engine) {
+        for command in commands {
+            switch command {
+            case .add(let topic): add(topic, on: engine)
+            case .remove(let topic): remove(topic, on: engine)
+            case .barrier(let barrier): raise(barrier, on: engine)
+            case .perform(let body): body(BusLink(observing: self, engine: engine))
+            case .open: if case .closed = phase, retry.time == nil { open(on: engine) }
+            }
+        }
+    }
+
+    private func add(_ topic: Topic, on engine: Engine) {
+        switch phase {
+        case .ready:
+            sendRules(of: topic, on: engine)
+            tellPeer(of: topic, added: true, on: engine)
+        case .opening where !isReplacement:
+            break  // Everything that is registered is sent when the connection is ready.
+        case .closed where retry.time == nil:
+            open(on: engine)
+        default:
+            engine.registry.settle { _ in topic.state = .failed(.disconnected) }
+        }
+    }
+
+    private func remove(_ topic: Topic, on engine: Engine) {
+        guard case .ready = phase else { return }
+        removeRules(of: topic, on: engine)
+        tellPeer(of: topic, added: false, on: engine)
+    }
+
+    private func raise(_ barrier: Barrier, on engine: Engine) {
+        switch phase {
+        case .ready:
+            ask("GetId", nil, .barrier(barrier), on: engine)
+        case .opening where !isReplacement:
+            earlyBarriers.append(barrier)
+        case .closed where retry.time == nil:
+            engine.enqueueLast { barrier.complete(.success(())) }
+        default:
+            barrier.complete(.failure(.disconnected))
+        }
+    }
+
+    func peerObserver(on engine: Engine) -> Observer? {
+        if peerObserver == nil, let peer {
+            let door = PeerDoor(peer: peer, engine: engine)
+            peerObserver = Observer(runner: .client(door), counters: engine.counters) { _ in }
+        }
+        return peerObserver
+    }
+
+    /// Calls a method of the bus, and remembers what for.
+    func ask(_ member: String, _ argument: String?, _ question: Question, on engine: Engine) {
+        let serial = connection?.callBus(member, argument) ?? 0
+        if serial != 0 {
+            questions[serial] = question
+        } else {
+            answer(question, with: BusMessage(kind: .error), on: engine)
+        }
+    }
+
+    /// Sends a message that is to be answered, and remembers what for.
+    func send(_ draft: BusConnection.Draft, _ arguments: [BusValue], _ question: Question, on engine: Engine) {
+        let serial = connection?.send(draft, arguments) ?? 0
+        if serial != 0 {
+            questions[serial] = question
+        } else {
+            answer(question, with: BusMessage(kind: .error), on: engine)
+        }
+    }
+
+    // MARK: - Coming and going
+
+    private func open(on engine: Engine) {
+        generation += 1
+        do throws(NotifyBusError) {
+            connection = try BusConnection(
+                address: bus.resolveAddress(),
+                title: bus.title,
+                takesDescriptors: peer?.takesDescriptors ?? false
+            )
+            phase = .opening(until: .now + ObservingConnection.openingLimit)
+        } catch {
+            lose(error, on: engine)
+        }
+    }
+
+    func becomeReady(on engine: Engine) {
+        phase = .ready
+        retry.reset()
+        peer?.linkIsReady(BusLink(observing: self, engine: engine))
+        var topics: [Topic] = []
+        unrestored = 0
+        engine.registry.settle { table in
+            table.forEach { topic in
+                topics.append(topic)
+                if case .lost = topic.state { unrestored += 1 }
+            }
+        }
+        for topic in topics { sendRules(of: topic, on: engine) }
+        noteRestored(on: engine)
+        let barriers = earlyBarriers
+        earlyBarriers = []
+        for barrier in barriers { raise(barrier, on: engine) }
+    }
+
+    /// Counts the return of the bus, once everything is registered again.
+    func noteRestored(on engine: Engine) {
+        guard isReplacement, unrestored == 0 else { return }
+        isReplacement = false
+        engine.counters.reconnects.increment()
+        if let onConnectionChange { engine.enqueue { onConnectionChange(.reconnected) } }
+    }
+
+    func lose(_ error: NotifyBusError, on engine: Engine) {
+        let wasReady = if case .ready = phase { true } else { false }
+        let unanswered = questions.values
+        forgetConnection(error)
+        gate.forgetTransition()
+        for case .call(let completion) in unanswered {
+            completion(.failure(.lost), BusLink(observing: self, engine: engine))
+        }
+        peer?.linkIsLost(error)
+        reach = RuleReach()
+        engine.counters.dropped.increment(by: senders.forgetAll())
+
+        var hasLost = false
+        engine.registry.settle { topics in
+            topics.forEach { topic in
+                switch topic.state {
+                case .active, .lost:
+                    topic.state = .lost
+                    hasLost = true
+                case .adding:
+                    // Somebody waits for it, and is told.
+                    topic.state = .failed(wasReady ? .disconnected : error)
+                case .failed:
+                    break
+                }
+            }
+        }
+        if hasLost || peer?.keepsConnection == true { retry.schedule() } else { retry.reset() }
+        isReplacement = hasLost
+        if hasLost, wasReady, let onConnectionChange {
+            engine.enqueue { onConnectionChange(.disconnected(error)) }
+        }
+    }
+
+    func close() {
+        forgetConnection(.closed)
+    }
+
+    private func forgetConnection(_ error: NotifyBusError) {
+        for barrier in earlyBarriers { barrier.complete(.failure(error)) }
+        earlyBarriers = []
+        for case .barrier(let barrier) in questions.values { barrier.complete(.failure(error)) }
+        questions.removeAll()
+        connection = nil
+        phase = .closed
+    }
+}
