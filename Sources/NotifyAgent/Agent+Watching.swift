@@ -26,7 +26,8 @@ extension Agent {
         connection.pending.removeAll()
         perform(connection.transition.end(), for: connection, link)
         let process = connection.process
-        if process.connections.isEmpty, process.pidfd < 0 || process.wish == nil {
+        mayRest()
+        if process.connections.isEmpty, process.pidfd < 0 || !process.isWorthRemembering {
             forget(process)
         } else {
             updateWatch(of: process)
@@ -36,13 +37,14 @@ extension Agent {
     private func forget(_ process: ManagedProcess) {
         watcher.forget(process: process.pid)
         directory.remove(process)
+        for source in running { source.observerHasGone(process.pid) }
     }
 
     // MARK: - Processes
 
     func processHasEnded(_ pid: pid_t, _ link: borrowing BusLink) {
         guard let process = directory.processes[pid] else { return }
-        process.wish = nil
+        process.forgetWishes()
         for connection in process.connections.values {
             if case .draining = connection.parking { watcher.dropDrain(connection.number) }
             heirs[connection.number] = nil
@@ -53,6 +55,7 @@ extension Agent {
 
     func processContinues(_ pid: pid_t, _ link: borrowing BusLink) {
         directory.processes[pid]?.isStopped = false
+        sources.note(.stillness(process: pid, isStill: false), from: Agent.freezerSource)
     }
 
     /// Has the process looked at as long as the bus may queue posts for it.

@@ -46,6 +46,7 @@ import Testing
             "notify-lifecycle watch",
             .poked("notify-wait -t 0.5 a & notify-lifecycle background $!; wait $!", says: "\"background\"")
         ),
+        ("notify-lifecycle release", .poked("", says: "released")),
         ("notify-agent", .poked("notify-lifecycle status", says: "serves")),
         ("dbus-send", .heard("com.example.backup-done", last: "com.example.backup-done")),
         ("dbus-monitor", .poked("notify-post com.example.c", says: "interface=org.notifybus.n.com.example.c")),

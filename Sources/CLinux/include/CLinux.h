@@ -53,6 +53,13 @@ int linux_pidfd_open(pid_t process);
 /* linux_pidfd_signal() - pidfd_send_signal(2): never hits a process that came later */
 int linux_pidfd_signal(int pidfd, int signal);
 
+/* linux_getxattr() - getxattr(2) */
+long linux_getxattr(const char *path, const char *name, void *value, size_t size);
+
+/* linux_connect_unix() - socket(2) and connect(2) to a stream socket by its path: closed on exec, never blocks, so a
+ * listener with a full queue is an error. See unix(7). */
+int linux_connect_unix(const char *path);
+
 #pragma clang assume_nonnull end
 
 #endif

@@ -17,6 +17,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private var agent: String?
     /// The unique name of this connection before the bus or the agent closed it.
     private var previousName = ""
+    /// Who decided the state, in the agent's words. An agent that comes later is told.
+    private var decider = ""
     private var ownName = ""
     /// Whether an agent died that may have known of posts made while the program was suspended.
     private var mayHaveMissedPosts = false
@@ -56,6 +58,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         var details: [(String, BusValue)] = [
             ("names", .strings(names)), ("prefixes", .strings(prefixes)), ("state", .string(state.rawValue)),
             ("previous", .string(previousName)), ("program", .string(LifecyclePeer.programName)),
+            ("decider", .string(decider)), ("followsFocus", .boolean(states.followsFocus)),
         ]
         if socket >= 0 { details.append(("socket", .descriptor(socket))) }
         link.call(
@@ -109,6 +112,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        if signal.member == "Decided", signal.interface == AgentNames.agent, signal.sender == agent {
+            if signal.arguments.count == 1, let text = signal.arguments[0].string { decider = text }
+            return BusConnection.close(signal.arguments)
+        }
         guard signal.member == "NameOwnerChanged", signal.sender == "org.freedesktop.DBus",
             signal.arguments.count == 3, signal.arguments[0].string == AgentNames.agent,
             let owner = signal.arguments[2].string
@@ -126,6 +133,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func deadlineHasPassed(_ link: borrowing BusLink) {
         deadline = nil
         agent = nil
+        decider = ""
         runPostponed(link)
         change(to: .foreground, pending: [], link) { link in link.observing.finishEntering(on: link.engine) }
     }
@@ -231,6 +239,22 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             case .failure(let fault): completion(.failure(NotifyBusError(.failed, fault.message)))
             }
         }
+    }
+
+    /// Says that the program wants to follow the focus, or no longer. An agent that comes later hears it when it is
+    /// registered with.
+    func followFocus(_ follows: Bool, _ link: borrowing BusLink) {
+        if isRegistering {
+            return postponed.append { [weak self] link in self?.followFocus(follows, link) }
+        }
+        guard let agent else { return }
+        link.tell(
+            agent,
+            path: AgentNames.agentPath,
+            interface: AgentNames.agent,
+            member: "FollowFocus",
+            [.boolean(follows)]
+        )
     }
 
     private func runPostponed(_ link: borrowing BusLink) {
