@@ -297,7 +297,3 @@ final class Watcher: Sendable {
         report(.drained(number, stream.finish()))
     }
 }
-
-struct WatcherError: Error {
-    let code: Int32
-}
