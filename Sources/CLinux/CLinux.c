@@ -54,6 +54,11 @@ int linux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t number)
     return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
+int linux_epoll_change(int epoll, int descriptor, uint32_t events, uint64_t number) {
+    struct epoll_event event = {.events = events, .data.u64 = number};
+    return epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event);
+}
+
 int linux_epoll_remove(int epoll, int descriptor) {
     return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL);
 }

@@ -40,8 +40,9 @@ typedef struct linux_event {
 /* linux_epoll() - epoll_create1(2): a new one, closed on exec */
 int linux_epoll(void);
 
-/* linux_epoll_add(), linux_epoll_remove() - epoll_ctl(2); errors and hang-ups are reported even for no events */
+/* linux_epoll_add(), _change(), _remove() - epoll_ctl(2); errors and hang-ups are reported even for no events */
 int linux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t number);
+int linux_epoll_change(int epoll, int descriptor, uint32_t events, uint64_t number);
 int linux_epoll_remove(int epoll, int descriptor);
 
 /* linux_epoll_wait() - epoll_wait(2) without a time limit; at most 64 events at once */
