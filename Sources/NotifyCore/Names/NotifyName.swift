@@ -73,7 +73,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
         hasher.combine(storage.hash)
     }
 
-    func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    package func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
         storage.string.utf8.elementsEqual(bytes)
     }
 

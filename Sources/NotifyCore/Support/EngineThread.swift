@@ -41,6 +41,11 @@ package struct EngineThread {
 
     var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
+    /// Lets it end on its own, whenever that is.
+    package func leave() {
+        pthread_detach(handle)
+    }
+
     /// Waits for its end; from the thread itself, lets it end on its own.
     package func finish() {
         if isCurrent { pthread_detach(handle) } else { pthread_join(handle, nil) }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CNotifyDispatch
+import NotifyTokens
+
+/// What the C function `notify_register_dispatch` is made of: see CNotifyDispatch.h.
+@c @implementation
+public func notifybus_register_dispatch(
+    _ name: UnsafePointer<CChar>?,
+    _ out_token: UnsafeMutablePointer<Int32>?,
+    _ queue: UnsafeMutableRawPointer?,
+    _ block: UnsafeMutableRawPointer?
+) -> UInt32 {
+    status { () throws(NotifyStatus) in
+        out_token?.pointee = -1
+        guard let queue, let block else { throw .nullInput }
+        guard nd_is_available() else { throw .invalidRequest }
+        guard let target = BlockTarget(queue: queue, block: block) else { throw .failed }
+        try TokenEngine.shared.register(name, .queue { target.schedule($0) }, token: out_token)
+    }
+}
+
+/// A block, and the queue that it is to run on; both are kept until nobody needs them any more.
+///
+/// `@unchecked Sendable`: the pointers never change, and libdispatch and the Blocks runtime may be used from any thread.
+private final class BlockTarget: @unchecked Sendable {
+    private let queue: UnsafeMutableRawPointer
+    private let block: UnsafeMutableRawPointer
+
+    init?(queue: UnsafeMutableRawPointer, block: UnsafeMutableRawPointer) {
+        guard let copy = nd_copy_block(block) else { return nil }
+        nd_retain_queue(queue)
+        self.queue = queue
+        self.block = copy
+    }
+
+    deinit {
+        nd_release_block(block)
+        nd_release_queue(queue)
+    }
+
+    private final class Turn {
+        let target: BlockTarget
+        let registration: Registration
+
+        init(_ target: BlockTarget, _ registration: Registration) {
+            self.target = target
+            self.registration = registration
+        }
+    }
+
+    func schedule(_ registration: Registration) {
+        nd_async(queue, Unmanaged.passRetained(Turn(self, registration)).toOpaque()) { context in
+            guard let context else { return }
+            let turn = Unmanaged<Turn>.fromOpaque(context).takeRetainedValue()
+            turn.registration.run { nd_call_block(turn.target.block, turn.registration.token) }
+        }
+    }
+}
