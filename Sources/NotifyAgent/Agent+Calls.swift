@@ -47,6 +47,12 @@ extension Agent {
         case "SetState":
             try expect(call, "ssb")
             try setState(call, on: link)
+        case "SetNameState":
+            try expect(call, "st")
+            try setNameState(call, on: link)
+        case "GetNameState":
+            try expect(call, "s")
+            try getNameState(call, on: link)
         case "List":
             try expect(call, "")
             link.reply(to: call, [list()])

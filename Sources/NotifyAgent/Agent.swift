@@ -35,6 +35,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     }
 
     let configuration: Configuration
+    let bus: NotifyCenter.Bus
     let logger: Logger
     let watcher: Watcher
     private let report: @Sendable (Event) -> Void
@@ -44,6 +45,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     var holds = HoldTable()
     var authority = Authority()
     var window = CallWindow()
+    var nameStates = NameStateTable()
     /// How many connections the bus watches for us by a rule each, and by one rule for all.
     var nameWatches = 0
     var sharedNameWatches = 0
@@ -54,11 +56,13 @@ package final class Agent: BusPeer, @unchecked Sendable {
 
     init(
         _ configuration: Configuration,
+        bus: NotifyCenter.Bus,
         logger: Logger,
         watcher: Watcher,
         report: @escaping @Sendable (Event) -> Void
     ) {
         self.configuration = configuration
+        self.bus = bus
         self.logger = logger
         self.watcher = watcher
         self.report = report

@@ -29,7 +29,7 @@ package final class AgentService: Sendable {
         } catch {
             throw .noDescriptors(error.code)
         }
-        let agent = Agent(configuration, logger: logger, watcher: watcher, report: report)
+        let agent = Agent(configuration, bus: bus, logger: logger, watcher: watcher, report: report)
         self.agent = agent
         let center = NotifyCenter(bus: bus, peer: agent)
         self.center = center
