@@ -92,6 +92,16 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
+// For 'make build', where the system has the archives for it: commands that need no shared library at all. The agent is
+// not among them, because it loads libraries while it runs.
+if Context.environment["NOTIFYBUS_STATIC"] != nil {
+    for target in package.targets where ["notify-post", "notify-wait", "notify-lifecycle"].contains(target.name) {
+        target.linkerSettings = [
+            .unsafeFlags(["-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld"])
+        ]
+    }
+}
+
 for target in package.targets where target.type != .system {
     var settings = target.swiftSettings ?? []
     settings += [

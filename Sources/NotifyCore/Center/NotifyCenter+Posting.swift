@@ -59,10 +59,15 @@ extension NotifyCenter {
     /// - Throws: ``NotifyBusError`` with the code `timedOut`, `noBus` or `disconnected` if the bus is away, or `closed`.
     public func synchronize(timeout: Duration? = nil) throws(NotifyBusError) {
         let deadline = MonotonicTime.after(timeout)
+        let barrier = Barrier()
+        // A program that only posts, as notify-post does, gets along without threads: starting two costs it 0.4 ms.
+        if engine.crew == nil, engine.outbox.waitingCount == 0 {
+            try engine.outbox.raise(barrier)
+            return try engine.outbox.serve(until: barrier, or: deadline)
+        }
         try engine.start()
         engine.prepareToWait()
         try engine.outbox.flush(until: deadline)
-        let barrier = Barrier()
         try engine.outbox.raise(barrier)
         engine.wake()
         try barrier.wait(until: deadline)

@@ -113,6 +113,8 @@ final class Registry: Sendable {
 final class Barrier: Sendable {
     private let outcome = Monitor<Result<Void, NotifyBusError>?>(nil)
 
+    var isComplete: Bool { outcome.withLock { $0 != nil } }
+
     func complete(_ result: Result<Void, NotifyBusError>) {
         outcome.withLock { if case nil = $0 { $0 = result } }
         outcome.wakeAll()

@@ -130,6 +130,18 @@ final class Outbox: Sendable {
         state.wakeAll()
     }
 
+    /// Serves the connection on the caller's thread until the bus has answered, for a center without threads.
+    func serve(until barrier: Barrier, or deadline: MonotonicTime?) throws(NotifyBusError) {
+        // Threads may start meanwhile, and read the answer before we do: nothing would come to wake us.
+        let longestSleep: Int32 = 20
+        while !barrier.isComplete, deadline.map({ $0 > .now }) ?? true {
+            var request = pollRequest.pollfd
+            let timeout = min(longestSleep, deadline?.millisecondsFromNow ?? longestSleep)
+            if poll(&request, 1, timeout) > 0 { service(request.revents) }
+        }
+        try barrier.wait(until: .now)
+    }
+
     /// Posts no more. What waits is lost, and counted.
     func close() {
         state.withLock { state in
