@@ -24,6 +24,8 @@ RELEASE := -c release --static-swift-stdlib --disable-local-rpath --scratch-path
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
 STATIC := $(SCRATCH)/static
 RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
+# The library for C is a guest in other programs: it shares libdbus and the C++ library with them.
+LIBRARY_LINK := -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
 DEBUG := --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
 # The runner of the older test framework would add that it found nothing to run.
 TESTING := --disable-xctest
@@ -33,11 +35,12 @@ help: ## Says what there is
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: build-needs ## Builds the commands, optimized, into .build/release
+build: build-needs ## Builds the commands and the library for C, optimized, into .build/release
 	@Scripts/static-libraries $(STATIC)
 	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
 	[[ ! -e $(STATIC)/whole ]] || export NOTIFYBUS_STATIC=1; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
+	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
 
 # Where things go. DESTDIR stands before all of it, for those who make packages.
 PREFIX ?= /usr/local

@@ -40,11 +40,7 @@ public func notify_register_file_descriptor(
 
 @c @implementation
 public func notify_check(_ token: Int32, _ check: UnsafeMutablePointer<Int32>!) -> UInt32 {
-    // No closure and no error thrown: programs call this for every look into a cache.
-    guard let check else { return NotifyStatus.nullInput.rawValue }
-    guard let wasPosted = TokenEngine.shared.check(token) else { return NotifyStatus.invalidToken.rawValue }
-    check.pointee = wasPosted ? 1 : 0
-    return NotifyStatus.ok.rawValue
+    checkToken(token, check)
 }
 
 @c @implementation
@@ -77,5 +73,5 @@ public func notify_get_state(_ token: Int32, _ state64: UnsafeMutablePointer<UIn
 
 @c @implementation
 public func notify_is_valid_token(_ val: Int32) -> Bool {
-    TokenEngine.shared.isValid(val)
+    isValidToken(val)
 }

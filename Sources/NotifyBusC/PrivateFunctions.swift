@@ -17,10 +17,7 @@ public func notify_register_plain(_ name: UnsafePointer<CChar>!, _ out_token: Un
 
 @c @implementation
 public func notify_peek(_ token: Int32, _ val: UnsafeMutablePointer<UInt32>!) -> UInt32 {
-    guard let val else { return NotifyStatus.nullInput.rawValue }
-    guard let posts = TokenEngine.shared.posts(token) else { return NotifyStatus.invalidToken.rawValue }
-    val.pointee = posts
-    return NotifyStatus.ok.rawValue
+    peekAtToken(token, val)
 }
 
 @c @implementation

@@ -6,23 +6,17 @@ import NotifyTokens
 ///
 /// It reads memory: no system call, no lock.
 public func notify_check(_ token: Int32, _ check: UnsafeMutablePointer<Int32>!) -> UInt32 {
-    guard let check else { return NotifyStatus.nullInput.rawValue }
-    guard let wasPosted = TokenEngine.shared.check(token) else { return NotifyStatus.invalidToken.rawValue }
-    check.pointee = wasPosted ? 1 : 0
-    return NotifyStatus.ok.rawValue
+    checkToken(token, check)
 }
 
 /// Gives a number that changes whenever the name of a token is posted.
 public func notify_peek(_ token: Int32, _ val: UnsafeMutablePointer<UInt32>!) -> UInt32 {
-    guard let val else { return NotifyStatus.nullInput.rawValue }
-    guard let posts = TokenEngine.shared.posts(token) else { return NotifyStatus.invalidToken.rawValue }
-    val.pointee = posts
-    return NotifyStatus.ok.rawValue
+    peekAtToken(token, val)
 }
 
 /// Whether a number is the token of a registration of this process now.
 public func notify_is_valid_token(_ val: Int32) -> Bool {
-    TokenEngine.shared.isValid(val)
+    isValidToken(val)
 }
 
 /// Delivers nothing for a token until ``notify_resume(_:)`` was called as often as this.
