@@ -79,6 +79,11 @@ let package = Package(
         .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "NotifyCore", "TestSupport"]),
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
         .testTarget(
+            name: "NotifyTests",
+            dependencies: ["NotifyTokens", "NotifyCore", "DarwinNotify", "TestSupport", "notify-agent"],
+            exclude: ["Programs", "Library/exports.txt"]
+        ),
+        .testTarget(
             name: "CommandTests",
             dependencies: [
                 "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",

@@ -104,6 +104,8 @@ final class CheckTable: @unchecked Sendable {
         table.store(UInt(bitPattern: emptyTable), ordering: .releasing)
     }
 
+    var size: Int { Int(currentTable.pointee.load(ordering: .relaxed)) + 1 }
+
     // MARK: - With the lock held
 
     /// Begins anew after `abandon`; numbers go on.

@@ -190,3 +190,12 @@ struct RecentNames {
         }
     }
 }
+
+// For tests.
+extension TokenEngine {
+    /// How many names are observed on the bus without a token.
+    package var idleNameCount: Int { state.withLock { $0.records.values.filter { $0.idleSince != nil }.count } }
+
+    /// How many tokens find place before the table grows to the double size, twice over.
+    package var tokenTableSize: Int { table.size }
+}

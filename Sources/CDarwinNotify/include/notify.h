@@ -30,13 +30,8 @@
 #ifndef NOTIFYBUS_NOTIFY_H
 #define NOTIFYBUS_NOTIFY_H
 
-#include <stdint.h>
-#ifdef __cplusplus
-#define NOTIFY_BOOL bool
-#else
 #include <stdbool.h>
-#define NOTIFY_BOOL _Bool
-#endif
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -179,7 +174,10 @@ uint32_t notify_set_state(int token, uint64_t state64);
 uint32_t notify_get_state(int token, uint64_t *state64);
 
 /* notify_is_valid_token() - whether a number is the token of a registration of this process now */
-NOTIFY_BOOL notify_is_valid_token(int val);
+#if defined(__GNUC__) && !defined(__cplusplus)
+__extension__ /* C89 has no bool. */
+#endif
+bool notify_is_valid_token(int val);
 
 #ifdef __cplusplus
 }
