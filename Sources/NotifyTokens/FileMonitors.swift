@@ -21,12 +21,6 @@ final class MonitoredFile: Sendable {
         folder = String(cString: real)
         self.changed = changed
     }
-
-    /// Whether there is nothing in it; false if there is no such file.
-    var isEmpty: Bool {
-        var facts = stat()
-        return lstat(folder + "/" + name, &facts) == 0 && facts.st_size == 0
-    }
 }
 
 /// The files that are monitored. See inotify(7).
@@ -35,8 +29,8 @@ final class MonitoredFile: Sendable {
 final class FileMonitors: Sendable {
     private struct Entry {
         let file: MonitoredFile
-        /// When to tell that it was emptied, if nothing is written to it until then.
-        var emptied: MonotonicTime?
+        /// When to tell of a write at the latest: as soon as the writer closes the file.
+        var written: MonotonicTime?
     }
 
     private struct State {
@@ -46,8 +40,9 @@ final class FileMonitors: Sendable {
 
     /// Of inotify_event: watch, mask, cookie, length of the name.
     private static let headerSize = 16
-    /// As long a file may stay empty before that counts as a change of its own, in milliseconds.
-    private static let emptyTime: Int64 = 50
+    /// How long to wait for the writer to close the file, in milliseconds. Who opens a file to write it anew empties it
+    /// first, and that must not count as a write of its own.
+    private static let patience: Int64 = 50
 
     let descriptor: Int32
     private let state = Monitor(State())
@@ -64,7 +59,7 @@ final class FileMonitors: Sendable {
     var deadline: MonotonicTime? {
         state.withLock { state in
             var first: MonotonicTime?
-            for entry in state.entries.values.joined() { first = MonotonicTime.earlier(first, entry.emptied) }
+            for entry in state.entries.values.joined() { first = MonotonicTime.earlier(first, entry.written) }
             return first
         }
     }
@@ -132,20 +127,15 @@ final class FileMonitors: Sendable {
     ) {
         for index in entries?.indices ?? 0..<0 {
             guard let entry = entries?[index], entry.file.name.utf8.elementsEqual(bytes) else { continue }
-            let wasEmptied = entry.emptied != nil
-            var emptied: MonotonicTime?
-            var isChange = true
             if mask & UInt32(IN_MODIFY) != 0 {
-                // Opened to be written anew, it is emptied first.
-                if entry.file.isEmpty {
-                    isChange = false
-                    emptied = .now + FileMonitors.emptyTime
-                }
-            } else if mask & UInt32(IN_CLOSE_WRITE) != 0 {
-                isChange = wasEmptied
+                if entry.written == nil { entries?[index].written = .now + FileMonitors.patience }
+                continue
             }
-            entries?[index].emptied = emptied
-            if isChange { changed.append(entry.file) }
+            if entry.written != nil {
+                entries?[index].written = nil
+                changed.append(entry.file)
+            }
+            if mask & UInt32(IN_CLOSE_WRITE) == 0 { changed.append(entry.file) }
         }
     }
 
@@ -154,9 +144,9 @@ final class FileMonitors: Sendable {
         let now = MonotonicTime.now
         for (watch, entries) in state.entries {
             for (index, entry) in entries.enumerated() {
-                guard let time = entry.emptied, time <= now else { continue }
+                guard let time = entry.written, time <= now else { continue }
                 overdue.append(entry.file)
-                state.entries[watch]?[index].emptied = nil
+                state.entries[watch]?[index].written = nil
             }
         }
         return overdue

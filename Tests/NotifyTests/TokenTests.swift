@@ -205,7 +205,7 @@ struct TokenTests {
         let token = try room.register("com.example.a")
         _ = room.engine.check(token)
         try room.bus.restart()
-        let isBack = try waitUntil(timeout: .seconds(30)) {
+        let isBack = waitUntil(timeout: .seconds(30)) {
             _ = status { try room.engine.post("com.example.a") }
             return room.engine.check(token) == true
         }

@@ -44,8 +44,9 @@ uint32_t notify_peek(int token, uint32_t *val);
  * @path: the file; it need not exist, but its folder must
  * @flags: 0
  *
- * Each creation (also by rename(2) over it), write and removal of the file is one post. A file that is emptied and
- * written in one go counts as written once. A symbolic link is watched as such, and not what it points to.
+ * Each creation (also by rename(2) over it), write and removal of the file is one post. What is written
+ * within 50 ms before the file is closed counts as one write. A symbolic link is watched as such, and not what it
+ * points to.
  *
  * Return: NOTIFY_STATUS_INVALID_REQUEST if the path is NULL, the token monitors a file already, or its name begins with
  * "self."; NOTIFY_STATUS_INVALID_FILE if there is no such folder.
