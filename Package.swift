@@ -78,10 +78,18 @@ let package = Package(
         .target(name: "TestSupport", dependencies: ["broker-cradle"], path: "Tests/TestSupport"),
         .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "NotifyCore", "TestSupport"]),
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
+        .executableTarget(
+            name: "notify-swift-programs",
+            dependencies: ["DarwinNotify"],
+            path: "Tests/NotifyTests/SwiftPrograms"
+        ),
         .testTarget(
             name: "NotifyTests",
-            dependencies: ["NotifyTokens", "NotifyCore", "DarwinNotify", "TestSupport", "notify-agent"],
-            exclude: ["Programs", "Library/exports.txt"]
+            dependencies: [
+                "NotifyTokens", "NotifyCore", "DarwinNotify", "CDarwinNotify", "TestSupport", "notify-agent",
+                "notify-swift-programs",
+            ],
+            exclude: ["Programs", "SwiftPrograms", "Library/exports.txt"]
         ),
         .testTarget(
             name: "CommandTests",

@@ -89,7 +89,9 @@ final class CheckTable: @unchecked Sendable {
 
     /// How often the name of a token was posted; nil if there is no such token.
     func posts(_ token: Int32) -> UInt32? {
-        guard contains(token), let cell = cell(of: token), let counter = CheckTable.counter(in: cell) else { return nil }
+        guard contains(token), let cell = cell(of: token), let counter = CheckTable.counter(in: cell) else {
+            return nil
+        }
         let posts = counter.pointee.load(ordering: .acquiring)
         return contains(token) ? posts : nil
     }

@@ -93,7 +93,9 @@ struct CProgramTests {
         #expect("\(error as Any)".contains("Linux has no Mach ports; use notify_register_file_descriptor()"))
     }
 
-    @Test(arguments: ["cc -std=c89", "cc -std=c17", "c++ -x c++ -std=c++98", "clang -std=c89", "clang -fblocks -std=c11"])
+    @Test(arguments: [
+        "cc -std=c89", "cc -std=c17", "c++ -x c++ -std=c++98", "clang -std=c89", "clang -fblocks -std=c11",
+    ])
     func `the headers compile without a warning`(compiler: String) throws {
         let words = compiler.split(separator: " ").map(String.init)
         guard try run("sh", ["-c", "command -v \(words[0])"]).status == 0 else {

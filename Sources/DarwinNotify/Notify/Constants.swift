@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// The names are those of Darwin.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 // The constants of <notify.h> and <notify_private.h>, as Swift sees them on Darwin: a status is a `UInt32`, these are
 // of type `Int32`, and `==` compares the two. The C declarations are not imported beside these, so no name is there
 // twice; a test compares the two.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// The names are those of Darwin.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 public import Dispatch
 import NotifyTokens
 
@@ -23,6 +26,7 @@ public typealias notify_handler_t = (Int32) -> Void
 ///   - queue: where the closure runs, in order if the queue is serial.
 ///   - handler: is given the token.
 /// - Returns: a status; `NOTIFY_STATUS_NULL_INPUT` if an argument but the name is nil.
+@discardableResult
 public func notify_register_dispatch(
     _ name: UnsafePointer<CChar>!,
     _ out_token: UnsafeMutablePointer<Int32>!,
@@ -50,6 +54,7 @@ private struct Handler: @unchecked Sendable {
 }
 
 /// Registers a name for ``notify_check(_:_:)``.
+@discardableResult
 public func notify_register_check(
     _ name: UnsafePointer<CChar>!,
     _ out_token: UnsafeMutablePointer<Int32>!
@@ -58,6 +63,7 @@ public func notify_register_check(
 }
 
 /// Registers a name for a signal to this process, as by `kill(getpid(), sig)`, for each notification.
+@discardableResult
 public func notify_register_signal(
     _ name: UnsafePointer<CChar>!,
     _ sig: Int32,
@@ -75,6 +81,7 @@ public func notify_register_signal(
 ///     given. It is closed when its last token is cancelled: do not close it yourself.
 ///   - flags: 0 or `NOTIFY_REUSE`.
 ///   - out_token: where the token is put.
+@discardableResult
 public func notify_register_file_descriptor(
     _ name: UnsafePointer<CChar>!,
     _ notify_fd: UnsafeMutablePointer<Int32>!,
@@ -98,6 +105,7 @@ public func notify_register_mach_port(
 }
 
 /// Registers a name for its state, for ``notify_peek(_:_:)`` or ``notify_monitor_file(_:_:_:)``. Nothing is delivered.
+@discardableResult
 public func notify_register_plain(
     _ name: UnsafePointer<CChar>!,
     _ out_token: UnsafeMutablePointer<Int32>!
@@ -106,6 +114,7 @@ public func notify_register_plain(
 }
 
 /// Ends a registration: nothing that has not begun is delivered after this has returned. May be called by the handler.
+@discardableResult
 public func notify_cancel(_ token: Int32) -> UInt32 {
     status { () throws(NotifyStatus) in try TokenEngine.shared.cancel(token) }
 }

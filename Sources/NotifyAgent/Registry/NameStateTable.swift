@@ -34,7 +34,8 @@ struct NameStateTable {
     /// Forgets the states of those of these names that nobody observes.
     mutating func forget(_ names: Set<NotifyName>, unless isObserved: (NotifyName) -> Bool) {
         if entries.isEmpty { return }
-        let candidates = entries.count < names.count ? entries.keys.filter(names.contains) : names.filter { entries[$0] != nil }
+        let candidates =
+            entries.count < names.count ? entries.keys.filter(names.contains) : names.filter { entries[$0] != nil }
         for name in candidates where !isObserved(name) { entries[name] = nil }
     }
 }
