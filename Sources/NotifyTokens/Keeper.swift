@@ -11,19 +11,18 @@ final class Keeper: Sendable {
         var isRunning = false
         var pipes: [TokenPipe] = []
         var files: FileMonitors?
-        /// When to look for idle names.
-        var sweep: MonotonicTime?
+        /// When to look for idle names, and how.
+        var sweep: Sweep?
         /// Wakes the thread; -1 while there is none.
         var wakeDescriptor: Int32 = -1
     }
 
-    private let state = Monitor(State())
-    private let sweepNames: @Sendable () -> MonotonicTime?
-
-    /// - Parameter sweepNames: lets go of names that have been idle for long, and says when to call it again.
-    init(sweepNames: @escaping @Sendable () -> MonotonicTime?) {
-        self.sweepNames = sweepNames
+    private struct Sweep {
+        let time: MonotonicTime
+        let names: @Sendable () -> MonotonicTime?
     }
+
+    private let state = Monitor(State())
 
     /// Writes what waits for a pipe, when there is room.
     func watch(_ pipe: TokenPipe) {
@@ -32,10 +31,10 @@ final class Keeper: Sendable {
         }
     }
 
-    /// Calls `sweepNames` at this time, or before.
-    func sweep(at time: MonotonicTime) {
+    /// Calls `names` at this time, and again when it says so. Only one such call is remembered.
+    func sweep(at time: MonotonicTime, _ names: @escaping @Sendable () -> MonotonicTime?) {
         begin { state in
-            if state.sweep == nil { state.sweep = time }
+            if state.sweep == nil { state.sweep = Sweep(time: time, names: names) }
         }
     }
 
@@ -99,12 +98,12 @@ final class Keeper: Sendable {
                 _ = read(requests[0].fd, &count, 8)
             }
             plan.files?.readChanges()
-            let mustSweep = state.withLock { state in
-                guard let time = state.sweep, time <= .now else { return false }
+            let due = state.withLock { state in
+                guard let sweep = state.sweep, sweep.time <= .now else { return Sweep?.none }
                 state.sweep = nil
-                return true
+                return sweep
             }
-            if mustSweep, let next = sweepNames() { sweep(at: next) }
+            if let due, let next = due.names() { sweep(at: next, due.names) }
         }
     }
 
@@ -134,7 +133,7 @@ final class Keeper: Sendable {
             if let files = state.files {
                 requests.append(pollfd(fd: files.descriptor, events: Int16(POLLIN), revents: 0))
             }
-            let deadline = MonotonicTime.earlier(state.sweep, state.files?.deadline)
+            let deadline = MonotonicTime.earlier(state.sweep?.time, state.files?.deadline)
             return Plan(requests: requests, deadline: deadline, files: state.files)
         }
     }

@@ -27,7 +27,7 @@ extension TokenEngine {
         _ = Unmanaged.passRetained(Inheritance(state))
         state = State(
             center: NotifyCenter(bus: state.center.bus),
-            keeper: makeKeeper(),
+            keeper: Keeper(),
             isDisabled: state.isDisabled,
             isChild: true
         )

@@ -43,25 +43,11 @@ package final class TokenEngine: Sendable {
     let state: Monitor<State>
     /// Set in the child of fork(2), where nothing else can be done at once.
     let wasForked = Atomic(false)
-    private let sweeper = Sweeper()
 
-    /// Makes an engine of its own; for tests.
+    /// Makes an engine of its own; for tests. It lives until it is closed.
     package init(center: NotifyCenter) {
-        state = Monitor(State(center: center, keeper: TokenEngine.makeKeeper(sweeper)))
-        sweeper.engine.withLock { $0 = Sweeper.Reference(engine: self) }
+        state = Monitor(State(center: center, keeper: Keeper()))
     }
-
-    /// The keeper's way to the engine, which keeps the keeper.
-    final class Sweeper: Sendable {
-        struct Reference { weak var engine: TokenEngine? }
-        let engine = Monitor(Reference())
-    }
-
-    static func makeKeeper(_ sweeper: Sweeper) -> Keeper {
-        Keeper { sweeper.engine.withLock { $0.engine }?.sweepIdleNames() }
-    }
-
-    func makeKeeper() -> Keeper { TokenEngine.makeKeeper(sweeper) }
 
     // MARK: - Names
 
@@ -79,26 +65,32 @@ package final class TokenEngine: Sendable {
     }
 
     /// Posts a name.
-    package func post(_ name: UnsafePointer<CChar>?) throws(NotifyStatus) {
-        let (name, center, record) = try withState { state throws(NotifyStatus) in
-            let name = try state.recentNames.find(name)
+    package func post(_ text: UnsafePointer<CChar>?) throws(NotifyStatus) {
+        let (name, route) = try withState { state throws(NotifyStatus) in
+            let name = try state.recentNames.find(text)
             if !name.staysInProcess {
                 try TokenEngine.requireBus(state)
             } else if state.isChild {
-                return (name, state.center, state.records[name])
+                return (name, Route.own(state.records[name]))
             }
-            return (name, state.center, NameRecord?.none)
+            return (name, Route.center(state.center))
         }
-        if let record { return deliver(record) }
-        if name.staysInProcess, isChild { return }
-        do throws(NotifyBusError) {
-            try center.post(name)
-        } catch {
-            throw NotifyStatus(error)
+        switch route {
+        case .own(let record): if let record { deliver(record) }
+        case .center(let center):
+            do throws(NotifyBusError) {
+                try center.post(name)
+            } catch {
+                throw NotifyStatus(error)
+            }
         }
     }
 
-    private var isChild: Bool { state.withLock { $0.isChild } }
+    /// How a post reaches tokens.
+    private enum Route {
+        case center(NotifyCenter)
+        case own(NameRecord?)
+    }
 
     /// Tells every token of a name that it was posted. Runs on the center's thread, but for `self.` names in a child.
     func deliver(_ record: NameRecord) {
@@ -135,16 +127,19 @@ package final class TokenEngine: Sendable {
     /// Called when the last token of a name has been cancelled.
     ///
     /// - Returns: names to close.
-    static func retire(_ record: NameRecord, _ state: inout State) -> [NameRecord] {
+    func retire(_ record: NameRecord, _ state: inout State) -> [NameRecord] {
         switch record.phase {
         case .opening, .gone: return []
         case .failed: return [record]
         case .live: record.idleSince = .now
         }
-        if !record.needsBus || record.hasState { return drop(record, &state) ? [record] : [] }
+        if !record.needsBus || record.hasState { return TokenEngine.drop(record, &state) ? [record] : [] }
         state.idle.append((record, record.idleSince ?? .now))
-        if state.idle.count == 1 { state.keeper.sweep(at: .now + idleTime) }
-        return state.idle.count > idleLimit ? takeIdle(count: state.idle.count - idleLimit, &state) : []
+        if state.idle.count == 1 {
+            state.keeper.sweep(at: .now + TokenEngine.idleTime) { self.sweepIdleNames() }
+        }
+        let surplus = state.idle.count - TokenEngine.idleLimit
+        return surplus > 0 ? TokenEngine.takeIdle(count: surplus, &state) : []
     }
 
     private static func takeIdle(count: Int, _ state: inout State) -> [NameRecord] {
@@ -168,18 +163,16 @@ package final class TokenEngine: Sendable {
 
 /// Names that were posted or registered lately, so that a name is not made anew from its bytes each time.
 struct RecentNames {
-    private static let size: UInt64 = 64
-
-    private var names: [NotifyName?] = Array(repeating: nil, count: Int(size))
+    // 64, as many as the six bits that a name is found by can tell apart.
+    private var names: [NotifyName?] = Array(repeating: nil, count: 64)
 
     /// - Throws: `invalidName` for what is not a name.
     mutating func find(_ name: UnsafePointer<CChar>?) throws(NotifyStatus) -> NotifyName {
         guard let name else { throw .invalidName }
         let bytes = UnsafeRawBufferPointer(start: name, count: strnlen(name, NotifyName.maximumLength + 1))
-        var sum: UInt64 = 0
         // The end of a name tells it from its neighbours.
-        for byte in bytes.suffix(8) { sum = sum &* 31 &+ UInt64(byte) }
-        let place = Int((sum &+ UInt64(bytes.count)) % RecentNames.size)
+        let end = bytes.count >= 8 ? bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self) : 0
+        let place = Int(((end ^ UInt64(bytes.count)) &* 0x9e37_79b9_7f4a_7c15) >> 58)
         if let known = names[place], known.hasBytes(bytes) { return known }
         do throws(NotifyBusError) {
             let fresh = try NotifyName(utf8: bytes)
@@ -193,6 +186,18 @@ struct RecentNames {
 
 // For tests.
 extension TokenEngine {
+    /// Cancels everything, so that the engine can go.
+    package func close() {
+        let records = state.withLock { state in
+            defer {
+                state.records = [:]
+                state.registrations = [:]
+            }
+            return Array(state.records.values)
+        }
+        for record in records { close(record) }
+    }
+
     /// How many names are observed on the bus without a token.
     package var idleNameCount: Int { state.withLock { $0.records.values.filter { $0.idleSince != nil }.count } }
 

@@ -26,6 +26,7 @@ final class NotifyRoom: Sendable {
     }
 
     deinit {
+        engine.close()
         center.close()
         other.close()
     }
