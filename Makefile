@@ -14,8 +14,8 @@ SCRATCH ?= .build
 SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
-SWIFT_SOURCES := Package.swift Sources Tests
-SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/install-dependencies Scripts/static-libraries .ci/run
+SWIFT_SOURCES := Package.swift Snippets Sources Tests
+SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/docs Scripts/install-dependencies Scripts/manuals Scripts/static-libraries .ci/run
 
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
 # 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
@@ -35,12 +35,26 @@ help: ## Says what there is
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: build-needs ## Builds the commands and the library for C, optimized, into .build/release
+build: build-needs ## Builds the commands and the library for C, optimized, into .build/release, and their manuals
 	@Scripts/static-libraries $(STATIC)
 	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
 	[[ ! -e $(STATIC)/whole ]] || export NOTIFYBUS_STATIC=1; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
 	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
+	@Scripts/manuals $(SCRATCH)/release $(SCRATCH)
+
+# What Scripts/manuals makes: the commands themselves say what their options are.
+MANPAGES := $(patsubst man/%,$(SCRATCH)/man/%,$(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9])))
+COMPLETIONS := $(foreach command,$(COMMANDS),$(SCRATCH)/completions/bash/$(command) \
+	$(SCRATCH)/completions/zsh/_$(command) $(SCRATCH)/completions/fish/$(command).fish)
+
+.PHONY: manuals
+manuals: build ## Makes the manual pages in .build/man, the completions in .build/completions
+	@ls $(MANPAGES) $(COMPLETIONS)
+
+.PHONY: docs
+docs: build-needs ## Makes the documentation of the package, as a web site in .build/docs
+	@Scripts/docs $(SCRATCH) $(SWIFT_FLAGS)
 
 # Where things go. DESTDIR stands before all of it, for those who make packages.
 PREFIX ?= /usr/local

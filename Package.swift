@@ -51,6 +51,7 @@ let package = Package(
                 ])
             ]
         ),
+        // The names that code for Apple's systems calls.
         .target(name: "DarwinNotify", dependencies: ["NotifyBus", "NotifyTokens"]),
 
         // What the commands share: options, exit codes, output.
@@ -95,6 +96,38 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+            ]
+        ),
+        // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.
+        .executableTarget(
+            name: "darwin-programs",
+            dependencies: ["DarwinNotify", "NotifyBus"],
+            path: "Tests/DarwinNotifyTests/Programs"
+        ),
+        .executableTarget(
+            name: "darwin-programs-foundation",
+            dependencies: ["DarwinNotify", "NotifyBus"],
+            path: "Tests/DarwinNotifyTests/ProgramsWithFoundation",
+            swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
+        ),
+        .executableTarget(
+            name: "darwin-async-main",
+            dependencies: ["DarwinNotify"],
+            path: "Tests/DarwinNotifyTests/AsyncMain"
+        ),
+        .testTarget(
+            name: "DarwinNotifyTests",
+            dependencies: [
+                "DarwinNotify", "NotifyBus", "TestSupport", "darwin-programs", "darwin-programs-foundation",
+                "darwin-async-main",
+            ],
+            exclude: ["Programs", "ProgramsWithFoundation", "AsyncMain"]
+        ),
+        .testTarget(
+            name: "ManualTests",
+            dependencies: [
+                "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+                "notify-agent",
             ]
         ),
         .testTarget(

@@ -106,9 +106,16 @@ short nb_events(const nb_connection *connection) {
     return events;
 }
 
+bool nb_hand_over(nb_connection *connection) {
+    /* libdbus does not read on right after it was let in: what the bus says from here on is still in the socket. */
+    if (!connection->is_handed_over && dbus_connection_get_is_authenticated(connection->bus))
+        connection->is_handed_over = true;
+    return connection->is_handed_over;
+}
+
 void nb_service(nb_connection *connection, short revents) {
     unsigned int ready = 0;
-    if (revents & POLLIN)
+    if ((revents & POLLIN) && !connection->is_handed_over)
         ready |= DBUS_WATCH_READABLE;
     if (revents & POLLOUT)
         ready |= DBUS_WATCH_WRITABLE;
@@ -144,15 +151,9 @@ static void read_number(nb_message *message, DBusMessage *raw) {
     dbus_message_iter_get_basic(&arguments, &message->number);
 }
 
-nb_kind nb_next(nb_connection *connection, nb_message *message) {
-    memset(message, 0, sizeof *message);
-    forget_current(connection);
-    if (connection->disconnected)
-        return message->kind = NB_DISCONNECTED;
-    DBusMessage *raw = connection->current = dbus_connection_pop_message(connection->bus);
-    if (raw == NULL)
-        return message->kind = NB_NOTHING;
-
+/* Says what the current message is. */
+static nb_kind describe(nb_connection *connection, nb_message *message) {
+    DBusMessage *raw = connection->current;
     message->path = dbus_message_get_path(raw);
     message->interface = dbus_message_get_interface(raw);
     message->member = dbus_message_get_member(raw);
@@ -181,6 +182,30 @@ nb_kind nb_next(nb_connection *connection, nb_message *message) {
         message->wants_reply = !dbus_message_get_no_reply(raw);
         return message->kind = NB_CALL;
     }
+}
+
+nb_kind nb_next(nb_connection *connection, nb_message *message) {
+    memset(message, 0, sizeof *message);
+    forget_current(connection);
+    if (connection->disconnected)
+        return message->kind = NB_DISCONNECTED;
+    connection->current = dbus_connection_pop_message(connection->bus);
+    if (connection->current == NULL)
+        return message->kind = NB_NOTHING;
+    return describe(connection, message);
+}
+
+nb_kind nb_take(nb_connection *connection, const void *bytes, size_t length, nb_message *message) {
+    DBusError error = DBUS_ERROR_INIT;
+    memset(message, 0, sizeof *message);
+    forget_current(connection);
+    if (length > DBUS_MAXIMUM_MESSAGE_LENGTH)
+        return message->kind = NB_NOTHING;
+    connection->current = dbus_message_demarshal(bytes, (int)length, &error);
+    dbus_error_free(&error);
+    if (connection->current == NULL || dbus_message_is_signal(connection->current, DBUS_INTERFACE_LOCAL, "Disconnected"))
+        return message->kind = NB_NOTHING;
+    return describe(connection, message);
 }
 
 static DBusMessage *new_bus_call(const char *member) {

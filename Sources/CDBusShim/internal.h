@@ -13,9 +13,10 @@ enum { NB_MAX_WATCHES = 4 };
 struct nb_connection {
     DBusConnection *bus;
     DBusWatch *watches[NB_MAX_WATCHES];
-    DBusMessage *current; /* what nb_next() gave last; keeps its strings alive */
+    DBusMessage *current; /* what nb_next() or nb_take() gave last; keeps its strings alive */
     uint32_t hello_serial;
     bool disconnected;
+    bool is_handed_over; /* whether the caller reads the socket */
 };
 
 #endif

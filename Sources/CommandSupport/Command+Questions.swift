@@ -10,6 +10,11 @@ extension Command {
             case .help: help
             case .version: name + " (NotifyBus) " + notifyBusVersion + "\n"
             }
+        return print(text)
+    }
+
+    /// Writes `text` to standard output. A reader that has gone had what it wanted.
+    func print(_ text: String) -> ExitCode {
         switch StandardStreams.write(text, to: STDOUT_FILENO) {
         case .written, .readerGone:
             return .done

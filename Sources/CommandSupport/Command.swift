@@ -10,6 +10,10 @@ package struct Command<Settings>: Sendable {
     /// What the first operand chooses among, if it does so, and what each does.
     package let subcommands: [(name: String, meaning: String)]
     package let options: [Option<Settings>]
+    /// What the operands are, for completion.
+    package let operands: OperandKind
+    /// Whether `--` and a command to run may follow.
+    package let runsCommand: Bool
     /// The exit statuses and their meaning.
     package let exitStatus: [(status: String, meaning: String)]
     /// Lines to try.
@@ -21,6 +25,8 @@ package struct Command<Settings>: Sendable {
         summary: [String],
         subcommands: [(name: String, meaning: String)] = [],
         options: [Option<Settings>],
+        operands: OperandKind = .none,
+        runsCommand: Bool = false,
         exitStatus: [(status: String, meaning: String)],
         examples: [String]
     ) {
@@ -29,7 +35,19 @@ package struct Command<Settings>: Sendable {
         self.summary = summary
         self.subcommands = subcommands
         self.options = options
+        self.operands = operands
+        self.runsCommand = runsCommand
         self.exitStatus = exitStatus
         self.examples = examples
     }
+}
+
+/// What the operands of a command are, for completion.
+package enum OperandKind: Sendable {
+    /// There are none.
+    case none
+    /// Names of notifications, which nobody can guess.
+    case names
+    /// A subcommand, and after one of these whom the agent knows: `pid:N`, `:1.N` and `app:ID`.
+    case targets(after: [String])
 }

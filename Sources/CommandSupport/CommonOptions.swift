@@ -72,7 +72,7 @@ extension Option where Settings: CommonSettings {
             },
             .flag("quiet", "q", group: other, help: quiet) { $0.common.verbosity = .quiet },
             .flag("verbose", "v", group: other, help: verbose) { $0.common.verbosity = .verbose },
-            .flag("help", "h", group: other, help: "Shows this text.") { $0.common.question = .help },
+            .flag("help", "h", group: other, help: "Shows a short help.") { $0.common.question = .help },
             .flag("version", group: other, help: "Shows the version.") { $0.common.question = .version },
         ]
     }

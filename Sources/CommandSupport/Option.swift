@@ -11,6 +11,8 @@ package struct Option<Settings>: Sendable {
     package struct Value: Sendable {
         package enum Kind: Sendable {
             case text, number, duration, file
+            /// A line for the shell.
+            case command
             case choice([String])
         }
 

@@ -73,6 +73,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
     /// Whoever manages the agent starts it anew when the bus is gone.
     package var keepsConnection: Bool { false }
 
+    /// Observers hand over duplicates of their sockets.
+    package var takesDescriptors: Bool { true }
+
     package func linkIsReady(_ link: borrowing BusLink) {
         // ALLOW_REPLACEMENT, DO_NOT_QUEUE, REPLACE_EXISTING
         let flags: UInt32 = 1 | 4 | (configuration.replaces ? 2 : 0)

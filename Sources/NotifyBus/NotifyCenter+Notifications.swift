@@ -43,7 +43,9 @@ extension NotifyCenter {
         try Notifications(center: self, .prefixes([prefix]))
     }
 
-    /// An asynchronous sequence of the names that are posted. Made by ``NotifyCenter/notifications(named:suspensionBehavior:)``.
+    /// An asynchronous sequence of the names that are posted.
+    ///
+    /// Made by ``NotifyCenter/notifications(named:suspensionBehavior:)-(NotifyName...,_)``.
     ///
     /// Several tasks may iterate at once; each notification then goes to one of them.
     public struct Notifications: AsyncSequence, Sendable {

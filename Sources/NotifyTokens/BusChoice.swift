@@ -9,17 +9,15 @@ package import NotifyCore
 /// and a default system bus lets nobody post without a policy that is installed by an administrator. Who has that policy
 /// sets `NOTIFYBUS_ADDRESS=system`.
 package enum BusChoice {
-    /// What the environment variable `NOTIFYBUS_ADDRESS` says: `session`, `system`, or a D-Bus address; the session's
-    /// bus if it is not set. It is not trusted in a program that runs with the rights of another user.
-    package static let bus: NotifyCenter.Bus = {
+    /// The center that everything with a Darwin name shares, on the bus that the environment variable
+    /// `NOTIFYBUS_ADDRESS` names: `session`, `system`, or a D-Bus address; the session's if it is not set. The variable
+    /// is not trusted in a program that runs with the rights of another user.
+    package static let center: NotifyCenter = {
         guard let value = linux_secure_getenv("NOTIFYBUS_ADDRESS"), value[0] != 0 else { return .session }
         switch String(cString: value) {
         case "session": return .session
         case "system": return .system
-        case let address: return .address(address)
+        case let address: return NotifyCenter(bus: .address(address))
         }
     }()
-
-    /// The center that everything with a Darwin name shares.
-    package static let center = NotifyCenter(bus: bus)
 }

@@ -4,4 +4,6 @@ import CommandSupport
 import Glibc
 
 StandardStreams.prepare()
-exit(AgentCommand.run(Argument.ofThisProcess()).rawValue)
+let arguments = Argument.ofThisProcess()
+let code = Command.generate(arguments, for: AgentCommand.command) ?? AgentCommand.run(arguments)
+exit(code.rawValue)

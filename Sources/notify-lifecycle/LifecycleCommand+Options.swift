@@ -23,6 +23,7 @@ extension LifecycleCommand {
                 quiet: "Leaves out the table's header, and says nothing but errors on standard error.",
                 verbose: "Shows connections and users too; says how many observers a change was for."
             ),
+        operands: .targets(after: Verb.allCases.filter(\.takesTargets).map(\.rawValue)),
         exitStatus: [
             ("0", "Done, or nobody reads the output any more."),
             ("1", "The agent refused, there is no such TARGET, or something else failed."),

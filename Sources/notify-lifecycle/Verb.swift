@@ -17,6 +17,14 @@ enum Verb: String, CaseIterable {
         }
     }
 
+    /// Whether it says whom it means.
+    var takesTargets: Bool {
+        switch self {
+        case .list, .status, .watch: false
+        case .foreground, .background, .suspend, .resume: true
+        }
+    }
+
     /// The state that it puts targets in; nil if it changes nothing.
     var state: String? {
         switch self {

@@ -4,4 +4,6 @@ import CommandSupport
 import Glibc
 
 StandardStreams.prepare()
-exit(LifecycleCommand.run(Argument.ofThisProcess()).rawValue)
+let arguments = Argument.ofThisProcess()
+let code = Command.generate(arguments, for: LifecycleCommand.command) ?? LifecycleCommand.run(arguments)
+exit(code.rawValue)

@@ -30,6 +30,7 @@ enum PostCommand {
             quiet: "Says nothing but errors, which is what it does anyway.",
             verbose: "Says on standard error how many were posted."
         ),
+        operands: .names,
         exitStatus: [
             ("0", "The bus has taken every post."),
             ("1", "A post failed, or a line of standard input was no name."),

@@ -4,4 +4,6 @@ import CommandSupport
 import Glibc
 
 StandardStreams.prepare()
-exit(PostCommand.run(Argument.ofThisProcess()).rawValue)
+let arguments = Argument.ofThisProcess()
+let code = Command.generate(arguments, for: PostCommand.command) ?? PostCommand.run(arguments)
+exit(code.rawValue)

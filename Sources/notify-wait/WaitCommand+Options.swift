@@ -20,6 +20,8 @@ extension WaitCommand {
                 quiet: "Prints no names, and on standard error nothing but errors.",
                 verbose: "Says on standard error when the observer is live; prints names also with a COMMAND."
             ),
+        operands: .names,
+        runsCommand: true,
         exitStatus: [
             ("0", "What was waited for has come, or nobody reads the output any more."),
             ("1", "A COMMAND or the one of --then failed, or something else did."),
@@ -109,10 +111,14 @@ extension WaitCommand {
     private static var readiness: [Option<WaitSettings>] {
         let group = "When the observer is live"
         return [
-            .value("then", nil, "COMMAND", group: group, help: "Runs this with /bin/sh; if it fails, so does the wait.")
-            {
-                $0.then = $1
-            },
+            .value(
+                "then",
+                nil,
+                "COMMAND",
+                .command,
+                group: group,
+                help: "Runs this with /bin/sh; if it fails, so does the wait."
+            ) { $0.then = $1 },
             .value(
                 "ready-fd",
                 nil,

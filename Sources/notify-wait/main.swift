@@ -4,4 +4,6 @@ import CommandSupport
 import Glibc
 
 StandardStreams.prepare()
-exit(WaitCommand.run(Argument.ofThisProcess()).rawValue)
+let arguments = Argument.ofThisProcess()
+let code = Command.generate(arguments, for: WaitCommand.command) ?? WaitCommand.run(arguments)
+exit(code.rawValue)

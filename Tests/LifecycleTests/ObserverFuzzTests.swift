@@ -111,6 +111,7 @@ private final class Impostor: Sendable {
         }
 
         var keepsConnection: Bool { true }
+        var takesDescriptors: Bool { true }
         func linkIsReady(_ link: borrowing BusLink) {}
         func linkIsLost(_ error: NotifyBusError) {}
         func handle(_ signal: BusSignal, on link: borrowing BusLink) {}

@@ -77,6 +77,22 @@ void nb_service(nb_connection *connection, short revents);
 nb_kind nb_next(nb_connection *connection, nb_message *message);
 
 /*
+ * nb_hand_over() - from when the bus has let us in, leave reading the socket to the caller
+ *
+ * To be called after each nb_service(), or never. Once it has returned true, libdbus only writes: the caller reads
+ * everything that the bus says, from the answer to Hello on, cuts it into messages, and gives those that it does not
+ * understand itself to nb_take(). Descriptors that are passed along with messages cannot be had this way.
+ */
+bool nb_hand_over(nb_connection *connection);
+
+/*
+ * nb_take() - look at a whole message that the caller has read, as nb_next() looks at one that libdbus has read
+ *
+ * Return: NB_NOTHING if these bytes are no valid message.
+ */
+nb_kind nb_take(nb_connection *connection, const void *bytes, size_t length, nb_message *message);
+
+/*
  * nb_call_bus() - call a method of the bus itself (org.freedesktop.DBus) without waiting for the answer
  * @member: "AddMatch", "RemoveMatch", "GetConnectionUnixUser", "GetId"
  * @argument: the only argument, a string; NULL for none

@@ -13,7 +13,7 @@ extension NotifyCenter {
 
         /// The state now.
         ///
-        /// It is known once there is an observer, or somebody follows ``changes``; before that it is `foreground`.
+        /// It is known once there is an observer, or somebody follows its changes; before that it is `foreground`.
         public var state: LifecycleState { center.peer?.states.current ?? .foreground }
 
         /// Has somebody told of changes from now on. It connects to the bus, if nothing else has.

@@ -18,6 +18,8 @@ extension ObservingConnection {
                 }
             case .call:
                 passOnCall(message, on: engine)
+            case .useless:
+                engine.counters.ignored.increment()
             case .disconnected:
                 lose(BusConnection.lossError(bus.title), on: engine)
             }

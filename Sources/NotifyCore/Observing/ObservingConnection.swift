@@ -164,7 +164,11 @@ final class ObservingConnection: @unchecked Sendable {
     private func open(on engine: Engine) {
         generation += 1
         do throws(NotifyBusError) {
-            connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
+            connection = try BusConnection(
+                address: bus.resolveAddress(),
+                title: bus.title,
+                takesDescriptors: peer?.takesDescriptors ?? false
+            )
             phase = .opening(until: .now + ObservingConnection.openingLimit)
         } catch {
             lose(error, on: engine)

@@ -7,6 +7,8 @@
 package protocol BusPeer: AnyObject, Sendable {
     /// Whether the connection is to be kept even without observers.
     var keepsConnection: Bool { get }
+    /// Whether calls and signals may bring descriptors along.
+    var takesDescriptors: Bool { get }
     /// When `deadlineHasPassed` is to be called; nil means never.
     var deadline: MonotonicTime? { get }
     func deadlineHasPassed(_ link: borrowing BusLink)
@@ -31,6 +33,7 @@ extension BusPeer {
 }
 
 extension BusPeer {
+    package var takesDescriptors: Bool { false }
     package var deadline: MonotonicTime? { nil }
     package func deadlineHasPassed(_ link: borrowing BusLink) {}
     package func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink) {}

@@ -119,7 +119,7 @@ extension Outbox {
                 drain(&state)
             case .disconnected:
                 return lose(&state)
-            case .signal, .call: continue
+            case .signal, .call, .useless: continue
             }
         }
     }

@@ -6,7 +6,11 @@ import Glibc
 
 /// A message that has arrived. Its pointers are valid until the next call on the connection that gave it.
 struct BusMessage {
-    enum Kind { case signal, reply, error, call, disconnected }
+    enum Kind {
+        case signal, reply, error, call, disconnected
+        /// Something that nobody can use: too long, or not valid.
+        case useless
+    }
 
     var kind: Kind
     var replySerial: UInt32 = 0
@@ -31,9 +35,16 @@ final class BusConnection {
     let helloSerial: UInt32
     /// The socket; it stays open until the connection is released.
     let descriptor: Int32
+    private let takesDescriptors: Bool
+    /// What the bus says, once libdbus has handed the socket over.
+    private var input = MessageInput()
+    private var isHandedOver = false
 
     /// Connects and says Hello; the answer to it comes as a reply to `helloSerial`.
-    init(address: String, title: String) throws(NotifyBusError) {
+    ///
+    /// - Parameter takesDescriptors: whether messages may bring descriptors along. Then libdbus does all the reading,
+    ///   and every message costs what libdbus costs.
+    init(address: String, title: String, takesDescriptors: Bool = false) throws(NotifyBusError) {
         var error = nb_error()
         guard let raw = nb_open(address, &error) else {
             let reason = withUnsafePointer(to: &error.message) {
@@ -46,6 +57,7 @@ final class BusConnection {
         descriptor = nb_fd(raw)
         // A child would share the socket: its messages would get in between, and the bus would wait for both to close.
         if descriptor >= 0 { _ = linux_close_in_child(descriptor, true) }
+        self.takesDescriptors = takesDescriptors
     }
 
     deinit {
@@ -59,22 +71,55 @@ final class BusConnection {
     /// Reads and writes what the socket takes now, without waiting.
     func service(_ events: Int16) {
         nb_service(raw, events)
+        if isHandedOver {
+            if events & ~Int16(POLLOUT) != 0 { input.fill(from: descriptor) }
+        } else if !takesDescriptors {
+            isHandedOver = nb_hand_over(raw)
+        }
     }
 
     /// Takes the next message that has arrived.
     func next() -> BusMessage? {
+        if isHandedOver { return nextRead() }
         var message = nb_message()
-        let kind: BusMessage.Kind
-        switch nb_next(raw, &message) {
+        return BusConnection.message(nb_next(raw, &message), message)
+    }
+
+    private func nextRead() -> BusMessage? {
+        switch input.next() {
+        case .message(let bytes):
+            // Not every bus checks what it passes on, so this may be no valid message.
+            return BusMessage.post(in: bytes) ?? take(bytes) ?? BusMessage(kind: .useless)
+        case .passedOver:
+            return BusMessage(kind: .useless)
+        case .nothing:
+            return input.hasEnded ? BusMessage(kind: .disconnected) : nil
+        case .broken:
+            return BusMessage(kind: .disconnected)
+        }
+    }
+
+    /// Has libdbus read a message.
+    ///
+    /// - Returns: nil if it is not valid.
+    func take(_ bytes: UnsafeRawBufferPointer) -> BusMessage? {
+        guard let start = bytes.baseAddress else { return nil }
+        var message = nb_message()
+        return BusConnection.message(nb_take(raw, start, bytes.count, &message), message)
+    }
+
+    private static func message(_ kind: nb_kind, _ message: nb_message) -> BusMessage? {
+        let found: BusMessage.Kind
+        switch kind {
         case NB_NOTHING: return nil
-        case NB_SIGNAL: kind = .signal
-        case NB_REPLY: kind = .reply
-        case NB_ERROR: kind = .error
-        case NB_CALL: kind = .call
-        default: kind = .disconnected
+        case NB_SIGNAL: found = .signal
+        case NB_REPLY: found = .reply
+        case NB_ERROR: found = .error
+        case NB_CALL: found = .call
+        default: found = .disconnected
         }
         return BusMessage(
-            kind: kind,
+            kind: found,
             replySerial: message.reply_serial,
             serial: message.serial,
             number: message.number,

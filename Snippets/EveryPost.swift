@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Posts more names than may wait, and has none of them merged.
+// snippet.hide
+
+import NotifyBus
+
+let center = NotifyCenter.session
+// snippet.show
+for number in 1...10_000 {
+    try center.post(name: "com.example.step")
+    if number.isMultiple(of: 4_000) { try center.flush() }
+}
+try center.flush()
+print("posted", center.statistics.posted, "merged", center.statistics.merged)

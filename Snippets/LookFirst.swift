@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Misses no change of a file that others write: observes first, then looks, and looks again at each notification.
+// snippet.hide
+
+import Glibc
+import NotifyBus
+
+let center = NotifyCenter.session
+
+func isDone() -> Bool { access("/proc/self/exe", F_OK) == 0 }
+
+// snippet.show
+let changes = try center.notifications(named: "com.example.backup.done")
+if !isDone() {
+    for await _ in changes where isDone() {
+        break
+    }
+}
+print("the backup is there")

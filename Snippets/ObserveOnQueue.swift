@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Has its callbacks run on a dispatch queue, one at a time.
+// snippet.hide
+
+import Dispatch
+import NotifyBus
+
+let center = NotifyCenter.session
+let heard = DispatchSemaphore(value: 0)
+// snippet.show
+let queue = DispatchQueue(label: "com.example.reload")
+let observation = try center.addObserver(forName: "com.example.config.changed", queue: queue) { name in
+    print("reloads because of", name)
+    // snippet.hide
+    heard.signal()
+    // snippet.show
+}
+// snippet.hide
+try center.post(name: "com.example.config.changed")
+heard.wait()
+observation.cancel()

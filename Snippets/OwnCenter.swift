@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Has a center of its own, is told when the bus goes away, and tells errors apart.
+// snippet.hide
+
+import NotifyBus
+
+// snippet.show
+let center = NotifyCenter(bus: .session) { change in
+    switch change {
+    case .disconnected(let error): print("the bus is away:", error)
+    case .reconnected: print("the bus is back; something may have changed meanwhile")
+    }
+}
+do throws(NotifyBusError) {
+    try center.post(name: "com.example.backup.done")
+} catch {
+    switch error.code {
+    case .noBus, .disconnected: print("nobody can be told:", error)
+    default: throw error
+    }
+}
+// snippet.hide
+try center.flush()
+print("posted", center.statistics.posted)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waits for notifications in a task.
+// snippet.hide
+
+import NotifyBus
+
+let center = NotifyCenter.session
+// snippet.show
+let ticks = try center.notifications(named: "com.example.tick")
+// Every post from here on is in the sequence, also one made before the first turn of the loop.
+// snippet.hide
+try center.post(name: "com.example.tick")
+// snippet.show
+for await name in ticks {
+    print("heard", name)
+    // snippet.hide
+    break
+    // snippet.show
+}

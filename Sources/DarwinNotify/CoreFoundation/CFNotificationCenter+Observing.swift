@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The names are Apple's.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
+/// Observes a name: calls `callBack` on the main queue for each notification of it that is posted from now on.
+///
+/// When this returns, the bus has confirmed the registration. It can be called from any thread. Each call makes one
+/// registration more, and each registration is called back for itself, also where all arguments are the same: remove the
+/// observer before you add it anew. The posts of this program are heard too.
+///
+/// The main queue must run: `dispatchMain()`, `RunLoop.main.run()` of Foundation, and an asynchronous `main` each see to
+/// that. While it does not, 4,096 notifications of a name wait, and any further ones are merged into those.
+///
+/// If there is no bus, that is told to ``CFNotificationCenter/onError``, and the registration is made when there is one.
+/// If the name is not one, that is told as well, and nothing is registered.
+///
+/// The corresponding C function is `CFNotificationCenterAddObserver`.
+///
+/// - Parameters:
+///   - center: the Darwin notify center.
+///   - observer: identifies the observer, and is handed to `callBack`. It is not retained: remove the observer before
+///     what it points to goes away. If it is nil, the registration can't be removed.
+///   - callBack: what is called. Must not be nil.
+///   - name: the name to observe; it must not be nil.
+///   - object: ignored.
+///   - suspensionBehavior: ignored.
+@preconcurrency
+public func CFNotificationCenterAddObserver(
+    _ center: CFNotificationCenter!,
+    _ observer: UnsafeRawPointer!,
+    _ callBack: CFNotificationCallback!,
+    _ name: CFString!,
+    _ object: UnsafeRawPointer!,
+    _ suspensionBehavior: CFNotificationSuspensionBehavior
+) {
+    let function: StaticString = "CFNotificationCenterAddObserver"
+    guard let center else { return Reporter.report(.missing("a center"), by: function) }
+    guard let callBack else { return Reporter.report(.missing("a callback"), by: function) }
+    guard let name else { return Reporter.report(.missing("a name"), by: function) }
+    if let failure = center.observers.add(CFRegistration(observer, callBack), for: name) {
+        Reporter.report(failure, by: function)
+    }
+}
+
+/// Removes all registrations that an observer has made of a name, or of all names.
+///
+/// When this returns on the main queue, the observer's callbacks for the name will not be called again. Elsewhere, the
+/// main queue may be about to call one, or be in the midst of it: what the observer points to must outlive that. This
+/// never waits for a callback, and can be called from one.
+///
+/// The corresponding C function is `CFNotificationCenterRemoveObserver`.
+///
+/// - Parameters:
+///   - center: the Darwin notify center.
+///   - observer: the observer as it was added; it must not be nil.
+///   - name: the name; nil means all names.
+///   - object: ignored.
+public func CFNotificationCenterRemoveObserver(
+    _ center: CFNotificationCenter!,
+    _ observer: UnsafeRawPointer!,
+    _ name: CFNotificationName!,
+    _ object: UnsafeRawPointer!
+) {
+    let function: StaticString = "CFNotificationCenterRemoveObserver"
+    guard let center else { return Reporter.report(.missing("a center"), by: function) }
+    guard let observer else { return Reporter.report(.missing("an observer"), by: function) }
+    center.observers.remove(UInt(bitPattern: observer), from: name?.rawValue)
+}
+
+/// Removes all registrations that an observer has made; those of other observers stay.
+///
+/// The same as ``CFNotificationCenterRemoveObserver(_:_:_:_:)`` without a name.
+///
+/// The corresponding C function is `CFNotificationCenterRemoveEveryObserver`.
+///
+/// - Parameters:
+///   - center: the Darwin notify center.
+///   - observer: the observer as it was added; it must not be nil.
+public func CFNotificationCenterRemoveEveryObserver(_ center: CFNotificationCenter!, _ observer: UnsafeRawPointer!) {
+    let function: StaticString = "CFNotificationCenterRemoveEveryObserver"
+    guard let center else { return Reporter.report(.missing("a center"), by: function) }
+    guard let observer else { return Reporter.report(.missing("an observer"), by: function) }
+    center.observers.remove(UInt(bitPattern: observer), from: nil)
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+/// What Darwin's functions cannot say.
+@Suite struct ErrorTests {
+    private static let post = "CFNotificationCenterPostNotification"
+    private static let add = "CFNotificationCenterAddObserver"
+    private static let remove = "CFNotificationCenterRemoveObserver"
+    private static let removeEvery = "CFNotificationCenterRemoveEveryObserver"
+
+    @Test(arguments: busKinds, forms)
+    func `a handler is told of each failure`(kind: BusKind, form: String) throws {
+        #expect(
+            try PrivateBus(kind).lines(of: form, "errors") == [
+                "\(ErrorTests.post) invalidName ",
+                "\(ErrorTests.post) invalidName \(String(repeating: "x", count: 512))",
+                "\(ErrorTests.add) invalidName nul \0 inside",
+                "\(ErrorTests.post) nil ",
+                "\(ErrorTests.remove) nil ",
+                "\(ErrorTests.removeEvery) nil ",
+                "end",
+            ]
+        )
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `without a handler each kind of failure is one line of standard error`(kind: BusKind, form: String) throws {
+        let bus = try PrivateBus(kind)
+        let result = try run(productPath(form), ["errors-without-handler"], environment: bus.environment)
+        #expect(result.status == 0)
+        #expect(result.lines == ["end"])
+        let lines = result.errorOutput.split(separator: "\n")
+        let beginnings = [
+            "\(ErrorTests.post) did nothing. The name is empty;",
+            "\(ErrorTests.add) did nothing. The name contains a NUL",
+            "\(ErrorTests.post) needs a name,",
+            "\(ErrorTests.remove) needs an observer,",
+            "\(ErrorTests.removeEvery) needs a center,",
+        ]
+        #expect(lines.count == beginnings.count)
+        for (line, beginning) in zip(lines, beginnings) { #expect(line.hasPrefix(beginning)) }
+    }
+}

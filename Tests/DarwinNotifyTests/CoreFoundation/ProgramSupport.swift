@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+/// Both bus daemons.
+let busKinds = BusKind.available
+
+/// The two forms in which the programs are compiled.
+let forms = ["darwin-programs", "darwin-programs-foundation"]
+
+extension PrivateBus {
+    /// What makes a program's session bus this one.
+    var environment: [String: String?] {
+        ["DBUS_SESSION_BUS_ADDRESS": address, "NOTIFYBUS_ADDRESS": nil, "XDG_RUNTIME_DIR": nil]
+    }
+
+    /// Runs a program on this bus to its end.
+    ///
+    /// - Returns: the lines that it printed.
+    func lines(
+        of form: String,
+        _ arguments: String...,
+        timeout: Duration = .seconds(60),
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> [String] {
+        let result = try run(productPath(form), arguments, environment: environment, timeout: timeout)
+        #expect(result.status == 0, "\(result.errorOutput)", sourceLocation: sourceLocation)
+        #expect(result.errorOutput == "", sourceLocation: sourceLocation)
+        return result.lines
+    }
+
+    /// Starts a program on this bus.
+    func startProgram(_ form: String, _ arguments: String..., input: CommandStream = .null) throws -> RunningCommand {
+        try start(productPath(form), arguments, environment: environment, input: input)
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+/// The documented rules of the Darwin notify center, and those that code relies on all the same.
+@Suite struct RuleTests {
+    @Test(arguments: busKinds, forms)
+    func `object, dictionary, options and suspension behavior are ignored`(kind: BusKind, form: String) throws {
+        let expected = (1...4).map { "\($0) name true true" }
+        #expect(try PrivateBus(kind).lines(of: form, "arguments") == expected + expected + ["end"])
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `who observes as nobody is called, and can't be removed`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "nil-observer") == ["name", "end"])
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `without a name or a callback nothing is observed or posted`(kind: BusKind, form: String) throws {
+        #expect(
+            try PrivateBus(kind).lines(of: form, "nil-name") == [
+                "CFNotificationCenterAddObserver needs a name, and was given nil.",
+                "CFNotificationCenterAddObserver needs a callback, and was given nil.",
+                "CFNotificationCenterPostNotification needs a name, and was given nil.",
+                "CFNotificationCenterPostNotificationWithOptions needs a name, and was given nil.",
+                "end",
+            ]
+        )
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `a removal by name takes one observer's registrations of that name`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "removal-by-name") == ["2 a", "1 b", "2 b", "end"])
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `a removal without a name takes all of one observer's`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "removal-of-all-names") == ["2 a", "2 b", "end"])
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `RemoveEveryObserver takes only that observer's`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "removal-of-every") == ["1 a", "1 b", "end"])
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `one removal takes all duplicates`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "removal-of-duplicates") == ["after a", "end"])
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `after a removal on the main queue even a waiting post is not delivered`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "removed-while-waiting") == ["2 a", "2 b", "end"])
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `a callback may remove itself and others, and add`(kind: BusKind, form: String) throws {
+        let expected = ["1 a", "4 a", "4 a", "3 c", "end"]
+        #expect(try PrivateBus(kind).lines(of: form, "changes-inside-callback") == expected)
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `a removal elsewhere does not wait for the callback`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "removal-elsewhere") == ["removed meanwhile", "end"])
+    }
+
+    @Test(arguments: busKinds, forms)
+    func `callbacks run on the main queue`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "main-queue") == ["main true", "end"])
+    }
+
+    @Test(arguments: busKinds, [500, 50_000])
+    func `all registrations of one name are called for one post`(kind: BusKind, count: Int) throws {
+        #expect(try PrivateBus(kind).lines(of: "darwin-programs", "many-duplicates", "\(count)") == ["\(count)"])
+    }
+
+    @Test(arguments: busKinds)
+    func `of many observers of one name each can go by itself`(kind: BusKind) throws {
+        let count = 20_000
+        #expect(try PrivateBus(kind).lines(of: "darwin-programs", "many-observers", "\(count)") == ["\(count + 1)"])
+    }
+
+    @Test(arguments: busKinds)
+    func `an observer of many names hears each, and none when it is removed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind, limits: ["max_match_rules_per_connection": 512])
+        #expect(try bus.lines(of: "darwin-programs", "many-names", "2000") == ["2000"])
+    }
+
+    @Test(arguments: busKinds)
+    func `four threads may add and remove at once`(kind: BusKind) throws {
+        #expect(try PrivateBus(kind).lines(of: "darwin-programs", "churn", "300") == ["end"])
+    }
+}

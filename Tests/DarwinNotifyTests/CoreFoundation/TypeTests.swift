@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DarwinNotify
+import Testing
+
+/// The types, as code for Apple's systems uses them.
+@Suite struct TypeTests {
+    @Test func `the center is the same each time`() throws {
+        let center = try #require(CFNotificationCenterGetDarwinNotifyCenter())
+        #expect(center === CFNotificationCenterGetDarwinNotifyCenter())
+        #expect(center == CFNotificationCenterGetDarwinNotifyCenter())
+    }
+
+    @Test func `the suspension behaviors have Apple's numbers`() {
+        let behaviors: [CFNotificationSuspensionBehavior] = [.drop, .coalesce, .hold, .deliverImmediately]
+        #expect(behaviors.map(\.rawValue) == [1, 2, 3, 4])
+        #expect(CFNotificationSuspensionBehavior(rawValue: 4) == .deliverImmediately)
+        #expect(CFNotificationSuspensionBehavior(rawValue: 0) == nil)
+    }
+
+    @Test func `the options have Apple's numbers`() {
+        #expect(kCFNotificationDeliverImmediately == 1)
+        #expect(kCFNotificationPostToAllSessions == 2)
+    }
+
+    @Test func `a name is made from a string, and gives it back`() {
+        let text = "com.example.name"
+        let name = CFNotificationName(text as CFString)
+        #expect(name == CFNotificationName(rawValue: text as CFString))
+        #expect(name.rawValue as String == text)
+        #expect([name: 1][CFNotificationName("com.example.name" as CFString)] == 1)
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DarwinNotify
+import NotifyBus
+
+extension Rules {
+    /// What can't be done is told to the handler, each time.
+    static func errors() {
+        CFNotificationCenter.onError = {
+            say("\($0.function) \($0.code?.description ?? "nil") \($0.name?.rawValue ?? "")")
+        }
+        failEverywhere()
+        endWith()
+        post("end")
+    }
+
+    /// Without a handler it is written to standard error, once for each kind.
+    static func errorsWithoutHandler() {
+        for _ in 1...3 { failEverywhere() }
+        endWith()
+        post("end")
+    }
+
+    private static func failEverywhere() {
+        post("")
+        post(String(repeating: "x", count: 512))
+        observe("nul \0 inside", by: 1) { _ in }
+        CFNotificationCenterPostNotification(center, nil, nil, nil, true)
+        CFNotificationCenterRemoveObserver(center, nil, nil, nil)
+        CFNotificationCenterRemoveEveryObserver(nil, observer(1))
+    }
+}

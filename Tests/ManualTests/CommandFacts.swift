@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Testing
+
+@testable import notify_agent
+@testable import notify_lifecycle
+@testable import notify_post
+@testable import notify_wait
+
+/// What the definition of a command says, which its manual and completions must say as well.
+struct CommandFacts: CustomTestStringConvertible, Sendable {
+    let name: String
+    let section: Int
+    /// `-n`, `--count` and so on.
+    let spellings: [String]
+    let subcommands: [String]
+    /// The options that take one of a few words, and the words.
+    let choices: [(option: String, words: [String])]
+    let statuses: [String]
+
+    var testDescription: String { name }
+
+    /// Where the page and the completions are, below the folder of all of them.
+    var page: String { "man/\(name).\(section)" }
+    var bash: String { "completions/bash/\(name)" }
+    var zsh: String { "completions/zsh/_\(name)" }
+    var fish: String { "completions/fish/\(name).fish" }
+
+    private init<Settings>(_ command: Command<Settings>, section: Int) {
+        name = command.name
+        self.section = section
+        spellings = command.options.flatMap { option in
+            (option.short.map { ["-" + String($0)] } ?? []) + ["--" + option.long]
+        }
+        subcommands = command.subcommands.map(\.name)
+        choices = command.options.compactMap { option in
+            guard case .choice(let words) = option.value?.kind else { return nil }
+            return ("--" + option.long, words)
+        }
+        statuses = command.exitStatus.map(\.status)
+    }
+
+    static let all = [
+        CommandFacts(PostCommand.command, section: 1), CommandFacts(WaitCommand.command, section: 1),
+        CommandFacts(LifecycleCommand.command, section: 1), CommandFacts(AgentCommand.command, section: 8),
+    ]
+}

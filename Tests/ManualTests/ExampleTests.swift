@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+/// Runs the examples of the pages.
+@Suite struct ExampleTests {
+    struct Example: CustomTestStringConvertible {
+        let page: String
+        let script: String
+        var testDescription: String { "\(page): \(script)" }
+    }
+
+    /// How an example is tried. Each is a bash script that finds the example in `$1`.
+    private enum Trial {
+        /// While it runs this is done over and over, and in the end it must have said this.
+        case poked(String, says: String)
+        /// It makes a `notify-wait` with these options print this as its last line.
+        case heard(String, last: String)
+        /// Only that its command line is understood can be seen here.
+        case understood
+        /// It needs what is not here.
+        case leftOut
+    }
+
+    /// By what an example begins with.
+    private static let trials: [(beginning: String, trial: Trial)] = [
+        ("notify-post com.example.backup.done", .heard("com.example.backup.done", last: "com.example.backup.done")),
+        ("seq ", .heard("-n 1000 --prefix com.example.step.", last: "com.example.step.1000")),
+        ("inotifywait ", .leftOut),
+        (
+            "notify-wait com.example.backup.done",
+            .poked("notify-post com.example.backup.done", says: "safe to switch off")
+        ),
+        (
+            "notify-wait com.example.pong",
+            .poked("notify-wait com.example.ping -t 1 -- notify-post com.example.pong", says: "com.example.pong")
+        ),
+        ("notify-wait -f --prefix", .poked("notify-post com.example.b", says: " com.example.b\n")),
+        ("notify-wait -f com.example.site.changed", .poked("notify-post com.example.site.changed", says: "built\n")),
+        ("notify-wait -f com.example.tick", .poked("notify-post com.example.tick", says: "heard com.example.tick\n")),
+        ("notify-lifecycle list", .poked("", says: "APPLICATION")),
+        ("notify-lifecycle background app:", .understood),
+        ("notify-lifecycle suspend --freeze", .understood),
+        (
+            "notify-lifecycle watch",
+            .poked("notify-wait -t 0.5 a & notify-lifecycle background $!; wait $!", says: "\"background\"")
+        ),
+        ("notify-agent", .poked("notify-lifecycle status", says: "serves")),
+        ("dbus-send", .heard("com.example.backup-done", last: "com.example.backup-done")),
+        ("dbus-monitor", .poked("notify-post com.example.c", says: "interface=org.notifybus.n.com.example.c")),
+    ]
+
+    static let examples = (CommandFacts.all.map { ($0.name, $0.page) } + [("notifybus", "man/notifybus.7")])
+        .flatMap { name, page in
+            scripts(of: (try? Manuals.text(page)) ?? "").map { Example(page: name, script: $0) }
+        }
+
+    /// What stands between `.EX` and `.EE` in the section EXAMPLES.
+    private static func scripts(of page: String) -> [String] {
+        var scripts: [String] = []
+        var isHere = false
+        var script: [Substring]?
+        for line in page.split(separator: "\n") {
+            if line.hasPrefix(".SH ") {
+                isHere = line == ".SH EXAMPLES"
+            } else if isHere, line == ".EX" {
+                script = []
+            } else if line == ".EE", let lines = script {
+                scripts.append(plain(lines.joined(separator: "\n")))
+                script = nil
+            } else {
+                script?.append(line)
+            }
+        }
+        return scripts
+    }
+
+    @Test(arguments: examples)
+    func `an example works as it is printed`(example: Example) throws {
+        let trial = try #require(
+            ExampleTests.trials.first { example.script.hasPrefix($0.beginning) }?.trial,
+            "Nobody has said how to try this example"
+        )
+        let bus = try PrivateBus(.daemon)
+        let agent =
+            example.page == "notify-lifecycle"
+            ? try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null) : nil
+        defer { agent?.send(signal: 15) }
+        if agent != nil { try #require(try bus.script("until notify-lifecycle status; do :; done").status == 0) }
+        switch trial {
+        case .leftOut: break
+        case .understood:
+            let result = try bus.script(example.script)
+            #expect(result.status == 1, "\(result.errorOutput)")
+            #expect(!result.errorOutput.contains("--help"))
+        case .heard(let options, let last):
+            let result = try bus.script("notify-wait -t 30 \(options) --then \"$1\"", [example.script])
+            #expect(result.lines.last == last, "\(result.errorOutput)")
+        case .poked(let poke, let words):
+            let script = """
+                cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT
+                printf 'site:\\n\\t@echo built\\n' >Makefile
+                setsid bash -c "$1" >out 2>&1 &
+                for ((i = 0; i < 300; i++)); do
+                    ! grep -qF -- "$2" out || break
+                    { \(poke.isEmpty ? ":" : poke); } >/dev/null 2>&1
+                    sleep 0.05
+                done
+                kill -- -$!
+                cat out
+                """
+            let result = try bus.script(script, [example.script, words.filter { $0 != "\n" }])
+            #expect(result.output.contains(words), "\(result.errorOutput)")
+        }
+    }
+
+    /// What a reader sees of roff.
+    private static func plain(_ text: String) -> String {
+        var text = text
+        for (escape, plain) in [
+            ("\\-", "-"), ("\\(aq", "'"), ("\\(ha", "^"), ("\\(ti", "~"), ("\\&", ""), ("\\e", "\\"),
+        ] {
+            text = text.split(separator: escape, omittingEmptySubsequences: false).joined(separator: plain)
+        }
+        return text
+    }
+}

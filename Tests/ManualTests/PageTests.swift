@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+@Suite struct PageTests {
+    /// All pages, those that no command stands behind too.
+    static let pages: [String] = {
+        let names = (try? run("ls", ["\(packageFolder)/man"]).lines) ?? []
+        return names.map { $0.hasSuffix(".in") ? String($0.dropLast(3)) : $0 }
+    }()
+
+    @Test(arguments: CommandFacts.all)
+    func `a page has every option, subcommand and exit status of its command`(command: CommandFacts) throws {
+        let page = try Manuals.text(command.page).split(separator: "\n").map(String.init)
+        // The lines that head an entry.
+        let heads = Set(
+            zip(page, page.dropFirst()).filter { $0.0 == ".TP" }.flatMap { words(inBold: $0.1) }
+        )
+        for word in command.spellings + command.subcommands + command.statuses {
+            #expect(heads.contains(word), "\(command.page) does not explain \(word)")
+        }
+    }
+
+    @Test(arguments: CommandFacts.all)
+    func `a page has the usual sections`(command: CommandFacts) throws {
+        let page = try Manuals.text(command.page)
+        var rest = page[...]
+        for section in [
+            "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES", "NOTES", "SEE ALSO",
+        ] {
+            let heading = try #require(rest.firstRange(of: "\n.SH \(section)\n"), "\(section), in its place")
+            // The newline at the end may be the one at the beginning of the next.
+            rest = rest[heading.upperBound...].isEmpty ? "" : rest[page.index(before: heading.upperBound)...]
+        }
+        #expect(!page.contains("\n@"))
+        #expect(page.contains("NotifyBus 0."))
+    }
+
+    @Test(.enabled(if: isInstalled("man"), "man is not installed."), arguments: pages)
+    func `man has nothing to complain about`(page: String) throws {
+        let result = try run("man", ["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", Manuals.path("man/" + page)])
+        #expect(result.errorOutput == "")
+        #expect(result.status == 0)
+    }
+
+    @Test(.enabled(if: isInstalled("mandoc"), "mandoc is not installed."), arguments: pages)
+    func `mandoc has nothing to complain about`(page: String) throws {
+        let result = try run("mandoc", ["-T", "lint", Manuals.path("man/" + page)])
+        #expect(result.output == "")
+        #expect(result.status == 0)
+    }
+
+    /// The words that a line of roff sets in bold, as a reader sees them.
+    private func words(inBold line: String) -> [String] {
+        line.split(separator: "\\fB", omittingEmptySubsequences: false).dropFirst().compactMap { part in
+            part.firstRange(of: "\\fR").map { part[..<$0.lowerBound].filter { $0 != "\\" } }
+        }
+    }
+}
