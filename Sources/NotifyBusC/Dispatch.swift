@@ -18,28 +18,40 @@ public func notifybus_register_dispatch(
         out_token?.pointee = -1
         guard let queue, let block else { throw .nullInput }
         guard nd_is_available() else { throw .invalidRequest }
-        guard let target = BlockTarget(queue: queue, block: block) else { throw .failed }
-        try TokenEngine.shared.register(name, .queue { target.schedule($0) }, token: out_token)
+        let target = BlockTarget(queue: queue)
+        // The block is copied when the token stands in its place: a `__block` variable moves with the first copy, and
+        // the block finds the token there.
+        try TokenEngine.shared.register(
+            name,
+            .queue { target.schedule($0) },
+            token: out_token,
+            prepare: { target.take(block) }
+        )
     }
 }
 
 /// A block, and the queue that it is to run on; both are kept until nobody needs them any more.
 ///
-/// `@unchecked Sendable`: the pointers never change, and libdispatch and the Blocks runtime may be used from any thread.
+/// `@unchecked Sendable`: the pointers do not change once something can be delivered, and libdispatch and the Blocks
+/// runtime may be used from any thread.
 private final class BlockTarget: @unchecked Sendable {
     private let queue: UnsafeMutableRawPointer
-    private let block: UnsafeMutableRawPointer
+    private var block: UnsafeMutableRawPointer?
 
-    init?(queue: UnsafeMutableRawPointer, block: UnsafeMutableRawPointer) {
-        guard let copy = nd_copy_block(block) else { return nil }
+    init(queue: UnsafeMutableRawPointer) {
         nd_retain_queue(queue)
         self.queue = queue
-        self.block = copy
     }
 
     deinit {
-        nd_release_block(block)
+        if let block { nd_release_block(block) }
         nd_release_queue(queue)
+    }
+
+    /// - Returns: false when memory ran out.
+    func take(_ block: UnsafeMutableRawPointer) -> Bool {
+        self.block = nd_copy_block(block)
+        return self.block != nil
     }
 
     private final class Turn {
@@ -56,7 +68,8 @@ private final class BlockTarget: @unchecked Sendable {
         nd_async(queue, Unmanaged.passRetained(Turn(self, registration)).toOpaque()) { context in
             guard let context else { return }
             let turn = Unmanaged<Turn>.fromOpaque(context).takeRetainedValue()
-            turn.registration.run { nd_call_block(turn.target.block, turn.registration.token) }
+            guard let block = turn.target.block else { return }
+            turn.registration.run { nd_call_block(block, turn.registration.token) }
         }
     }
 }

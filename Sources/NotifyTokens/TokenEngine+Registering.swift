@@ -20,21 +20,29 @@ extension TokenEngine {
     /// - Parameters:
     ///   - token: where the token is put, before anything can be delivered for it; -1 if this throws.
     ///   - descriptor: where the end of a new pipe is put that the program reads from.
+    ///   - prepare: called when the token stands in its place, and before anything is delivered. If it returns false,
+    ///     the registration fails.
     package func register(
         _ name: UnsafePointer<CChar>?,
         _ wish: Wish,
         token: UnsafeMutablePointer<Int32>?,
-        descriptor: UnsafeMutablePointer<Int32>? = nil
+        descriptor: UnsafeMutablePointer<Int32>? = nil,
+        prepare: (() -> Bool)? = nil
     ) throws(NotifyStatus) {
         guard let token else { throw .nullInput }
         token.pointee = -1
         let (registration, opensBus, center) = try withState { state throws(NotifyStatus) in
-            try enter(name, wish, &state, token: token)
+            let entry = try enter(name, wish, &state, token: token)
+            if prepare != nil { entry.0.suspend() }
+            return entry
         }
         let record = registration.name
         do throws(NotifyStatus) {
+            let isPrepared = prepare?() ?? true
             if opensBus { open(record, on: center) }
             try waitUntilOpen(record)
+            if !isPrepared { throw .failed }
+            if prepare != nil, registration.resume() { registration.deliver() }
             if case .descriptor(let pipe) = registration.delivery { descriptor?.pointee = pipe.readEnd }
         } catch {
             token.pointee = -1

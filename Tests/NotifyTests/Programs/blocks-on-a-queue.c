@@ -9,7 +9,7 @@
 int main(void) {
     __block int count = 0;
     __block int heard = 0;
-    static int ui = NOTIFY_TOKEN_INVALID;
+    __block int ui = NOTIFY_TOKEN_INVALID;
     int background = NOTIFY_TOKEN_INVALID;
     dispatch_queue_t queue = dispatch_queue_create("com.example.queue", NULL);
     const char *greeting = "hello from the block";
