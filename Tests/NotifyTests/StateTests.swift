@@ -94,6 +94,41 @@ struct StateTests {
         #expect(waitUntil { (try? other.state(of: theirs)) == 2 })
     }
 
+    @Test(arguments: busKinds)
+    func `the agent refuses states of names that nobody observes, and what it does not understand`(
+        kind: BusKind
+    ) throws {
+        let room = try NotifyRoom(kind)
+        let agent = try startAgent(room)
+        defer { agent.send(signal: SIGKILL) }
+        let client = try RawBusClient(address: room.bus.address)
+        func call(_ member: String, _ signature: String, _ name: String) throws -> RawMessage {
+            var body = RawBody()
+            body.append(name)
+            if signature == "st" {
+                body.align(to: 8)
+                body.append(bytes: repeatElement(0, count: 8))
+            }
+            return try client.call(
+                destination: "org.notifybus.Agent1",
+                path: "/org/notifybus/Agent1",
+                interface: "org.notifybus.Agent1",
+                member: member,
+                signature: signature,
+                body: body.bytes
+            )
+        }
+        let invalid = "org.freedesktop.DBus.Error.InvalidArgs"
+        #expect(try call("SetNameState", "st", "com.example.nobody").errorName == "org.notifybus.Error.NotObserved")
+        #expect(try call("SetNameState", "st", "").errorName == invalid)
+        #expect(try call("SetNameState", "s", "com.example.a").errorName == invalid)
+        #expect(try call("GetNameState", "s", String(repeating: "x", count: 512)).errorName == invalid)
+        #expect(try call("GetNameState", "s", "com.example.nobody").kind == .reply)
+        let token = try room.register("com.example.a")
+        #expect(try call("SetNameState", "st", "com.example.a").kind == .reply)
+        #expect(try room.engine.state(of: token) == 0)
+    }
+
     @Test func `without an agent the status says so`() throws {
         let room = try NotifyRoom(.daemon)
         let token = try room.register("com.example.a")
