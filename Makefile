@@ -14,29 +14,34 @@ SCRATCH ?= .build
 SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-agent
-SWIFT_SOURCES := Package.swift Snippets Sources Tests
-SCRIPTS := Scripts/check-linkage Scripts/check-policy Scripts/check-swift Scripts/demo Scripts/docs Scripts/install-dependencies Scripts/manuals Scripts/static-libraries .ci/run
+SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+SCRIPTS := $(filter-out %.mk %.txt,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
 # 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
 # toolchain's libraries first (2 cores; /bin/true takes 0.7 ms). A program that stands alone may not look for libraries.
-RELEASE := -c release --static-swift-stdlib --disable-local-rpath --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
+OPTIMIZED := -c release --static-swift-stdlib --disable-local-rpath $(SWIFT_FLAGS)
+RELEASE := $(OPTIMIZED) --scratch-path $(SCRATCH)
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
-STATIC := $(SCRATCH)/static
-RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
+# Packages say LIBRARIES=shared: a distribution mends a library once, and not in each program that carries it.
+LIBRARIES ?= static
+STATIC := $(SCRATCH)/$(LIBRARIES)
+# What to leave out of the commands: -s leaves no names of functions in them.
+STRIP ?= -s
+RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker $(STRIP) -Xlinker --gc-sections -Xlinker --as-needed
 # The library for C is a guest in other programs: it shares libdbus and the C++ library with them.
-LIBRARY_LINK := -Xlinker -s -Xlinker --gc-sections -Xlinker --as-needed
+LIBRARY_LINK := -Xlinker $(STRIP) -Xlinker --gc-sections -Xlinker --as-needed
 DEBUG := --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
 # The runner of the older test framework would add that it found nothing to run.
 TESTING := --disable-xctest
 
 .PHONY: help
 help: ## Says what there is
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: build-needs ## Builds the commands and the library for C, optimized, into .build/release, and their manuals
-	@Scripts/static-libraries $(STATIC)
+	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(STATIC)
 	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
 	[[ ! -e $(STATIC)/whole ]] || export NOTIFYBUS_STATIC=1; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
@@ -56,26 +61,7 @@ manuals: build ## Makes the manual pages in .build/man, the completions in .buil
 docs: build-needs ## Makes the documentation of the package, as a web site in .build/docs
 	@Scripts/docs $(SCRATCH) $(SWIFT_FLAGS)
 
-# Where things go. DESTDIR stands before all of it, for those who make packages.
-PREFIX ?= /usr/local
-BINDIR ?= $(PREFIX)/bin
-# The bus reads its policies from its own folder, whatever our prefix is.
-DBUSDIR ?= $(or $(shell pkg-config --variable=datadir dbus-1 2>/dev/null),/usr/share)/dbus-1
-INSTALLED = $(addprefix $(BINDIR)/,$(COMMANDS)) $(DBUSDIR)/interfaces/org.notifybus.Agent1.xml \
-	$(DBUSDIR)/system.d/org.notifybus.conf
-
-.PHONY: install
-install: ## Installs what 'make build' has built below PREFIX, and the agent's interface and policy where D-Bus looks
-	@for command in $(COMMANDS); do [[ -x $(SCRATCH)/release/$$command ]] || { \
-		echo "There is no $$command yet; run 'make build' first, as yourself." >&2; exit 1; }; done
-	@install -d $(addprefix $(DESTDIR),$(BINDIR) $(DBUSDIR)/interfaces $(DBUSDIR)/system.d)
-	@install $(addprefix $(SCRATCH)/release/,$(COMMANDS)) $(DESTDIR)$(BINDIR)
-	@install -m 644 Sources/NotifyAgent/Interface/org.notifybus.Agent1.xml $(DESTDIR)$(DBUSDIR)/interfaces
-	@install -m 644 dbus-policy/org.notifybus.conf $(DESTDIR)$(DBUSDIR)/system.d
-
-.PHONY: uninstall
-uninstall: ## Removes what install has installed
-	@rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+include Scripts/install.mk
 
 .PHONY: demo
 demo: run-needs build ## Shows names travel between programs, on a bus of its own
@@ -103,6 +89,24 @@ policy: test-needs build ## Checks the system bus policy with two users, as root
 	@swift build $(DEBUG) --product broker-cradle
 	@Scripts/check-policy $(SCRATCH)
 
+# Which parts to measure, of those that 'Benchmarks/bench --help' names; all if none is.
+BENCH ?=
+
+.PHONY: bench
+bench: bench-build ## Measures against every peer, in five minutes; a part of it: make bench BENCH='latency storm'
+	@Benchmarks/bench --commands $(SCRATCH)/release $(BENCH)
+
+.PHONY: bench-check
+bench-check: bench-build ## Checks that the benchmark works, in seconds
+	@Benchmarks/bench --check --commands $(SCRATCH)/release $(BENCH)
+
+.PHONY: bench-build
+bench-build: bench-needs build
+	@swift build $(RELEASE) --product broker-cradle
+	@$(MAKE) -C Benchmarks/Peers OUT=$(abspath Benchmarks/.build/peers)
+	@PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}" \
+	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
+
 .PHONY: lint
 lint: swift-needs ## Checks the layout of the sources, and the scripts where shellcheck is installed
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)
@@ -114,10 +118,10 @@ format: swift-needs ## Lays out the sources as lint wants them
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-thread
+	@rm -rf .build .build-order .build-thread Benchmarks/.build
 
 # What each job needs, installed where it is missing.
-.PHONY: swift-needs build-needs run-needs test-needs
+.PHONY: swift-needs build-needs run-needs test-needs bench-needs
 swift-needs:
 	@Scripts/check-swift
 build-needs: swift-needs
@@ -126,3 +130,5 @@ run-needs: swift-needs
 	@Scripts/install-dependencies build run
 test-needs: swift-needs
 	@Scripts/install-dependencies build run test
+bench-needs: swift-needs
+	@Scripts/install-dependencies build run test bench

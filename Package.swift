@@ -143,7 +143,12 @@ let package = Package(
 if Context.environment["NOTIFYBUS_STATIC"] != nil {
     for target in package.targets where ["notify-post", "notify-wait", "notify-lifecycle"].contains(target.name) {
         target.linkerSettings = [
-            .unsafeFlags(["-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld"])
+            .unsafeFlags([
+                "-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld",
+                // What runs at every start stands together: see Scripts/record-startup-order.
+                "-Xlinker", "--symbol-ordering-file=\(Context.packageDirectory)/Scripts/startup-order.txt",
+                "-Xlinker", "--no-warn-symbol-ordering",
+            ])
         ]
     }
 }
