@@ -69,7 +69,7 @@ struct TokenTests {
         defer { close(copy) }
         try room.post("com.example.a", "com.example.a")
         #expect(tokens(in: copy) == [piped, piped])
-        #expect(queue.count == 2)
+        try #require(queue.count == 2)
         var runs = 0
         queue.elements[0].run { runs += 1 }
         try room.engine.cancel(token)
@@ -98,7 +98,7 @@ struct TokenTests {
         for registration in queue.elements { registration.run { runs += 1 } }
         #expect(runs == 0)
         try room.engine.resume(token)
-        #expect(queue.count == 3)
+        try #require(queue.count == 3)
         queue.elements[2].run { runs += 1 }
         #expect(runs == 1)
     }
