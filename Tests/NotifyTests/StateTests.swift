@@ -88,10 +88,17 @@ struct StateTests {
         #expect(waitUntil { status { _ = try room.engine.state(of: ours) } == .serverNotFound })
         #expect(waitUntil { status { try room.engine.setState(9, of: ours) } == .serverNotFound })
         let second = try startAgent(room)
-        defer { second.send(signal: SIGKILL) }
         // Both tell what they had set; the newer counts, whoever comes first.
-        #expect(waitUntil { (try? room.engine.state(of: ours)) == 2 })
+        try room.other.barrier(timeout: .seconds(10))
         #expect(waitUntil { (try? other.state(of: theirs)) == 2 })
+        #expect(try room.engine.state(of: ours) == 2)
+        // And the other way round.
+        try room.engine.setState(3, of: ours)
+        try kill(second)
+        let third = try startAgent(room)
+        defer { third.send(signal: SIGKILL) }
+        #expect(waitUntil { (try? other.state(of: theirs)) == 3 })
+        #expect(try room.engine.state(of: ours) == 3)
     }
 
     @Test(arguments: busKinds)
