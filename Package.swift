@@ -29,6 +29,8 @@ let package = Package(
         .target(name: "CDBusShim", dependencies: ["CDBus"]),
         // Linux calls that Swift's Glibc module does not declare.
         .target(name: "CLinux"),
+        // Asks an X server; loads libxcb at run time, so that nobody needs it to build.
+        .target(name: "CXcb"),
         // The center, without Dispatch and Swift's concurrency library: what the commands and the C library are made of.
         .target(name: "NotifyCore", dependencies: ["CDBusShim", "CLinux"]),
         // What Swift programs import: the center, with queues and asynchronous sequences.
@@ -63,7 +65,7 @@ let package = Package(
         // The lifecycle agent.
         .target(
             name: "NotifyAgent",
-            dependencies: ["NotifyCore", "CLinux", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["NotifyCore", "CLinux", "CXcb", .product(name: "Logging", package: "swift-log")],
             exclude: ["Interface"]
         ),
         .executableTarget(

@@ -30,6 +30,12 @@ package enum LocalTime {
         append(abs(minutes) % 60, 2, to: &record)
     }
 
+    package static func text(nanosecondsSince1970 time: Int64) -> String {
+        var bytes: [UInt8] = []
+        append(nanosecondsSince1970: time, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     private static func append(_ number: Int, _ digits: Int, to record: inout [UInt8]) {
         var divisor = 1
         for _ in 1..<digits { divisor *= 10 }

@@ -47,6 +47,14 @@ extension Agent {
         case "SetState":
             try expect(call, "ssb")
             try setState(call, on: link)
+        case "FollowFocus":
+            try expect(call, "b")
+            try followFocus(call, on: link)
+        case "Release":
+            try expect(call, "s")
+            try release(call, on: link)
+        case "SetForeground":
+            try setForeground(call, on: link)
         case "SetNameState":
             try expect(call, "st")
             try setNameState(call, on: link)

@@ -37,15 +37,7 @@ extension Agent {
         user: UInt32,
         on link: borrowing BusLink
     ) throws(BusFault) {
-        let all = directory.connections(of: target)
-        guard !all.isEmpty else { throw .noSuchTarget(text) }
-        var meant = all.filter { Authority.permits(user, over: $0.user) }
-        // Of an application that others run too, one's own part is meant.
-        guard !meant.isEmpty, meant.count == all.count || text.utf8.starts(with: "app:".utf8) else {
-            throw .accessDenied(
-                "'\(text)' belongs to user \(all[0].user): only that user and root can change its state, not user \(user)."
-            )
-        }
+        var meant = try connections(of: target, text, permittedTo: user)
         if state != .foreground,
             let exempt = meant.first(where: { configuration.exemptApplications.contains($0.process.application) })
         {
@@ -58,7 +50,27 @@ extension Agent {
             meant = processes.flatMap { Array($0.connections.values) }
         }
         for user in Set(meant.map(\.process.user)) { directory.note(state, for: target, user: user) }
-        change(meant, to: state, freezes: freezes ? processes : [], for: call, on: link)
+        for connection in meant { connection.person = state }
+        let request = ChangeRequest(call, for: meant, freezes: freezes ? processes : [])
+        apply(meant, request, on: link)
+    }
+
+    /// The connections of a target that a user may change.
+    func connections(
+        of target: Target,
+        _ text: String,
+        permittedTo user: UInt32
+    ) throws(BusFault) -> [ManagedConnection] {
+        let all = directory.connections(of: target)
+        guard !all.isEmpty else { throw .noSuchTarget(text) }
+        let meant = all.filter { Authority.permits(user, over: $0.user) }
+        // Of an application that others run too, one's own part is meant.
+        guard !meant.isEmpty, meant.count == all.count || text.utf8.starts(with: "app:".utf8) else {
+            throw .accessDenied(
+                "'\(text)' belongs to user \(all[0].user): only that user and root can change its state, not user \(user)."
+            )
+        }
+        return meant
     }
 
     private func checkFreeze(_ processes: [ManagedProcess]) throws(BusFault) {
@@ -72,45 +84,56 @@ extension Agent {
     /// A process says what it is in.
     func report(_ call: BusCall, _ state: ObserverState, on link: borrowing BusLink) throws(BusFault) {
         guard let own = directory[call.sender] else { throw .notRegistered }
-        directory.note(state, for: .process(own.process.pid), user: own.user)
-        change(Array(own.process.connections.values), to: state, freezes: [], for: call, on: link)
+        own.process.report = state
+        let connections = Array(own.process.connections.values)
+        apply(connections, ChangeRequest(call, for: connections), on: link)
     }
 
     // MARK: - Both
 
-    private func change(
-        _ connections: [ManagedConnection],
-        to state: ObserverState,
-        freezes: [ManagedProcess],
-        for call: BusCall,
-        on link: borrowing BusLink
-    ) {
-        let request = ChangeRequest(call, state, for: connections, freezes: freezes)
+    /// Brings connections into what has been decided for them, and answers the call when they are there.
+    func apply(_ connections: [ManagedConnection], _ request: ChangeRequest, on link: borrowing BusLink) {
         requests.append(request)
         if requests.count == 1 { watcher.alarm(at: request.deadline) }
-        if state != .suspended {
-            for pid in Set(connections.map(\.process.pid)) {
-                if let process = directory.processes[pid] { thaw(process) }
-            }
-        }
         for connection in connections {
             connection.isRemembered = false
+            connection.remembered = nil
+        }
+        change(connections, request, on: link)
+    }
+
+    /// Decides anew, and brings connections into what comes out.
+    func change(_ connections: [ManagedConnection], _ request: ChangeRequest?, on link: borrowing BusLink) {
+        for connection in connections {
+            let decision = decide(connection)
+            if decision != connection.decision {
+                connection.decision = decision
+                tellDecider(connection, link)
+            }
+        }
+        let processes = Set(connections.map(\.process.pid)).compactMap { directory.processes[$0] }
+        // What is to hear or to drop posts must run.
+        for process in processes
+        where connections.contains(where: { $0.process === process && $0.decision.state != .suspended }) {
+            thaw(process)
+        }
+        let waiters = request.map { [$0] } ?? []
+        for connection in connections {
+            let state = connection.decision.state
             if case .none = connection.parking {
-                perform(connection.transition.want(state, by: [request]), for: connection, link)
+                perform(connection.transition.want(state, by: waiters), for: connection, link)
             } else {
                 changeParked(connection, to: state, request, link)
             }
         }
-        for pid in Set(connections.map(\.process.pid)) {
-            if let process = directory.processes[pid] { updateWatch(of: process) }
-        }
+        for process in processes { updateWatch(of: process) }
     }
 
     /// The wish is in force at once: it is what the process will find when it runs again.
     private func changeParked(
         _ connection: ManagedConnection,
         to state: ObserverState,
-        _ request: ChangeRequest,
+        _ request: ChangeRequest?,
         _ link: borrowing BusLink
     ) {
         connection.stateAfterParking = state
@@ -124,7 +147,7 @@ extension Agent {
         let new: ObserverState = state == .background ? .background : .suspended
         connection.transition = Transition(new, isHolding: new == .suspended)
         if old != new { announce(connection, from: old, to: new, link) }
-        note(request, connection, nil, link)
+        if let request { note(request, connection, nil, link) }
     }
 
     func note(_ request: ChangeRequest, _ connection: ManagedConnection, _ failure: String?, _ link: borrowing BusLink)

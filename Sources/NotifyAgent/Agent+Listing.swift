@@ -25,13 +25,20 @@ extension Agent {
             ("pending", .uint32(UInt32(connection.pending.count))),
             ("dropped", .uint64(connection.dropped)),
             ("since", .uint64(connection.since)),
+            ("decider", .string(connection.decision.decider.name)),
+            ("focused", .boolean(hasFocus(connection.process))),
         ])
+    }
+
+    private func hasFocus(_ process: ManagedProcess) -> Bool {
+        sources.focus(pid: process.pid, application: process.application, user: process.user)?.hasIt ?? false
     }
 
     func status() -> BusValue {
         let states = directory.connections.values.map(\.state)
         func count(_ state: ObserverState) -> BusValue { .uint32(UInt32(states.lazy.filter { $0 == state }.count)) }
         return .dictionary([
+            ("version", .string(configuration.version)),
             ("pid", .uint32(UInt32(getpid()))),
             ("since", .uint64(started)),
             ("observers", .uint32(UInt32(states.count))),
@@ -41,6 +48,7 @@ extension Agent {
             ("suspended", count(.suspended)),
             ("parked", .uint32(parkedCount)),
             ("held", .uint32(UInt32(holds.count))),
+            ("sources", sources.listed),
         ])
     }
 

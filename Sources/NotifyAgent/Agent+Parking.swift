@@ -9,6 +9,7 @@ extension Agent {
     func processHasStopped(_ pid: pid_t, _ link: borrowing BusLink) {
         guard let process = directory.processes[pid], process.stop == nil else { return }
         process.isStopped = true
+        sources.note(.stillness(process: pid, isStill: true), from: Agent.freezerSource)
         for connection in process.connections.values where connection.mayBeQueuedFor && connection.socket >= 0 {
             park(connection, link)
         }

@@ -41,6 +41,9 @@ extension Agent {
         holdIfNeeded(registration.subjects, for: connection, link) { [self] failure, link in
             if let failure { return link.refuse(call, .failed(failure)) }
             link.reply(to: call, [.string(connection.transition.wish.rawValue), .strings([])])
+            tellDecider(connection, link)
+            connection.followsFocus = registration.followsFocus
+            reconsider([connection], link)
             updateWatch(of: connection.process)
         }
     }
@@ -52,6 +55,7 @@ extension Agent {
         pid: pid_t,
         on link: borrowing BusLink
     ) {
+        startSources()
         let process = directory.processes[pid] ?? makeProcess(pid, user: user)
         let previous = directory[registration.previous].flatMap { $0.process === process && $0.user == user ? $0 : nil }
         let connection = ManagedConnection(
@@ -59,10 +63,11 @@ extension Agent {
             number: directory.nextNumber(),
             process: process,
             user: user,
-            registration: registration,
-            state: initialState(in: process, registration, previous)
+            registration: registration
         )
+        connection.begin(in: initialState(of: connection, registration, previous))
         if process.pidfd < 0 { connection.closeSocket() }
+        if process.connections.isEmpty { present(process) }
         directory.insert(connection)
         restoreStates(registration, user: user)
         watchEnd(of: connection, link)
@@ -74,6 +79,7 @@ extension Agent {
         let returns = previous != nil && connection.stateAfterParking == .foreground
         guard connection.state == .suspended else {
             link.reply(to: call, [.string(connection.state.rawValue), .strings([])])
+            tellDecider(connection, link)
             return updateWatch(of: process)
         }
         hold(connection.subjects, for: connection, link) { [self] failure, link in
@@ -93,28 +99,46 @@ extension Agent {
         on link: borrowing BusLink
     ) {
         guard returns else {
-            return link.reply(to: call, [.string(ObserverState.suspended.rawValue), .strings([])])
+            link.reply(to: call, [.string(ObserverState.suspended.rawValue), .strings([])])
+            return tellDecider(connection, link)
         }
         let names = connection.pending.take().map(\.string)
         // A post that comes before these rules is made good by the answer, which follows them.
         let roused = holds.rouse(connection.held.names)
         if !roused.isEmpty { link.hold(names: Array(roused)) { _, _ in } }
         link.reply(to: call, [.string(ObserverState.foreground.rawValue), .strings(names)])
+        tellDecider(connection, link)
         perform(connection.transition.want(.foreground, by: []), for: connection, link)
         updateWatch(of: connection.process)
     }
 
     private func initialState(
-        in process: ManagedProcess,
+        of connection: ManagedConnection,
         _ registration: Registration,
         _ previous: ManagedConnection?
     ) -> ObserverState {
+        let process = connection.process
+        connection.person = directory.wish(for: process)
         if let previous {
+            connection.person = previous.person
+            connection.remembered = previous.remembered
+            connection.decision = previous.decision
             if case .none = previous.parking, !previous.transition.isHolding { return previous.transition.wish }
             return previous.stateAfterParking == .background ? .background : .suspended
         }
-        if configuration.exemptApplications.contains(process.application) { return .foreground }
-        return directory.initialState(in: process, claimed: registration.state)
+        if let state = registration.state { believe(registration.decider, state, of: connection) }
+        connection.decision = decide(connection)
+        return connection.decision.state
+    }
+
+    /// Takes over what an agent before this one had decided, as the observer remembers it.
+    private func believe(_ decider: String, _ state: ObserverState, of connection: ManagedConnection) {
+        switch Decider(name: decider) {
+        case .person: connection.person = connection.person ?? state
+        case .program: connection.process.report = connection.process.report ?? state
+        case .source(let name): connection.remembered = Decision(state, by: .source(name))
+        case .exemption, .rule: break
+        }
     }
 
     /// Gives a connection what is kept for the one that it takes the place of.
@@ -140,6 +164,7 @@ extension Agent {
             pid: pid,
             user: user,
             application: ProcessFacts.application(of: pid),
+            session: ProcessFacts.session(of: pid),
             pidfd: linux_pidfd_open(pid)
         )
         if process.pidfd >= 0 { watcher.watch(process: pid, pidfd: process.pidfd) }

@@ -27,7 +27,8 @@ extension Agent {
         connection.pending.removeAll()
         perform(connection.transition.end(), for: connection, link)
         let process = connection.process
-        if process.connections.isEmpty, process.pidfd < 0 || process.wish == nil {
+        mayRest()
+        if process.connections.isEmpty, process.pidfd < 0 || !process.isWorthRemembering {
             forget(process)
         } else {
             updateWatch(of: process)
@@ -37,13 +38,14 @@ extension Agent {
     private func forget(_ process: ManagedProcess) {
         watcher.forget(process: process.pid)
         directory.remove(process)
+        for source in running { source.observerHasGone(process.pid) }
     }
 
     // MARK: - Processes
 
     func processHasEnded(_ pid: pid_t, _ link: borrowing BusLink) {
         guard let process = directory.processes[pid] else { return }
-        process.wish = nil
+        process.forgetWishes()
         for connection in process.connections.values {
             if case .draining = connection.parking { watcher.dropDrain(connection.number) }
             heirs[connection.number] = nil
@@ -54,6 +56,7 @@ extension Agent {
 
     func processContinues(_ pid: pid_t, _ link: borrowing BusLink) {
         directory.processes[pid]?.isStopped = false
+        sources.note(.stillness(process: pid, isStill: false), from: Agent.freezerSource)
     }
 
     /// Has the process looked at as long as the bus may queue posts for it.

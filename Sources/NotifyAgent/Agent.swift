@@ -28,6 +28,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
     package struct Configuration: Sendable {
         /// Applications that stay in the foreground.
         package var exemptApplications: Set<String> = []
+        /// Which facts may flag whom.
+        package var facts = FactPolicy()
+        /// What Status says; the version of the program.
+        package var version = ""
         /// Whether to take the name from another agent.
         package var replaces = false
 
@@ -38,6 +42,16 @@ package final class Agent: BusPeer, @unchecked Sendable {
     let bus: NotifyCenter.Bus
     let logger: Logger
     let watcher: Watcher
+    /// What the sources of facts have found.
+    let board: FactBoard
+    /// What is known by them.
+    var sources: SourceTable
+    /// How to make those that need to be started.
+    let makers: [SourceMaker]
+    /// Those that are at work.
+    var running: [any LifecycleSource] = []
+    /// The connection that said who has the focus, while it is on the bus.
+    var shell: String?
     private let report: @Sendable (Event) -> Void
     let started = WallClock.now
     var uniqueName = ""
@@ -59,13 +73,22 @@ package final class Agent: BusPeer, @unchecked Sendable {
         bus: NotifyCenter.Bus,
         logger: Logger,
         watcher: Watcher,
+        board: FactBoard,
+        sources makers: [SourceMaker],
         report: @escaping @Sendable (Event) -> Void
     ) {
         self.configuration = configuration
         self.bus = bus
         self.logger = logger
         self.watcher = watcher
+        self.board = board
+        self.makers = makers
+        let own = [Agent.shellSource, Agent.freezerSource]
+        sources = SourceTable(
+            makers.map(\.name) + own.filter { !configuration.facts.ignoredSources.contains($0) }
+        )
         self.report = report
+        prepareOwnSources()
     }
 
     // MARK: - The connection
@@ -122,6 +145,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case "NameLost" where texts == [Agent.name] && !uniqueName.isEmpty:
             report(.wasReplaced)
         case "NameOwnerChanged" where texts.count == 3 && texts[2].isEmpty:
+            shellHasLeft(texts[0], link)
             if let connection = directory[texts[0]], connection.nameWatch != .none {
                 connectionIsGone(connection, link)
             }
@@ -148,6 +172,12 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case .alarm:
             expireRequests(link)
             pump(link)
+        case .pause:
+            takeNews(link)
+        case .rest:
+            restIfAlone()
+        case .moved(let pid):
+            if let process = directory.processes[pid] { present(process) }
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 package import Logging
 package import NotifyCore
 
@@ -8,6 +9,33 @@ package final class AgentService: Sendable {
     package enum StartError: Error {
         case noDescriptors(Int32)
         case bus(NotifyBusError)
+    }
+
+    /// The names of all sources of facts, as Status lists them.
+    package static let sourceNames = ["logind", "gnome", "x11", "sway", Agent.shellSource, Agent.freezerSource]
+
+    /// The sources that this agent can use, and the environment it was started in.
+    private static func makers(
+        for bus: NotifyCenter.Bus,
+        _ configuration: Agent.Configuration,
+        _ watcher: Watcher
+    ) -> [SourceMaker] {
+        let environment = ProcessFacts.environment("DISPLAY", "WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "SWAYSOCK")
+        // The agent of the machine's bus serves everyone; desktops are none of its business.
+        let servesMachine = if case .system = bus { true } else { false }
+        let elsewhere = servesMachine ? "an agent on the system bus has no desktop" : nil
+        let user = servesMachine ? nil : geteuid()
+        let all = [
+            SourceMaker("logind") { (LogindSource($0, user: user)) },
+            SourceMaker("gnome", elsewhere ?? GnomeSource.obstacle) { (GnomeSource($0, watcher)) },
+            SourceMaker("x11", elsewhere ?? X11Source.obstacle(environment)) {
+                (X11Source(display: environment["DISPLAY"] ?? "", $0))
+            },
+            SourceMaker("sway", elsewhere ?? SwaySource.obstacle(environment)) {
+                (SwaySource(path: environment["SWAYSOCK"] ?? "", $0))
+            },
+        ]
+        return all.filter { !configuration.facts.ignoredSources.contains($0.name) }
     }
 
     private let watcher: Watcher
@@ -29,10 +57,23 @@ package final class AgentService: Sendable {
         } catch {
             throw .noDescriptors(error.code)
         }
-        let agent = Agent(configuration, bus: bus, logger: logger, watcher: watcher, report: report)
+        let (watcher, doorbell) = (watcher, Doorbell())
+        let board = FactBoard { moment in
+            if let moment { watcher.pause(until: moment) } else { doorbell.ring() }
+        }
+        let agent = Agent(
+            configuration,
+            bus: bus,
+            logger: logger,
+            watcher: watcher,
+            board: board,
+            sources: AgentService.makers(for: bus, configuration, watcher),
+            report: report
+        )
         self.agent = agent
         let center = NotifyCenter(bus: bus, peer: agent)
         self.center = center
+        doorbell.connect { [weak center] in center?.perform { link in agent.takeNews(link) } }
         do throws(NotifyBusError) {
             thread = try watcher.start { [weak center] event in
                 center?.perform { link in agent.handle(event, on: link) }
@@ -45,7 +86,10 @@ package final class AgentService: Sendable {
 
     /// Lets everything go on that the agent has frozen, gives the name back and closes everything.
     package func stop() {
-        center.perform { [agent] _ in agent.thawEverything() }
+        center.perform { [agent] _ in
+            agent.stopSources()
+            agent.thawEverything()
+        }
         // If the bus is gone it has been done all the same.
         try? center.barrier(timeout: .seconds(2))
         watcher.stop()

@@ -55,6 +55,16 @@ enum Introspection {
               <arg name="name" type="s" direction="in"/>
               <arg name="value" type="t" direction="out"/>
             </method>
+            <method name="FollowFocus">
+              <arg name="follows" type="b" direction="in"/>
+            </method>
+            <method name="Release">
+              <arg name="target" type="s" direction="in"/>
+              <arg name="connections" type="u" direction="out"/>
+            </method>
+            <method name="SetForeground">
+              <arg name="process" type="u" direction="in"/>
+            </method>
             <method name="List">
               <arg name="connections" type="aa{sv}" direction="out"/>
             </method>
@@ -67,6 +77,13 @@ enum Introspection {
               <arg name="application" type="s"/>
               <arg name="from" type="s"/>
               <arg name="to" type="s"/>
+            </signal>
+            <signal name="FactChanged">
+              <arg name="source" type="s"/>
+              <arg name="fact" type="s"/>
+            </signal>
+            <signal name="Decided">
+              <arg name="decider" type="s"/>
             </signal>
             <property name="Version" type="u" access="read">
               <annotation name="org.freedesktop.DBus.Property.EmitsChangedSignal" value="const"/>

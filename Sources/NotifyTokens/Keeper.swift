@@ -73,7 +73,7 @@ final class Keeper: Sendable {
             state.wakeDescriptor = linux_eventfd()
             // Without a thread, pipes that were full stay behind, and idle names stay registered; nothing else is lost.
             do throws(NotifyBusError) {
-                try EngineThread { self.run() }.leave()
+                try EngineThread { self.run() }.detach()
                 state.isRunning = true
             } catch {}
         }

@@ -22,12 +22,17 @@ enum AgentCommand {
             return .usage
         }
         do throws(ConfigurationError) {
-            if let file = settings.configurationFile { try ConfigurationFile.read(file, into: &configuration) }
+            if let file = settings.configurationFile {
+                try ConfigurationFile.read(file, into: &configuration)
+            } else {
+                try ConfigurationFile.readDefault(for: settings.common.bus, into: &configuration)
+            }
         } catch {
             diagnostics.error(error.message)
             return .failed
         }
         configuration.replaces = settings.replaces
+        configuration.version = notifyBusVersion
         raiseDescriptorLimit()
         let level: Logger.Level =
             switch settings.common.verbosity {

@@ -22,7 +22,16 @@ extension AgentCommand {
             .flag("replace", group: "Agent", help: "Takes the place of an agent that runs already.") {
                 $0.replaces = true
             },
-            .value("config", nil, "FILE", .file, group: "Agent", help: "Reads settings from FILE.") {
+            .value(
+                "config",
+                nil,
+                "FILE",
+                .file,
+                group: "Agent",
+                help:
+                    "Reads settings from FILE, in place of notifybus/agent.conf in $XDG_CONFIG_HOME or $XDG_CONFIG_DIRS, "
+                    + "with --system in /etc."
+            ) {
                 $0.configurationFile = $1
             },
         ]

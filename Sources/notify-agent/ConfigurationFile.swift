@@ -12,6 +12,35 @@ struct ConfigurationError: Error {
 enum ConfigurationFile {
     private static let maximumSize = 1_048_576
 
+    /// Reads the first of the files that are looked for when none was named; that there is none is fine.
+    static func readDefault(
+        for bus: CommonOptions.Bus?,
+        into configuration: inout Agent.Configuration
+    ) throws(ConfigurationError) {
+        for path in ConfigurationFile.places(for: bus) {
+            guard let file = Argument(copying: path), access(file.start, F_OK) == 0 || !isMissing(errno) else {
+                continue
+            }
+            return try read(file, into: &configuration)
+        }
+    }
+
+    private static func isMissing(_ code: Int32) -> Bool { code == ENOENT || code == ENOTDIR }
+
+    /// Where the file is looked for: the machine's, or the user's and then those for all users. See the XDG Base
+    /// Directory Specification.
+    static func places(for bus: CommonOptions.Bus?) -> [String] {
+        if bus == .system { return ["/etc/notifybus/agent.conf"] }
+        func variable(_ name: String) -> String? {
+            getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let own = variable("XDG_CONFIG_HOME") ?? variable("HOME").map { $0 + "/.config" }
+        let shared = (variable("XDG_CONFIG_DIRS") ?? "/etc/xdg").split(separator: ":").map { String($0) }
+        // The specification has relative paths ignored.
+        return ([own].compactMap { $0 } + shared).filter { $0.utf8.first == UInt8(ascii: "/") }
+            .map { $0 + "/notifybus/agent.conf" }
+    }
+
     static func read(_ file: Argument, into configuration: inout Agent.Configuration) throws(ConfigurationError) {
         let name = Printable.text(file.bytes)
         let text = try contents(file, name)
@@ -31,12 +60,57 @@ enum ConfigurationFile {
         }
         let key = trimmed(line[..<equals])
         let value = trimmed(line[line.index(after: equals)...])
-        guard key == "exempt" else { return "there is no setting '\(Printable.text(String(key)))'; there is 'exempt'" }
-        guard case .application(let id) = Target(String(value)) else {
-            return "'\(Printable.text(String(value)))' is no application; write app:ID, as in app:org.gnome.Maps"
+        return set(String(key), to: String(value), in: &configuration)
+    }
+
+    private static func set(_ key: String, to value: String, in configuration: inout Agent.Configuration) -> String? {
+        switch key {
+        case "exempt":
+            guard case .application(let id) = Target(value) else { return noApplication(value) }
+            configuration.exemptApplications.insert(id)
+        case "focus":
+            return setFocus(value, in: &configuration.facts)
+        case "session", "sleep":
+            guard value == "background" || value == "ignore" else {
+                return "'\(Printable.text(value))' is no answer to '\(key)'; write background or ignore"
+            }
+            if key == "session" {
+                configuration.facts.sessionCounts = value == "background"
+            } else {
+                configuration.facts.sleepCounts = value == "background"
+            }
+        case "ignore":
+            guard AgentService.sourceNames.contains(value) else {
+                return "there is no source '\(Printable.text(value))'; there are "
+                    + AgentService.sourceNames.joined(separator: ", ")
+            }
+            configuration.facts.ignoredSources.insert(value)
+        default:
+            return "there is no setting '\(Printable.text(key))'; there are exempt, focus, session, sleep and ignore"
         }
-        configuration.exemptApplications.insert(id)
         return nil
+    }
+
+    private static func setFocus(_ value: String, in policy: inout FactPolicy) -> String? {
+        switch value {
+        case "all": policy.focusFollowers = .everyone
+        case "none": policy.focusFollowers = .nobody
+        case "asked": policy.focusFollowers = .volunteers
+        default:
+            guard case .application(let id) = Target(value) else {
+                return noApplication(value) + ", all, asked or none"
+            }
+            if case .applications(let others) = policy.focusFollowers {
+                policy.focusFollowers = .applications(others.union([id]))
+            } else {
+                policy.focusFollowers = .applications([id])
+            }
+        }
+        return nil
+    }
+
+    private static func noApplication(_ value: String) -> String {
+        "'\(Printable.text(value))' is no application; write app:ID, as in app:org.gnome.Maps"
     }
 
     private static func trimmed(_ text: Substring) -> Substring {

@@ -10,6 +10,7 @@ final class AgentWatch: BusPeer {
         /// From now on no change is missed, as soon as there is an agent.
         case live(hasAgent: Bool)
         case changed(StateChange)
+        case learned(FactChange)
         /// The agent has announced something that can't be understood.
         case nonsense
         case agentLost, agentReturned
@@ -29,10 +30,13 @@ final class AgentWatch: BusPeer {
     private let bus: CommonOptions.Bus?
     private let mailbox: Mailbox<Event>
     private let state = Mutex(State())
+    private let rules: [String]
 
-    init(_ mailbox: Mailbox<Event>, on bus: CommonOptions.Bus?) {
+    /// - Parameter wantsFacts: whether to listen to what the agent learns, too.
+    init(_ mailbox: Mailbox<Event>, on bus: CommonOptions.Bus?, wantsFacts: Bool) {
         self.mailbox = mailbox
         self.bus = bus
+        rules = AgentWatch.rules + (wantsFacts ? [AgentWatch.rule(for: "FactChanged")] : [])
     }
 
     // MARK: - The connection
@@ -40,7 +44,7 @@ final class AgentWatch: BusPeer {
     var keepsConnection: Bool { state.withLock { $0.hasBeenLive } }
 
     func linkIsReady(_ link: borrowing BusLink) {
-        for rule in AgentWatch.rules {
+        for rule in rules {
             link.callBus("AddMatch", [.string(rule)]) { answer, _ in
                 if case .failure(let fault) = answer { self.fail(fault) }
             }
@@ -110,9 +114,12 @@ final class AgentWatch: BusPeer {
             return
         }
         // Anyone can send a signal to one connection, whatever its match rules.
-        guard signal.interface == Agent.interface, signal.member == "StateChanged",
-            signal.sender == state.withLock({ $0.agent })
-        else { return }
+        guard signal.interface == Agent.interface, signal.sender == state.withLock({ $0.agent }) else { return }
+        if signal.member == "FactChanged" {
+            let fact = FactChange(signal.arguments, at: Clock.timeOfDay)
+            return mailbox.offer(fact.map { .learned($0) } ?? .nonsense)
+        }
+        guard signal.member == "StateChanged" else { return }
         if let change = StateChange(signal.arguments, at: Clock.timeOfDay) {
             mailbox.offer(.changed(change))
         } else {
@@ -137,7 +144,10 @@ final class AgentWatch: BusPeer {
     private static let bus = "org.freedesktop.DBus"
     private static let rules = [
         "type='signal',sender='\(bus)',interface='\(bus)',member='NameOwnerChanged',arg0='\(Agent.name)'",
-        "type='signal',sender='\(Agent.name)',path='\(Agent.path)',interface='\(Agent.interface)',"
-            + "member='StateChanged'",
+        rule(for: "StateChanged"),
     ]
+
+    private static func rule(for member: String) -> String {
+        "type='signal',sender='\(Agent.name)',path='\(Agent.path)',interface='\(Agent.interface)',member='\(member)'"
+    }
 }

@@ -9,10 +9,12 @@ extension LifecycleCommand {
             "list|status|watch [OPTION]...",
             "foreground|background|resume [OPTION]... TARGET...",
             "suspend [--freeze] [OPTION]... TARGET...",
+            "release [OPTION]... [TARGET]...",
         ],
         summary: [
             "Shows which observers on the bus are in the foreground, in the background or suspended, as the lifecycle "
-                + "agent knows it, and changes that. A change is in force when the command ends.",
+                + "agent knows it, and changes that. A change is in force when the command ends, and counts for more than what "
+                + "the program says itself and what the desktop says, until it is released.",
             "A TARGET is pid:N, all observers of process N (N alone means the same); :1.N, the one observer that the "
                 + "bus calls so; or app:ID, all observers of an application. Only root may change observers of other "
                 + "users.",
@@ -21,7 +23,9 @@ extension LifecycleCommand {
         options: own
             + Option.common(
                 quiet: "Leaves out the table's header, and says nothing but errors on standard error.",
-                verbose: "Shows connections and users too; says how many observers a change was for."
+                verbose:
+                    "Shows connections, users and the focus too; with watch also what the agent learns; says how many "
+                    + "observers a change was for."
             ),
         operands: .targets(after: Verb.allCases.filter(\.takesTargets).map(\.rawValue)),
         exitStatus: [
@@ -36,6 +40,7 @@ extension LifecycleCommand {
             "notify-lifecycle list",
             "notify-lifecycle background app:org.example.Editor",
             "notify-lifecycle suspend --freeze pid:4711",
+            "notify-lifecycle release",
             "notify-lifecycle watch --json",
         ]
     )

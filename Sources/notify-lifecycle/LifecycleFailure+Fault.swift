@@ -21,18 +21,18 @@ extension LifecycleFailure {
             self.init("the bus can't start the agent: \(reason)", code: .unavailable, isLasting: true)
         case standard + "AccessDenied":
             if let target {
-                self.init("\(target.text) stays as it is: only its own user and root may change it (\(reason))")
+                self.init("\(target.title) stays as it is: \(reason)")
             } else {
                 self.init("permission denied: \(reason)")
             }
         case "org.notifybus.Error.NoSuchTarget":
-            self.init("there is no observer \(target?.text ?? ""); 'notify-lifecycle list' shows those there are")
+            self.init("there is no observer \(target?.title ?? ""); 'notify-lifecycle list' shows those there are")
         case "org.notifybus.Error.TimedOut":
-            self.init("\(target?.text ?? "an observer") did not follow in time: \(reason)", code: .timedOut)
+            self.init("\(target?.title ?? "an observer") did not follow in time: \(reason)", code: .timedOut)
         case standard + "UnknownMethod", standard + "UnknownInterface", standard + "UnknownObject":
             self.init("the agent does not know \(member); it may be of another version than this command")
         default:
-            self.init("the agent refuses\(target.map { " to change " + $0.text } ?? ""): \(reason)")
+            self.init("the agent refuses\(target.map { " to change " + $0.title } ?? ""): \(reason)")
         }
     }
 }

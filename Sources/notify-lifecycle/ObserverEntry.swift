@@ -21,11 +21,16 @@ struct ObserverEntry {
     let dropped: UInt64
     /// When it came into its state, in seconds since 1970.
     let since: UInt64
+    /// Who decided its state; nil if the agent does not say.
+    let decider: String?
+    /// Whether its program has the focus; nil if the agent does not say.
+    let hasFocus: Bool?
     private let fields: [String: BusValue]
 
     /// The keys of an entry, in the order in which they are shown.
     private static let keys = [
         "name", "pid", "uid", "program", "application", "state", "parked", "names", "pending", "dropped", "since",
+        "decider", "focused",
     ]
 
     /// The entries in an answer to List, by process and then by age of the connection.
@@ -61,6 +66,8 @@ struct ObserverEntry {
         pending = try take("pending", \.uint32)
         dropped = try take("dropped", \.uint64)
         since = try take("since", \.uint64)
+        decider = fields["decider"]?.string
+        hasFocus = fields["focused"]?.boolean
     }
 
     /// The numbers of the unique name: as text `:1.10` would come before `:1.9`.

@@ -55,10 +55,19 @@ struct ObserverTable {
             columns.append(Column(title: "CONNECTION") { ObserverTable.text($0.name) })
             columns.append(Column(title: "UID", isNumber: true) { String($0.user) })
         }
-        return columns + [
+        columns += [
             Column(title: "PROGRAM") { ObserverTable.text($0.program) },
             Column(title: "APPLICATION") { ObserverTable.text($0.application) },
             Column(title: "STATE") { ObserverTable.text($0.state) + ($0.isParked ? "*" : "") },
+        ]
+        // Another agent need not say who has decided.
+        if observers.contains(where: { $0.decider != nil }) {
+            columns.append(Column(title: "BY") { ObserverTable.text($0.decider ?? "") })
+        }
+        if isDetailed, observers.contains(where: { $0.hasFocus != nil }) {
+            columns.append(Column(title: "FOCUS") { $0.hasFocus == true ? "yes" : "-" })
+        }
+        return columns + [
             Column(title: "NAMES", isNumber: true) { String($0.names) },
             Column(title: "PENDING", isNumber: true) { String($0.pending) },
             Column(title: "DROPPED", isNumber: true) { String($0.dropped) },

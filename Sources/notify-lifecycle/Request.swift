@@ -14,14 +14,15 @@ enum Request {
         if settings.freezes && verb != .suspend {
             throw UsageError("--freeze goes with 'suspend'; '\(name)' stops no process")
         }
-        if let state = verb.state {
+        if verb.takesTargets {
             if settings.isJSON { throw UsageError("--json is for list, status and watch; '\(name)' prints nothing") }
-            if rest.isEmpty {
+            if rest.isEmpty, verb != .release {
                 throw UsageError("'\(name)' needs a TARGET: pid:N, :1.N or app:ID; 'notify-lifecycle list' shows them")
             }
             var targets: [Target] = []
             for operand in rest { targets.append(try Target(operand)) }
-            self = .change(StateCommand(state: state, freezes: settings.freezes, targets: targets))
+            let change = verb.state.map { StateCommand.Change.set($0, freezes: settings.freezes) } ?? .release
+            self = .change(StateCommand(change: change, targets: targets.isEmpty ? [.everyone] : targets))
             return
         }
         if let operand = rest.first {

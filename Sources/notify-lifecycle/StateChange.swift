@@ -26,11 +26,7 @@ struct StateChange: Sendable {
         self.to = to
     }
 
-    private var timeText: String {
-        var bytes: [UInt8] = []
-        LocalTime.append(nanosecondsSince1970: time, to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
-    }
+    private var timeText: String { LocalTime.text(nanosecondsSince1970: time) }
 
     /// - Parameter isDetailed: whether the connection is shown too.
     func text(isDetailed: Bool) -> String {

@@ -5,8 +5,12 @@ import NotifyCore
 
 /// A change of state to be made.
 struct StateCommand {
-    let state: String
-    let freezes: Bool
+    enum Change {
+        case set(String, freezes: Bool)
+        case release
+    }
+
+    let change: Change
     let targets: [Target]
 
     /// Changes one target after another and comes back when all changes are in force.
@@ -18,7 +22,7 @@ struct StateCommand {
         for target in targets {
             do throws(LifecycleFailure) {
                 let count = try change(target, by: &agent)
-                diagnostics.detail("\(target.text): \(state), \(count) observer\(count == 1 ? "" : "s")")
+                diagnostics.detail("\(target.title): \(outcome), \(count) observer\(count == 1 ? "" : "s")")
             } catch {
                 if error.isLasting { throw error }
                 diagnostics.error(error.message)
@@ -29,12 +33,27 @@ struct StateCommand {
         return codes.isEmpty ? .done : codes.allSatisfy { $0 == .timedOut } ? .timedOut : .failed
     }
 
+    private var outcome: String {
+        switch change {
+        case .set(let state, _): state
+        case .release: "released"
+        }
+    }
+
     private func change(_ target: Target, by agent: inout AgentConnection) throws(LifecycleFailure) -> UInt32 {
-        let arguments: [BusValue] = [.string(target.text), .string(state), .boolean(freezes)]
-        let answer = try agent.call("SetState", arguments, for: target)
+        let member: String
+        let answer: [BusValue]
+        switch change {
+        case .set(let state, let freezes):
+            member = "SetState"
+            answer = try agent.call(member, [.string(target.text), .string(state), .boolean(freezes)], for: target)
+        case .release:
+            member = "Release"
+            answer = try agent.call(member, [.string(target.text)], for: target)
+        }
         guard answer.count == 1, let count = answer[0].uint32 else {
             let signature = answer.map(\.signature).joined()
-            throw .nonsense("SetState", "for \(target.text) it has the type '\(signature)' in place of 'u'")
+            throw .nonsense(member, "for \(target.title) it has the type '\(signature)' in place of 'u'")
         }
         return count
     }

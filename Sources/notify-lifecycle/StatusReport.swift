@@ -23,20 +23,39 @@ struct StatusReport {
         return object.line
     }
 
-    /// A line a field, the values one below the other.
+    /// A line a field, the values one below the other; the sources of facts in a table.
     var text: String {
+        // What takes several lines comes last.
+        let fields =
+            fields.filter { sources($0.key, $0.value) == nil } + fields.filter { sources($0.key, $0.value) != nil }
         let names = fields.map { BusValue.string($0.key).readable + ":" }
         let width = names.map(\.count).max() ?? 0
         return zip(names, fields).map { name, field in
-            name + String(repeating: " ", count: width - name.count + 1) + readable(field.key, field.value) + "\n"
+            let margin = String(repeating: " ", count: width + 1)
+            let value = sources(field.key, field.value).map { $0.joined(separator: "\n" + margin) }
+            return name + margin.dropFirst(name.count) + (value ?? readable(field.key, field.value)) + "\n"
         }.joined()
+    }
+
+    /// A line a source of facts; nil if the value is not a list of them.
+    private func sources(_ key: String, _ value: BusValue) -> [String]? {
+        guard key == "sources", value.signature == "aa{sv}", let all = value.elements?.map({ $0.dictionary ?? [:] }),
+            !all.isEmpty
+        else { return nil }
+        let names = all.map { $0["name"]?.readable ?? "-" }
+        let width = names.map(\.count).max() ?? 0
+        return zip(names, all).map { name, source in
+            let isLive = source["live"]?.boolean ?? false
+            let remark = source[isLive ? "fact" : "reason"].flatMap { $0.string?.isEmpty == false ? $0.readable : nil }
+            let count = source["facts"]?.uint64 ?? 0
+            return name + String(repeating: " ", count: width - name.count) + (isLive ? "  live  " : "  off   ")
+                + "\(count) fact\(count == 1 ? "" : "s")" + (remark.map { ": " + $0 } ?? "")
+        }
     }
 
     private func readable(_ key: String, _ value: BusValue) -> String {
         // The limit keeps what is no time, and would not fit into nanoseconds, a number.
         guard key == "since", let seconds = value.uint64, seconds < 9_000_000_000 else { return value.readable }
-        var bytes: [UInt8] = []
-        LocalTime.append(nanosecondsSince1970: Int64(seconds) * 1_000_000_000, to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
+        return LocalTime.text(nanosecondsSince1970: Int64(seconds) * 1_000_000_000)
     }
 }

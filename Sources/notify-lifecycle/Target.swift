@@ -6,6 +6,16 @@ import CommandSupport
 struct Target {
     let text: String
 
+    /// All that there are, as the agent's Release has it.
+    static let everyone = Target(text: "")
+
+    /// For people.
+    var title: String { text.isEmpty ? "everyone" : text }
+
+    private init(text: String) {
+        self.text = text
+    }
+
     init(_ argument: Argument) throws(UsageError) {
         guard let text = argument.string, let target = Target.normalized(text) else {
             throw UsageError(

@@ -3,7 +3,7 @@
 /// What the first operand asks for.
 enum Verb: String, CaseIterable {
     case list, status, watch
-    case foreground, background, suspend, resume
+    case foreground, background, suspend, resume, release
 
     var meaning: String {
         switch self {
@@ -14,6 +14,7 @@ enum Verb: String, CaseIterable {
         case .background: "Drops every post for the TARGETs."
         case .suspend: "Keeps one post of each name for the TARGETs, until they are resumed."
         case .resume: "Puts the TARGETs in the foreground, with what was kept for them."
+        case .release: "Forgets what was set for the TARGETs, or for all: the program and the desktop decide again."
         }
     }
 
@@ -21,14 +22,14 @@ enum Verb: String, CaseIterable {
     var takesTargets: Bool {
         switch self {
         case .list, .status, .watch: false
-        case .foreground, .background, .suspend, .resume: true
+        case .foreground, .background, .suspend, .resume, .release: true
         }
     }
 
     /// The state that it puts targets in; nil if it changes nothing.
     var state: String? {
         switch self {
-        case .list, .status, .watch: nil
+        case .list, .status, .watch, .release: nil
         case .foreground, .resume: "foreground"
         case .background: "background"
         case .suspend: "suspended"

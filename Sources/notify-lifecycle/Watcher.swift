@@ -22,7 +22,8 @@ struct Watcher {
         self.diagnostics = diagnostics
         mailbox = try Mailbox()
         deadline = Deadline(after: settings.timeout)
-        center = NotifyCenter(bus: settings.common.notifyBus, peer: AgentWatch(mailbox, on: settings.common.bus))
+        let peer = AgentWatch(mailbox, on: settings.common.bus, wantsFacts: settings.common.verbosity == .verbose)
+        center = NotifyCenter(bus: settings.common.notifyBus, peer: peer)
         do throws(NotifyBusError) {
             try center.open()
         } catch {
@@ -57,6 +58,8 @@ struct Watcher {
             return try write(
                 settings.isJSON ? change.json : change.text(isDetailed: settings.common.verbosity == .verbose)
             )
+        case .learned(let fact):
+            return try write(settings.isJSON ? fact.json : fact.text)
         case .live(let hasAgent):
             deadline = nil
             if isBusAway {

@@ -69,15 +69,20 @@ final class FakeAgent: Sendable {
     }
 
     /// Announces a change.
-    func emit(_ values: [Wire]) throws {
-        try client.withLock { try $0.map { try FakeAgent.emit(values, by: $0) } }
+    func emit(_ values: [Wire], member: String = "StateChanged") throws {
+        try client.withLock { try $0.map { try FakeAgent.emit(values, member: member, by: $0) } }
     }
 
-    static func emit(_ values: [Wire], by client: RawBusClient, to destination: String? = nil) throws {
+    static func emit(
+        _ values: [Wire],
+        member: String = "StateChanged",
+        by client: RawBusClient,
+        to destination: String? = nil
+    ) throws {
         try client.emitSignal(
             path: path,
             interface: name,
-            member: "StateChanged",
+            member: member,
             destination: destination,
             signature: values.map(\.signature).joined(),
             body: Wire.body(values)

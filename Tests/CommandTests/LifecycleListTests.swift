@@ -131,6 +131,55 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `status has a line for each source of facts; list and watch say who decided and what was learned`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        func source(_ name: String, _ isLive: Bool, _ reason: String, _ fact: String, _ count: UInt64) -> Wire {
+            .dictionary([
+                ("name", .string(name)), ("live", .bool(isLive)), ("reason", .string(reason)), ("fact", .string(fact)),
+                ("facts", .uint64(count)),
+            ])
+        }
+        let sources = [
+            source("logind", true, "", "session 2 active\u{1b}", 1), source("x11", false, "$DISPLAY is not set", "", 0),
+            source("freezer", true, "", "", 0),
+        ]
+        let observer = FakeObserver(more: [("decider", .string("logind")), ("focused", .bool(true))])
+        let agent = try FakeAgent(on: bus) { call in
+            if call.member == "List" { return .reply(FakeObserver.list([observer])) }
+            return .reply([.dictionary([("sources", .array(element: "a{sv}", sources)), ("zeal", .uint32(1))])])
+        }
+        #expect(
+            try bus.lifecycle("status").output == """
+                zeal:    1
+                sources: logind   live  1 fact: session 2 active\\x1b
+                         x11      off   0 facts: $DISPLAY is not set
+                         freezer  live  0 facts
+
+                """
+        )
+        #expect(
+            try bus.lifecycle("list").output == """
+                PID  PROGRAM  APPLICATION         STATE       BY      NAMES  PENDING  DROPPED  SINCE
+                100  editor   org.example.Editor  foreground  logind      3        0        0  -
+
+                """
+        )
+        #expect(try bus.lifecycle("list", "-v").output.contains("  STATE       BY      FOCUS  NAMES"))
+        #expect(try bus.lifecycle("list", "--json").output.contains(#""since":0,"decider":"logind","focused":true}"#))
+        let (plain, detailed) = (try bus.startLifecycle("watch"), try bus.startWatching())
+        let json = try bus.startWatching("--json")
+        // Facts are for those who ask for details.
+        try agent.emit([.string("x11"), .string("process 7")], member: "FactChanged")
+        try agent.emit(stateChange(":1.5", 7, "", "foreground", "background"))
+        #expect(try detailed.waitForOutputLines(2).first?.hasSuffix(" x11: process 7") == true)
+        #expect(try json.waitForOutputLines(2).first?.hasSuffix(#""source":"x11","fact":"process 7"}"#) == true)
+        plain.send(signal: SIGTERM)
+        #expect(try plain.wait().output.contains("x11") == false)
+    }
+
+    @Test(arguments: busKinds)
     func `status shows what the agent says, known or not`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let states: [(String, Wire)] = [("foreground", .uint32(2)), ("background", .uint32(1))]

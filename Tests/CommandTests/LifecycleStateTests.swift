@@ -30,6 +30,23 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `release names the targets, or nobody for everyone`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus, replying: [.uint32(2)])
+        let cases = [(["app:x", "42"], ["app:x", "pid:42"]), ([], [""])]
+        for (arguments, targets) in cases {
+            let result = try run(
+                productPath("notify-lifecycle"),
+                ["--address", bus.address, "-v", "release"] + arguments
+            )
+            #expect(result.status == 0)
+            let calls = agent.calls.elements.suffix(targets.count)
+            #expect(calls.map(\.member) == targets.map { _ in "Release" } && calls.map(\.string) == targets)
+        }
+        #expect(try bus.lifecycle("-v", "release").errorOutput == "notify-lifecycle: everyone: released, 2 observers\n")
+    }
+
+    @Test(arguments: busKinds)
     func `a verb comes back when the agent says that the change is in force, and not before`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let release = Counter()
@@ -65,7 +82,7 @@ import Testing
         try #require(lines.count == 7)
         #expect(lines[0].hasPrefix("notify-lifecycle: there is no observer pid:1"))
         #expect(lines[1] == "notify-lifecycle: app:x: background, 1 observer")
-        #expect(lines[2].contains("pid:2") && lines[2].contains("root may") && lines[2].contains("Not yours."))
+        #expect(lines[2] == "notify-lifecycle: pid:2 stays as it is: Not yours.")
         #expect(lines[3].contains("pid:3 did not follow in time"))
         #expect(lines[4].contains("pid:4") && lines[4].contains("Oh."))
         #expect(lines[5].contains("pid:5") && lines[5].contains("makes no sense"))

@@ -31,7 +31,13 @@ final class AgentBus: Sendable {
     }
 
     private static func startAgent(_ bus: PrivateBus) throws -> RunningCommand {
-        try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null, errorOutput: .null)
+        try start(
+            productPath("notify-agent"),
+            ["--address", bus.address, "-q"],
+            environment: withoutDesktop,
+            output: .null,
+            errorOutput: .null
+        )
     }
 
     var agentProcess: pid_t { process.current?.pid ?? 0 }

@@ -15,6 +15,8 @@ import Testing
     private enum Trial {
         /// While it runs this is done over and over, and in the end it must have said this.
         case poked(String, says: String)
+        /// It says this when this `notify-wait` is there already to answer it.
+        case answered(String, says: String)
         /// It makes a `notify-wait` with these options print this as its last line.
         case heard(String, last: String)
         /// Only that its command line is understood can be seen here.
@@ -34,7 +36,7 @@ import Testing
         ),
         (
             "notify-wait com.example.pong",
-            .poked("notify-wait com.example.ping -t 1 -- notify-post com.example.pong", says: "com.example.pong")
+            .answered("notify-wait --ready-file ready -f com.example.ping -- notify-post com.example.pong", says: "com.example.pong\n")
         ),
         ("notify-wait -f --prefix", .poked("notify-post com.example.b", says: " com.example.b\n")),
         ("notify-wait -f com.example.site.changed", .poked("notify-post com.example.site.changed", says: "built\n")),
@@ -46,6 +48,7 @@ import Testing
             "notify-lifecycle watch",
             .poked("notify-wait -t 0.5 a & notify-lifecycle background $!; wait $!", says: "\"background\"")
         ),
+        ("notify-lifecycle release", .poked("", says: "released")),
         ("notify-agent", .poked("notify-lifecycle status", says: "serves")),
         ("dbus-send", .heard("com.example.backup-done", last: "com.example.backup-done")),
         ("dbus-monitor", .poked("notify-post com.example.c", says: "interface=org.notifybus.n.com.example.c")),
@@ -97,6 +100,16 @@ import Testing
         case .heard(let options, let last):
             let result = try bus.script("notify-wait -t 30 \(options) --then \"$1\"", [example.script])
             #expect(result.lines.last == last, "\(result.errorOutput)")
+        case .answered(let partner, let words):
+            let script = """
+                cd "$(mktemp -d)" && trap 'kill %1; rm -rf "$PWD"' EXIT
+                \(partner) >answers &
+                until [[ -e ready ]]; do sleep 0.01; done
+                # The example gives its partner little time, which a busy machine may not have.
+                for _ in 1 2 3 4 5; do ! bash -c "$1" || break; done
+                """
+            let result = try bus.script(script, [example.script])
+            #expect(result.output == words, "\(result.errorOutput)")
         case .poked(let poke, let words):
             let script = """
                 cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT

@@ -15,10 +15,11 @@ import Testing
             "org.freedesktop.DBus.Peer", "org.example.Other",
         ]
         let members = [
-            "Register", "AddNames", "RemoveNames", "Report", "SetState", "List", "Status", "Get", "GetAll", "Set",
+            "Register", "AddNames", "RemoveNames", "Report", "SetState", "Release", "FollowFocus", "SetForeground",
+            "List", "Status", "Get", "GetAll", "Set",
             "Introspect", "Ping", "GetMachineId", "Other",
         ]
-        let signatures = ["", "s", "a{sv}", "asas", "ssb", "ss", "ssv"]
+        let signatures = ["", "s", "a{sv}", "asas", "ssb", "ss", "ssv", "b", "u"]
         for _ in 0..<3_000 {
             var message = RandomBody(random)
             let signature =

@@ -63,4 +63,15 @@ import Testing
         #expect(Target("app:org.gnome.Maps") == .application("org.gnome.Maps"))
         for wrong in ["pid:0", "pid:+1", "pid:99999999999", ":", "app:", "x"] { #expect(Target(wrong) == nil) }
     }
+
+    @Test func `a login session is found in the path of a cgroup, and nowhere else`() {
+        let cases: [(String, String?)] = [
+            ("/user.slice/user-1000.slice/session-2.scope", "2"),
+            ("/user.slice/user-1000.slice/session-c1.scope/x", "c1"),
+            ("/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.example.A-1.scope", nil),
+            ("/user.slice/user-1000.slice/user@1000.service/session.slice/a.service", nil), ("/session-.scope", nil),
+            ("/session-2.slice", nil), ("/", nil), ("", nil),
+        ]
+        for (path, id) in cases { #expect(AppIdentity.session(ofCgroup: path) == id, "\(path)") }
+    }
 }

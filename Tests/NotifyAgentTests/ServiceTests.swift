@@ -97,8 +97,11 @@ import Testing
         try passTime()
         #expect(wakeUps(of: agent.agent.pid) == idle)
 
+        let threads = threadCount(of: agent.agent.pid)
         let observer = try RawBusClient(address: agent.bus.address)
         _ = try observer.register(["com.example.a"])
+        // The sources have been started with it, and have found that there is nothing for them here.
+        #expect(waitUntil { threadCount(of: agent.agent.pid) == threads })
         _ = try client.callAgent("List")
         let before = wakeUps(of: agent.agent.pid)
         let elapsed = try ContinuousClock().measure { try passTime() }

@@ -13,9 +13,15 @@ final class AgentBus: Sendable {
     let bus: PrivateBus
     let agent: RunningCommand
 
-    init(_ kind: BusKind, limits: [String: Int] = [:], arguments: [String] = []) throws {
+    init(_ kind: BusKind, limits: [String: Int] = [:], arguments: [String] = [], environment: [String: String?] = [:])
+        throws
+    {
         bus = try PrivateBus(kind, limits: limits)
-        agent = try start(productPath("notify-agent"), ["--address", bus.address] + arguments)
+        agent = try start(
+            productPath("notify-agent"),
+            ["--address", bus.address] + arguments,
+            environment: withoutDesktop.merging(environment) { $1 }
+        )
         try agent.waitForErrorOutput(containing: "serves")
     }
 
@@ -57,7 +63,13 @@ extension RawBusClient {
     }
 
     /// Registers names, without a socket.
-    func register(_ names: [String], state: String? = nil, previous: String? = nil) throws -> RawMessage {
+    func register(
+        _ names: [String],
+        state: String? = nil,
+        previous: String? = nil,
+        decider: String? = nil,
+        followsFocus: Bool = false
+    ) throws -> RawMessage {
         var entries = RawBody()
         func entry(_ key: String, _ text: String) {
             entries.align(to: 8)
@@ -75,6 +87,13 @@ extension RawBusClient {
         if let state { entry("state", state) }
         if let previous { entry("previous", previous) }
         entry("program", "a test")
+        if let decider { entry("decider", decider) }
+        if followsFocus {
+            entries.align(to: 8)
+            entries.append("followsFocus")
+            entries.append(signature: "b")
+            entries.append(UInt32(1))
+        }
         var body = RawBody()
         body.append(UInt32(entries.bytes.count))
         body.align(to: 8)

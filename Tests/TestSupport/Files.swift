@@ -47,7 +47,7 @@ func entries(ofFolder path: String) -> [String] {
 }
 
 /// Whether `PATH` leads to a program of this name.
-func isInstalled(_ program: String) -> Bool {
+public func isInstalled(_ program: String) -> Bool {
     let path = getenv("PATH").map { String(cString: $0) } ?? ""
     return path.split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
 }

@@ -77,6 +77,13 @@ void linux_keep_in_child(int descriptor);
 /* linux_is_cut_off() - whether this is the child of a process that had a connection to a bus, and has not called exec */
 bool linux_is_cut_off(void);
 
+/* linux_getxattr() - getxattr(2) */
+long linux_getxattr(const char *path, const char *name, void *value, size_t size);
+
+/* linux_connect_unix() - socket(2) and connect(2) to a stream socket by its path: closed on exec, never blocks, so a
+ * listener with a full queue is an error. See unix(7). */
+int linux_connect_unix(const char *path);
+
 #pragma clang assume_nonnull end
 
 #endif

@@ -15,7 +15,7 @@ struct Directory {
     private(set) var connections: [String: ManagedConnection] = [:]
     private var byNumber: [UInt64: ManagedConnection] = [:]
     private(set) var processes: [pid_t: ManagedProcess] = [:]
-    /// What applications were wished to be in, other than in the foreground.
+    /// What persons have set for applications, and have not released.
     private var applicationWishes: [Application: ObserverState] = [:]
     private var lastNumber: UInt64 = 0
 
@@ -61,26 +61,36 @@ struct Directory {
         }
     }
 
-    /// Remembers a wish for those that come later.
-    mutating func note(_ state: ObserverState, for target: Target, user: UInt32) {
+    /// Remembers what a person has set, for those that come later. nil if it was released.
+    mutating func note(_ state: ObserverState?, for target: Target, user: UInt32) {
         switch target {
         case .connection: break
-        case .process(let pid): processes[pid]?.wish = state
+        case .process(let pid):
+            processes[pid]?.wish = state
+            processes[pid]?.isReleased = state == nil
         case .application(let id):
-            applicationWishes[Application(id: id, user: user)] = state == .foreground ? nil : state
+            applicationWishes[Application(id: id, user: user)] = state
             for process in processes.values where process.application == id && process.user == user {
                 process.wish = nil
+                process.isReleased = false
             }
         }
     }
 
-    /// What a new connection of a process begins in.
-    ///
-    /// - Parameter claimed: what it says it is in from before; nil if it is new.
-    func initialState(in process: ManagedProcess, claimed: ObserverState?) -> ObserverState {
+    /// Forgets all that was set for processes and applications of a user; nil means all users.
+    mutating func forgetWishes(of user: UInt32?) {
+        for key in applicationWishes.keys where user == nil || key.user == user { applicationWishes[key] = nil }
+        for process in processes.values where user == nil || process.user == user {
+            process.wish = nil
+            process.isReleased = false
+        }
+    }
+
+    /// What a person has set that counts for a new connection of a process.
+    func wish(for process: ManagedProcess) -> ObserverState? {
         let application = Application(id: process.application, user: process.user)
-        if let wish = process.wish ?? applicationWishes[application] { return wish }
-        if let claimed { return claimed }
+        if let wish = process.wish { return wish }
+        if !process.isReleased, let wish = applicationWishes[application] { return wish }
         // A restarted agent knows no wishes, but it sees what they had led to before.
         var relatives = process.connections.values.filter(\.isRemembered)
         if relatives.isEmpty, !application.id.isEmpty {
@@ -88,7 +98,7 @@ struct Directory {
                 $0.isRemembered && $0.process.application == application.id && $0.user == application.user
             }
         }
-        let states = Set(relatives.map(\.transition.wish))
-        return states.count == 1 ? states.first ?? .foreground : .foreground
+        let states = Set(relatives.map(\.person))
+        return states.count == 1 ? states.first ?? nil : nil
     }
 }

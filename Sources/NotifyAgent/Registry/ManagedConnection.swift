@@ -44,6 +44,16 @@ final class ManagedConnection: @unchecked Sendable {
     var nameWatch = NameWatch.none
     /// Whether its state is the one it was in under an agent before this one.
     var isRemembered: Bool
+    /// What a person has set for it, and has not released.
+    var person: ObserverState?
+    /// What a source of an agent before this one decided; until this agent's source has said something.
+    var remembered: Decision?
+    /// Whether it has asked to be in the foreground only while its program has the focus.
+    var followsFocus: Bool
+    /// What it is to be in, and by whose word.
+    var decision = Decision(.foreground, by: .rule)
+    /// Who the observer believes has decided that.
+    var toldDecider = Decider.rule
     /// A duplicate of its socket, or -1.
     private(set) var socket: Int32
 
@@ -52,8 +62,7 @@ final class ManagedConnection: @unchecked Sendable {
         number: UInt64,
         process: ManagedProcess,
         user: UInt32,
-        registration: Registration,
-        state: ObserverState
+        registration: Registration
     ) {
         self.name = name
         self.number = number
@@ -61,8 +70,14 @@ final class ManagedConnection: @unchecked Sendable {
         self.user = user
         program = registration.program
         isRemembered = registration.state != nil
+        followsFocus = registration.followsFocus
         subjects = registration.subjects
         socket = registration.socket.take()
+        transition = Transition(.foreground)
+    }
+
+    /// Puts a new connection into its first state, in which the agent answers its registration.
+    func begin(in state: ObserverState) {
         transition = Transition(state, isHolding: state == .suspended)
     }
 

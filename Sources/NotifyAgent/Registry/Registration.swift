@@ -12,6 +12,10 @@ struct Registration: Sendable {
     /// What it was in before; nil if it is new, and has no reason to be in anything but the foreground.
     var state: ObserverState?
     var previous = ""
+    /// Who decided that state, as the connection was told; empty if it does not know.
+    var decider = ""
+    /// Whether it wants to be in the foreground only while its program has the focus.
+    var followsFocus = false
     var program = ""
     var socket = DescriptorBox(-1)
     /// The states of names that it had set under an agent before this one.
@@ -38,6 +42,8 @@ struct Registration: Sendable {
         let prefixes = try Registration.take("prefixes", "as", from: &rest, \.strings) ?? []
         subjects = try Subjects(names: names, prefixes: prefixes)
         previous = try Registration.take("previous", "s", from: &rest, \.string) ?? ""
+        decider = try Registration.take("decider", "s", from: &rest, \.string) ?? ""
+        followsFocus = try Registration.take("followsFocus", "b", from: &rest, \.boolean) ?? false
         program = try Registration.take("program", "s", from: &rest, \.string) ?? ""
         program = Registration.shortened(program)
         let entries = try Registration.take("states", "a(stt)", from: &rest, Registration.states) ?? []

@@ -34,6 +34,16 @@ package enum AppIdentity {
         return nil
     }
 
+    /// The login session in the path of a cgroup, which systemd calls `session-ID.scope`.
+    package static func session(ofCgroup path: String) -> String? {
+        for part in path.split(separator: "/") where part.utf8.starts(with: "session-".utf8) {
+            if let id = String(part).removing(suffix: ".scope")?.dropFirst("session-".count), !id.isEmpty {
+                return String(id)
+            }
+        }
+        return nil
+    }
+
     /// The `[Application] name=` of a Flatpak's info file.
     package static func application(ofFlatpakInfo text: String) -> String? {
         var isInSection = false

@@ -43,6 +43,12 @@ package enum ProcessFacts {
             ?? [unified, systemd].lazy.compactMap { $0.flatMap { AppIdentity.application(ofCgroup: $0) } }.first ?? ""
     }
 
+    /// The login session whose cgroup a process is in; nil if it is in none.
+    package static func session(of pid: Int32) -> String? {
+        let (unified, systemd) = AppIdentity.cgroups(in: text(ofFile: "/proc/\(pid)/cgroup") ?? "")
+        return [unified, systemd].lazy.compactMap { $0.flatMap { AppIdentity.session(ofCgroup: $0) } }.first
+    }
+
     /// The folder of a process's version 2 cgroup; nil if that is the root, or can't be found.
     package static func cgroup(of pid: Int32) -> String? {
         AppIdentity.cgroups(in: text(ofFile: "/proc/\(pid)/cgroup") ?? "").unified.flatMap(folder(of:))
@@ -50,6 +56,15 @@ package enum ProcessFacts {
 
     private static func folder(of cgroup: String) -> String? {
         cgroup == "/" ? nil : CgroupMount.unified?.folder(of: cgroup)
+    }
+
+    /// Variables of this process's own environment, as far as they are set and not empty.
+    static func environment(_ names: String...) -> [String: String] {
+        var result: [String: String] = [:]
+        for name in names {
+            if let value = getenv(name).map({ String(cString: $0) }), !value.isEmpty { result[name] = value }
+        }
+        return result
     }
 
     /// A file of the kernel's; nil if it can't be read or is no text.

@@ -3,7 +3,6 @@
 import CLinux
 import Glibc
 import NotifyCore
-import Synchronization
 
 /// Watches processes and sockets on a thread of its own, which sleeps as long as nothing happens.
 ///
@@ -18,19 +17,26 @@ final class Watcher: Sendable {
         case hungUp(UInt64)
         case drained(UInt64, ParkedStream.Outcome)
         case alarm
+        /// The agent may look at facts again.
+        case pause
+        /// Nobody has observed for a while.
+        case rest
+        /// The process is in another cgroup than before.
+        case moved(pid_t)
     }
 
     /// How often processes are looked at, in nanoseconds.
     static let interval: Int64 = 1_000_000_000
 
     /// What a descriptor is watched for: the upper byte of its number.
-    enum Kind: UInt64 { case wake, look, alarm, process, cgroup, socket, drain }
+    enum Kind: UInt64 { case wake, look, alarm, pause, rest, process, cgroup, socket, drain, source }
 
     struct State {
         var processes: [pid_t: Int32] = [:]
         var looks: [pid_t: ProcessLook] = [:]
         var sockets: [UInt64: Int32] = [:]
         var drains: [UInt64: ParkedStream] = [:]
+        var sources: [Int32: @Sendable () -> Void] = [:]
         var isTicking = false
         var isStopping = false
         var report: (@Sendable (Event) -> Void)?
@@ -40,21 +46,27 @@ final class Watcher: Sendable {
     private let wakeup: Int32
     private let tick: Int32
     private let alarm: Int32
-    let state = Mutex(State())
+    private let pause: Int32
+    private let rest: Int32
+    let state = Monitor(State())
 
     init() throws(WatcherError) {
         epoll = linux_epoll()
         wakeup = linux_eventfd()
         tick = linux_timerfd()
         alarm = linux_timerfd()
-        guard epoll >= 0, wakeup >= 0, tick >= 0, alarm >= 0 else { throw WatcherError(code: errno) }
+        pause = linux_timerfd()
+        rest = linux_timerfd()
+        guard [epoll, wakeup, tick, alarm, pause, rest].allSatisfy({ $0 >= 0 }) else { throw WatcherError(code: errno) }
         _ = add(wakeup, .wake, 0)
         _ = add(tick, .look, 0)
         _ = add(alarm, .alarm, 0)
+        _ = add(pause, .pause, 0)
+        _ = add(rest, .rest, 0)
     }
 
     deinit {
-        for descriptor in [epoll, wakeup, tick, alarm] where descriptor >= 0 { close(descriptor) }
+        for descriptor in [epoll, wakeup, tick, alarm, pause, rest] where descriptor >= 0 { close(descriptor) }
     }
 
     /// - Parameter report: called on the watcher's thread.
@@ -149,6 +161,30 @@ final class Watcher: Sendable {
         linux_timerfd_fire(alarm, max(1, time - MonotonicClock.now))
     }
 
+    /// Reports `pause` at a moment of the monotonic clock.
+    func pause(until time: Int64) {
+        linux_timerfd_fire(pause, max(1, time - MonotonicClock.now))
+    }
+
+    /// Reports `rest` after a time in nanoseconds.
+    func rest(after time: Int64) {
+        linux_timerfd_fire(rest, time)
+    }
+
+    /// Calls a source of facts on this thread whenever its descriptor is readable; it must not wait for anything.
+    func watch(source descriptor: Int32, _ handler: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            guard add(descriptor, .source, UInt64(descriptor)) else { return }
+            state.sources[descriptor] = handler
+        }
+    }
+
+    func forget(source descriptor: Int32) {
+        state.withLock { state in
+            if state.sources.removeValue(forKey: descriptor) != nil { remove(descriptor) }
+        }
+    }
+
     private static let readable: UInt32 = 1
     private static let urgent: UInt32 = 2
 
@@ -187,6 +223,14 @@ final class Watcher: Sendable {
         case .alarm:
             clear(alarm)
             report(.alarm)
+        case .pause:
+            clear(pause)
+            report(.pause)
+        case .rest:
+            clear(rest)
+            report(.rest)
+        case .source:
+            state.withLock { $0.sources[Int32(truncatingIfNeeded: number)] }?()
         case .look:
             clear(tick)
             lookAround(report)
@@ -227,6 +271,7 @@ final class Watcher: Sendable {
                     forget(look)
                     begin(moved, &state)
                 }
+                report(.moved(pid))
             }
             self.look(at: pid, report)
         }
@@ -251,8 +296,4 @@ final class Watcher: Sendable {
         guard isKnown else { return }
         report(.drained(number, stream.finish()))
     }
-}
-
-struct WatcherError: Error {
-    let code: Int32
 }

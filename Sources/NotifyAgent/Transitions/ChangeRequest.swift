@@ -2,7 +2,7 @@
 
 import NotifyCore
 
-/// A call of SetState or Report that waits for its change to be in force everywhere.
+/// A call of SetState, Release or Report that waits for its change to be in force everywhere.
 ///
 /// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
 final class ChangeRequest: @unchecked Sendable {
@@ -10,7 +10,6 @@ final class ChangeRequest: @unchecked Sendable {
     static let limit: Int64 = 5_000
 
     let call: BusCall
-    let state: ObserverState
     /// The processes to stop when their observers are suspended.
     let freezes: [ManagedProcess]
     let count: Int
@@ -21,9 +20,8 @@ final class ChangeRequest: @unchecked Sendable {
     private(set) var failure: String?
     private(set) var isAnswered = false
 
-    init(_ call: BusCall, _ state: ObserverState, for connections: [ManagedConnection], freezes: [ManagedProcess]) {
+    init(_ call: BusCall, for connections: [ManagedConnection], freezes: [ManagedProcess] = []) {
         self.call = call
-        self.state = state
         self.freezes = freezes
         count = connections.count
         deadline = MonotonicClock.now + ChangeRequest.limit * 1_000_000

@@ -19,6 +19,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private var agent: String?
     /// The unique name of this connection before the bus or the agent closed it.
     private var previousName = ""
+    /// Who decided the state, in the agent's words. An agent that comes later is told.
+    private var decider = ""
     private var ownName = ""
     /// Whether an agent died that may have known of posts made while the program was suspended.
     private var mayHaveMissedPosts = false
@@ -58,6 +60,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         var details: [(String, BusValue)] = [
             ("names", .strings(names)), ("prefixes", .strings(prefixes)), ("state", .string(state.rawValue)),
             ("previous", .string(previousName)), ("program", .string(LifecyclePeer.programName)),
+            ("decider", .string(decider)), ("followsFocus", .boolean(states.followsFocus)),
         ]
         if socket >= 0 { details.append(("socket", .descriptor(socket))) }
         if let option = nameStates.registrationOption { details.append(("states", option)) }
@@ -112,6 +115,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        if signal.member == "Decided", signal.interface == AgentNames.agent, signal.sender == agent {
+            if signal.arguments.count == 1, let text = signal.arguments[0].string { decider = text }
+            return BusConnection.close(signal.arguments)
+        }
         guard signal.member == "NameOwnerChanged", signal.sender == "org.freedesktop.DBus",
             signal.arguments.count == 3, signal.arguments[0].string == AgentNames.agent,
             let owner = signal.arguments[2].string
@@ -129,6 +136,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func deadlineHasPassed(_ link: borrowing BusLink) {
         deadline = nil
         agent = nil
+        decider = ""
         runPostponed(link)
         change(to: .foreground, pending: [], link) { link in link.observing.finishEntering(on: link.engine) }
     }
@@ -252,6 +260,22 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         }
     }
 
+    /// Says that the program wants to follow the focus, or no longer. An agent that comes later hears it when it is
+    /// registered with.
+    func followFocus(_ follows: Bool, _ link: borrowing BusLink) {
+        if isRegistering {
+            return postponed.append { [weak self] link in self?.followFocus(follows, link) }
+        }
+        guard let agent else { return }
+        link.tell(
+            agent,
+            path: AgentNames.agentPath,
+            interface: AgentNames.agent,
+            member: "FollowFocus",
+            [.boolean(follows)]
+        )
+    }
+
     private func runPostponed(_ link: borrowing BusLink) {
         isRegistering = false
         let all = postponed
@@ -287,24 +311,4 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let count = read(file, &buffer, buffer.count)
         return String(decoding: buffer.prefix(max(0, count)).prefix { $0 != 10 }, as: UTF8.self)
     }()
-}
-
-extension BusLink {
-    /// The unique name of the connection.
-    package var uniqueName: String { observing.uniqueName }
-
-    /// What is observed over this connection.
-    var registeredNames: (names: [String], prefixes: [String]) {
-        var names: [String] = []
-        var prefixes: [String] = []
-        engine.registry.settle { topics in
-            topics.forEach { topic in
-                switch topic.key {
-                case .name(let name): names.append(name.string)
-                case .prefix(let prefix): prefixes.append(prefix)
-                }
-            }
-        }
-        return (names, prefixes)
-    }
 }

@@ -20,12 +20,19 @@ package final class LifecycleStates: Sendable {
         var current = NotifyCenter.LifecycleState.foreground
         var followers: [Int: Follower] = [:]
         var lastFollower = 0
+        var followsFocus = false
     }
 
     private let contents = Monitor(Contents())
 
     var current: NotifyCenter.LifecycleState { contents.withLock { $0.current } }
     var isFollowed: Bool { contents.withLock { !$0.followers.isEmpty } }
+
+    /// Whether the program wants to be in the foreground only while it has the focus.
+    var followsFocus: Bool {
+        get { contents.withLock { $0.followsFocus } }
+        set { contents.withLock { $0.followsFocus = newValue } }
+    }
 
     func set(_ state: NotifyCenter.LifecycleState) {
         contents.withLock { contents in

@@ -16,6 +16,21 @@ extension NotifyCenter {
         /// It is known once there is an observer, or somebody follows its changes; before that it is `foreground`.
         public var state: LifecycleState { center.peer?.states.current ?? .foreground }
 
+        /// Whether the observers of this center are to hear posts only while this program has the focus; false if it is
+        /// not set.
+        ///
+        /// For a program whose observers serve what it shows, and nothing else. The agent must know of the focus, by
+        /// the desktop or the X server; where it does not, the program stays in the foreground. What the user sets with
+        /// `notify-lifecycle`, and what the program reports, outranks the focus.
+        public var followsFocus: Bool {
+            get { center.peer?.states.followsFocus ?? false }
+            nonmutating set {
+                guard let peer = center.peer, peer.states.followsFocus != newValue else { return }
+                peer.states.followsFocus = newValue
+                center.perform { link in peer.followFocus(newValue, link) }
+            }
+        }
+
         /// Has somebody told of changes from now on. It connects to the bus, if nothing else has.
         ///
         /// - Returns: who tells, and the number to end it with.
@@ -30,7 +45,8 @@ extension NotifyCenter {
 
         /// Tells the agent which state this program is in now, and waits until that is in force for all its observers.
         ///
-        /// The user's word and the program's have the same weight: the last one counts.
+        /// What the user has set with `notify-lifecycle` outranks it: then the agent notes the report for later, and
+        /// ``state`` stays as it is until the user releases it.
         ///
         /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or
         ///   `disconnected` if the bus cannot be reached, `timedOut`, or `failed` with what the agent said.

@@ -41,8 +41,8 @@ package struct EngineThread {
 
     var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
-    /// Lets it end on its own, whenever that is.
-    package func leave() {
+    /// Lets it end on its own.
+    package func detach() {
         pthread_detach(handle)
     }
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+/// What the sources have found and the agent has not yet looked at: of each source the newest only.
+///
+/// However fast facts come, the agent is called at most fifty times a second, it spends at most a tenth of its time on
+/// them, and there is never more than one fact of a source in memory. The first fact after a pause is handed over at once.
+package final class FactBoard: Sendable {
+    package struct News: Sendable {
+        package var condition: SourceCondition?
+        package var fact: Fact?
+        /// How many facts came, those that others have taken the place of included.
+        package var count: UInt64 = 0
+    }
+
+    private struct Contents {
+        var news: [String: News] = [:]
+        /// Whether the agent has been told, or will be when the pause is over.
+        var isAnnounced = false
+        /// Not before this the agent is to look again, in nanoseconds of the monotonic clock.
+        var nextLook = Int64.min
+    }
+
+    /// The shortest time between two looks of the agent, in nanoseconds.
+    static let pause: Int64 = 20_000_000
+
+    private let contents = Monitor(Contents())
+    /// Has the agent look, now or at a moment of the monotonic clock.
+    private let announce: @Sendable (Int64?) -> Void
+
+    /// - Parameter announce: called on the threads of the sources, with a moment if the agent has just looked.
+    package init(announce: @escaping @Sendable (Int64?) -> Void) {
+        self.announce = announce
+    }
+
+    package func post(_ source: String, _ fact: Fact) {
+        post(source) { news in
+            news.fact = fact
+            news.count += 1
+        }
+    }
+
+    package func post(_ source: String, _ condition: SourceCondition) {
+        post(source) { news in
+            news.condition = condition
+            // What it said last is no longer known to be so.
+            if condition != .live { news.fact = nil }
+        }
+    }
+
+    private func post(_ source: String, _ change: (inout News) -> Void) {
+        let (isFirst, moment): (Bool, Int64?) = contents.withLock { contents in
+            change(&contents.news[source, default: News()])
+            guard !contents.isAnnounced else { return (false, nil) }
+            contents.isAnnounced = true
+            return (true, MonotonicClock.now < contents.nextLook ? contents.nextLook : nil)
+        }
+        if isFirst { announce(moment) }
+    }
+
+    /// The agent has dealt with what it took.
+    ///
+    /// - Parameter cost: how long that took, in nanoseconds.
+    package func rest(after cost: Int64) {
+        contents.withLock { contents in
+            contents.nextLook = max(contents.nextLook, MonotonicClock.now + 9 * cost)
+        }
+    }
+
+    /// Takes everything.
+    package func take() -> [String: News] {
+        contents.withLock { contents in
+            contents.isAnnounced = false
+            contents.nextLook = MonotonicClock.now + FactBoard.pause
+            defer { contents.news = [:] }
+            return contents.news
+        }
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+import NotifyCore
+
+/// The focus in GNOME, also on Wayland: its window manager writes into the attribute `user.xdg.inactive-since` of an
+/// application's cgroup when that lost the focus, or -1 while it has it. It needs no thread: the watcher's looks.
+final class GnomeSource: LifecycleSource {
+    private static let attribute = "user.xdg.inactive-since"
+
+    private struct Folder {
+        let path: String
+        var watch: Int32 = -1
+        var processes: [Int32: ObservedProcess] = [:]
+        /// nil if there is no such attribute.
+        var hasFocus: Bool?
+    }
+
+    private struct State {
+        var folders: [String: Folder] = [:]
+        var pathOfProcess: [Int32: String] = [:]
+        var pathOfWatch: [Int32: String] = [:]
+    }
+
+    private let outlet: FactOutlet
+    private let watcher: Watcher
+    /// The folder of a process's cgroup.
+    private let folder: @Sendable (Int32) -> String?
+    private let inotify = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+    private let state = Monitor(State())
+
+    init(_ outlet: FactOutlet, _ watcher: Watcher, folder: @escaping @Sendable (Int32) -> String? = ProcessFacts.cgroup)
+    {
+        self.outlet = outlet
+        self.watcher = watcher
+        self.folder = folder
+    }
+
+    deinit { if inotify >= 0 { close(inotify) } }
+
+    /// What speaks against it on this machine; nil if nothing does.
+    static var obstacle: String? { CgroupMount.unified == nil ? "cgroup version 2 is not mounted" : nil }
+
+    func start() {
+        guard inotify >= 0 else { return outlet.say(.off("there are no more inotify instances")) }
+        watcher.watch(source: inotify) { [weak self] in self?.takeEvents() }
+        outlet.say(.off(GnomeSource.silence))
+    }
+
+    func stop() {
+        outlet.close()
+        if inotify >= 0 { watcher.forget(source: inotify) }
+    }
+
+    private static let silence =
+        "no observer's cgroup has the attribute \(attribute), which GNOME sets for the units of applications"
+
+    // MARK: - Who is watched
+
+    func observerHasCome(_ process: ObservedProcess) {
+        let path = folder(process.pid)
+        state.withLock { state in
+            if state.pathOfProcess[process.pid] != path { remove(process.pid, &state) }
+            guard let path, inotify >= 0 else { return }
+            var entry = state.folders[path] ?? Folder(path: path)
+            if entry.watch < 0 {
+                entry.watch = inotify_add_watch(inotify, path, UInt32(IN_ATTRIB | IN_ONLYDIR))
+                if entry.watch >= 0 { state.pathOfWatch[entry.watch] = path }
+                // After the watch, so that no change falls between.
+                entry.hasFocus = GnomeSource.hasFocus(path)
+            }
+            entry.processes[process.pid] = process
+            state.folders[path] = entry
+            state.pathOfProcess[process.pid] = path
+        }
+        tell()
+    }
+
+    func observerHasGone(_ pid: Int32) {
+        state.withLock { remove(pid, &$0) }
+        tell()
+    }
+
+    private func remove(_ pid: Int32, _ state: inout State) {
+        guard let path = state.pathOfProcess.removeValue(forKey: pid) else { return }
+        state.folders[path]?.processes[pid] = nil
+        guard let entry = state.folders[path], entry.processes.isEmpty else { return }
+        state.folders[path] = nil
+        if entry.watch >= 0 {
+            state.pathOfWatch[entry.watch] = nil
+            inotify_rm_watch(inotify, entry.watch)
+        }
+    }
+
+    // MARK: - What is found
+
+    /// On the watcher's thread.
+    private func takeEvents() {
+        var touched: Set<Int32> = []
+        var hasLostEvents = false
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4_096, alignment: 8)
+        defer { buffer.deallocate() }
+        while true {
+            let count = read(inotify, buffer.baseAddress, buffer.count)
+            guard count > 0 else { break }
+            var offset = 0
+            while offset + MemoryLayout<inotify_event>.size <= count {
+                let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+                touched.insert(event.wd)
+                if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { hasLostEvents = true }
+                offset += MemoryLayout<inotify_event>.size + Int(event.len)
+            }
+        }
+        state.withLock { state in
+            for (watch, path) in state.pathOfWatch where hasLostEvents || touched.contains(watch) {
+                state.folders[path]?.hasFocus = GnomeSource.hasFocus(path)
+            }
+        }
+        tell()
+    }
+
+    private func tell() {
+        // Said under the lock, or an older picture could come after a newer one.
+        state.withLock(say)
+    }
+
+    private func say(_ state: inout State) {
+        let known = state.folders.values.filter { $0.hasFocus != nil }
+        guard !known.isEmpty else { return outlet.say(.off(GnomeSource.silence)) }
+        outlet.say(.live)
+        let focused = known.filter { $0.hasFocus == true }.flatMap(\.processes.values).sorted { $0.pid < $1.pid }
+        outlet.say(
+            .focus(
+                focused.map { FocusedProcess(pid: $0.pid, application: $0.application, user: $0.user) },
+                among: Set(known.flatMap(\.processes.keys))
+            )
+        )
+    }
+
+    /// - Returns: nil if the folder has no such attribute.
+    private static func hasFocus(_ path: String) -> Bool? {
+        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+            guard let start = buffer.baseAddress else { return nil }
+            let count = linux_getxattr(path, attribute, start, buffer.count)
+            guard count > 0 else { return nil }
+            return buffer[..<count].prefix { $0 != 0 }.elementsEqual("-1".utf8)
+        }
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+/// What logind knows of the user's sessions: which are active, which are locked, and whether the machine goes to sleep.
+/// See org.freedesktop.login1(5).
+///
+/// It looks at properties alone: the signals Lock and Unlock are requests, which nobody need follow.
+///
+/// `@unchecked Sendable`: the variables are touched only by the thread that reads the center's connection.
+final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
+    private static let name = "org.freedesktop.login1"
+    private static let path = "/org/freedesktop/login1"
+    private static let manager = "org.freedesktop.login1.Manager"
+    private static let session = "org.freedesktop.login1.Session"
+    private static let properties = "org.freedesktop.DBus.Properties"
+    /// More sessions than any machine has.
+    private static let maximumSessions = 1_024
+
+    private let outlet: FactOutlet
+    /// Whose sessions count; nil means everyone's.
+    private let user: UInt32?
+    private let center: Monitor<NotifyCenter?>
+    private let bus: NotifyCenter.Bus
+
+    /// logind's unique name, which nobody else can have.
+    private var owner: String?
+    private var logins = Logins()
+    private var idOfPath: [String: String] = [:]
+    private var hasBeenReady = false
+    /// Counts the times that everything was asked for: answers to an earlier one come too late.
+    private var round = 0
+    private var openQuestions = 0
+    /// Whether something has happened meanwhile that must be asked for again.
+    private var mustAskAgain = false
+
+    init(_ outlet: FactOutlet, user: UInt32?, bus: NotifyCenter.Bus = .system) {
+        self.outlet = outlet
+        self.user = user
+        self.bus = bus
+        center = Monitor(nil)
+    }
+
+    func start() {
+        let center = NotifyCenter(bus: bus, peer: self)
+        self.center.withLock { $0 = center }
+        do throws(NotifyBusError) {
+            try center.open()
+        } catch {
+            outlet.say(.off(error.description))
+        }
+    }
+
+    func stop() {
+        outlet.close()
+        retire()
+    }
+
+    private func retire() {
+        let center = center.withLock { center in
+            defer { center = nil }
+            return center
+        }
+        guard let center else { return }
+        // It waits for the center's thread, and that may be waiting for the bus.
+        (try? EngineThread(name: "logind") { center.close() })?.detach()
+    }
+
+    // MARK: - The connection
+
+    /// A machine that has no system bus gets none later; one that had will have it again.
+    var keepsConnection: Bool { hasBeenReady }
+
+    func linkIsReady(_ link: borrowing BusLink) {
+        hasBeenReady = true
+        for rule in LogindSource.rules { link.callBus("AddMatch", [.string(rule)]) }
+        link.callBus("GetNameOwner", [.string(LogindSource.name)]) { [self] answer, link in
+            guard case .success(let values) = answer else {
+                if owner == nil { outlet.say(.off("systemd-logind does not run")) }
+                return
+            }
+            ownerHasChanged(to: values.first?.string ?? "", link)
+        }
+    }
+
+    func linkIsLost(_ error: NotifyBusError) {
+        forget()
+        if hasBeenReady { return outlet.say(.off("the system bus went away")) }
+        outlet.say(.off(error.description))
+        // No thread waits for one.
+        retire()
+    }
+
+    private func forget() {
+        owner = nil
+        logins = Logins()
+        idOfPath = [:]
+        round += 1
+        openQuestions = 0
+        mustAskAgain = false
+    }
+
+    private static let rules = [
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+            + "arg0='\(name)'",
+        "type='signal',sender='\(name)',interface='\(manager)',path='\(path)'",
+        "type='signal',sender='\(name)',interface='\(properties)',member='PropertiesChanged',arg0='\(session)'",
+    ]
+
+    private func ownerHasChanged(to owner: String, _ link: borrowing BusLink) {
+        guard owner != self.owner else { return }
+        forget()
+        guard !owner.isEmpty else { return outlet.say(.off("systemd-logind went away")) }
+        self.owner = owner
+        askForEverything(link)
+    }
+
+    // MARK: - Questions
+
+    private func askForEverything(_ link: borrowing BusLink) {
+        guard openQuestions == 0 else {
+            mustAskAgain = true
+            return
+        }
+        round += 1
+        mustAskAgain = false
+        let round = round
+        ask("Get", [.string(LogindSource.manager), .string("PreparingForSleep")], of: LogindSource.path, link) {
+            [self] answer, _ in
+            guard round == self.round, case .variant(let value)? = answer?.first, let isAsleep = value.boolean else {
+                return
+            }
+            logins.isAsleep = isAsleep
+        }
+        ask("ListSessions", of: LogindSource.path, interface: LogindSource.manager, link) { [self] answer, link in
+            guard round == self.round, let answer else { return }
+            takeSessions(answer.first?.elements ?? [], link)
+        }
+    }
+
+    private func takeSessions(_ list: [BusValue], _ link: borrowing BusLink) {
+        var paths: [String: String] = [:]
+        var sessions: [String: Logins.Session] = [:]
+        for case .structure(let fields) in list.prefix(LogindSource.maximumSessions) {
+            guard fields.count == 5, let id = fields[0].string, let owner = fields[1].uint32,
+                case .text(_, let path) = fields[4], user == nil || owner == user
+            else { continue }
+            paths[path] = id
+            // What is known of it stays until the answer has come.
+            sessions[id] = logins.sessions[id].flatMap { $0.user == owner ? $0 : nil } ?? Logins.Session(user: owner)
+        }
+        logins.sessions = sessions
+        idOfPath = paths
+        for path in paths.keys { askForSession(path, link) }
+    }
+
+    private func askForSession(_ path: String, _ link: borrowing BusLink) {
+        let round = round
+        ask("GetAll", [.string(LogindSource.session)], of: path, link) { [self] answer, _ in
+            guard round == self.round, let values = answer?.first?.dictionary else { return }
+            note(values, of: path)
+        }
+    }
+
+    /// Asks logind; when all is answered, what it comes to is said.
+    private func ask(
+        _ member: String,
+        _ arguments: [BusValue] = [],
+        of path: String,
+        interface: String = LogindSource.properties,
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable ([BusValue]?, borrowing BusLink) -> Void
+    ) {
+        guard let owner else { return }
+        openQuestions += 1
+        let round = round
+        link.call(owner, path: path, interface: interface, member: member, arguments) { [self] answer, link in
+            let values = try? answer.get()
+            values?.closeDescriptors()
+            guard round == self.round, owner == self.owner else { return }
+            completion(values, link)
+            openQuestions -= 1
+            guard openQuestions == 0 else { return }
+            say()
+            if mustAskAgain { askForEverything(link) }
+        }
+    }
+
+    private func say() {
+        outlet.say(.live)
+        outlet.say(.logins(logins))
+    }
+
+    private func note(_ values: [String: BusValue], of path: String) {
+        guard let id = idOfPath[path] else { return }
+        if let isActive = values["Active"]?.boolean { logins.sessions[id]?.isActive = isActive }
+        if let isLocked = values["LockedHint"]?.boolean { logins.sessions[id]?.isLocked = isLocked }
+        if let type = values["Type"]?.string { logins.sessions[id]?.type = type }
+        if let category = values["Class"]?.string { logins.sessions[id]?.category = category }
+        // A session whose user is logging out stays as long as a process of it does.
+        if values["State"]?.string == "closing" { logins.sessions[id]?.isActive = false }
+    }
+
+    // MARK: - Signals
+
+    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
+
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        signal.arguments.closeDescriptors()
+        if signal.sender == "org.freedesktop.DBus" {
+            guard signal.member == "NameOwnerChanged", signal.arguments.count == 3,
+                signal.arguments[0].string == LogindSource.name
+            else { return }
+            return ownerHasChanged(to: signal.arguments[2].string ?? "", link)
+        }
+        // Anyone can send a signal to one connection, whatever its match rules.
+        guard signal.sender == owner else { return }
+        switch (signal.interface, signal.member) {
+        case (LogindSource.manager, "SessionNew"), (LogindSource.manager, "SessionRemoved"):
+            askForEverything(link)
+        case (LogindSource.manager, "PrepareForSleep"):
+            guard let isAsleep = signal.arguments.first?.boolean else { return }
+            logins.isAsleep = isAsleep
+            if openQuestions == 0 { say() }
+        case (LogindSource.properties, "PropertiesChanged"):
+            propertiesHaveChanged(signal, link)
+        default: break
+        }
+    }
+
+    private func propertiesHaveChanged(_ signal: BusSignal, _ link: borrowing BusLink) {
+        guard signal.arguments.count == 3, signal.arguments[0].string == LogindSource.session,
+            let values = signal.arguments[1].dictionary, let invalid = signal.arguments[2].strings
+        else { return }
+        // Another user's, or one that is being asked for.
+        guard idOfPath[signal.path] != nil else { return }
+        // Answers that are under way were given after this, and say the same or what is newer.
+        note(values, of: signal.path)
+        if !Set(invalid).isDisjoint(with: ["Active", "LockedHint", "State"]) {
+            if openQuestions == 0 { askForSession(signal.path, link) } else { mustAskAgain = true }
+        } else if openQuestions == 0 {
+            say()
+        }
+    }
+}

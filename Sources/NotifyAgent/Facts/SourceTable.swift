@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+/// What the agent knows by its sources.
+package struct SourceTable: Sendable {
+    package struct Entry: Sendable {
+        package let name: String
+        /// nil until the source has said whether it is live.
+        package var condition: SourceCondition?
+        package var fact: Fact?
+        package var count: UInt64 = 0
+
+        /// What it says now: a source that is not live says nothing.
+        var current: Fact? { condition == .live ? fact : nil }
+    }
+
+    package private(set) var entries: [Entry]
+
+    package init(_ names: [String]) {
+        entries = names.map { Entry(name: $0) }
+    }
+
+    func contains(_ name: String) -> Bool { entries.contains { $0.name == name } }
+
+    package mutating func set(_ condition: SourceCondition, of name: String) {
+        change(name) { entry in entry.condition = condition }
+    }
+
+    package mutating func note(_ fact: Fact, from name: String) {
+        change(name) { entry in
+            entry.fact = fact
+            entry.count += 1
+        }
+    }
+
+    /// - Returns: the facts that are others than before.
+    package mutating func note(_ news: [String: FactBoard.News]) -> [(source: String, fact: Fact)] {
+        var changes: [(source: String, fact: Fact)] = []
+        for index in entries.indices {
+            guard let news = news[entries[index].name] else { continue }
+            if let condition = news.condition {
+                entries[index].condition = condition
+                if condition != .live { entries[index].fact = nil }
+            }
+            entries[index].count += news.count
+            if let fact = news.fact, fact != entries[index].fact {
+                entries[index].fact = fact
+                changes.append((entries[index].name, fact))
+            }
+        }
+        return changes
+    }
+
+    private mutating func change(_ name: String, _ change: (inout Entry) -> Void) {
+        guard let index = entries.firstIndex(where: { $0.name == name }) else { return }
+        change(&entries[index])
+    }
+
+    /// Whether a source has said anything, or will never do so.
+    /// What a source has said no longer counts; it is about to say something, or has been stopped.
+    mutating func reset(_ name: String, _ condition: SourceCondition?) {
+        change(name) { entry in
+            entry.condition = condition
+            entry.fact = nil
+        }
+    }
+
+    package func isSettled(_ name: String) -> Bool {
+        guard let entry = entries.first(where: { $0.name == name }) else { return true }
+        switch entry.condition {
+        case nil: return false
+        case .live: return entry.fact != nil
+        case .off: return true
+        }
+    }
+
+    // MARK: - What it comes to
+
+    /// The source by whose word nobody is looking at a process, if there is one.
+    package func absence(user: UInt32, session: String?, _ policy: FactPolicy) -> String? {
+        for entry in entries {
+            guard case .logins(let logins) = entry.current else { continue }
+            if policy.sleepCounts, logins.isAsleep { return entry.name }
+            if policy.sessionCounts, logins.areAway(from: user, session: session) { return entry.name }
+        }
+        return nil
+    }
+
+    /// Whether a process has the focus, and who says so; nil if no source knows anything of the focus.
+    ///
+    /// With more than one source it is enough that one sees it in front.
+    package func focus(pid: Int32, application: String, user: UInt32) -> (hasIt: Bool, source: String)? {
+        var other: String?
+        for entry in entries {
+            guard case .focus(let processes, let among) = entry.current, among?.contains(pid) ?? true else { continue }
+            if processes.contains(where: { $0.includes(pid: pid, application: application, user: user) }) {
+                return (true, entry.name)
+            }
+            other = other ?? entry.name
+        }
+        return other.map { (false, $0) }
+    }
+
+    /// For Status: an aa{sv}.
+    var listed: BusValue {
+        .array(
+            element: "a{sv}",
+            entries.map { entry in
+                let (isLive, reason): (Bool, String) =
+                    switch entry.condition {
+                    case .live: (true, "")
+                    case .off(let reason): (false, reason)
+                    case nil: (false, "has not said anything yet")
+                    }
+                return .dictionary([
+                    ("name", .string(entry.name)), ("live", .boolean(isLive)), ("reason", .string(reason)),
+                    ("fact", .string(entry.fact?.text ?? "")), ("facts", .uint64(entry.count)),
+                ])
+            }
+        )
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a connection is to be in, and who has decided it.
+package struct Decision: Equatable, Sendable {
+    package let state: ObserverState
+    package let decider: Decider
+
+    package init(_ state: ObserverState, by decider: Decider) {
+        self.state = state
+        self.decider = decider
+    }
+}
+
+/// Who can decide what a connection is in. On the wire by ``name``.
+package enum Decider: Hashable, Sendable {
+    /// Somebody who called SetState: `notify-lifecycle`, a script, a desktop.
+    case person
+    /// The program itself, by Report.
+    case program
+    /// A source of facts, by its name.
+    case source(String)
+    /// The configuration keeps the application in the foreground.
+    case exemption
+    /// Nobody: everyone is in the foreground.
+    case rule
+
+    package var name: String {
+        switch self {
+        case .person: "person"
+        case .program: "program"
+        case .source(let name): name
+        case .exemption: "exempt"
+        case .rule: "default"
+        }
+    }
+
+    /// Reads what an observer remembers of an agent that was there before.
+    package init(name: String) {
+        switch name {
+        // An observer that does not say keeps what it is in, until somebody changes it.
+        case "person", "": self = .person
+        case "program": self = .program
+        case "exempt": self = .exemption
+        case "default": self = .rule
+        default: self = .source(name)
+        }
+    }
+}
+
+/// All that is known of a connection when it is decided what it is to be in.
+package struct Circumstances: Sendable {
+    /// Whether the configuration keeps the application in the foreground.
+    package var isExempt = false
+    /// What a person has set, and has not released.
+    package var person: ObserverState?
+    /// What the program has reported of itself.
+    package var report: ObserverState?
+    /// What it was in under an agent before this one, by the word of a source that this agent has not heard yet.
+    package var remembered: Decision?
+    /// The source that says that nobody can be looking at the program: its session is inactive, locked, or asleep.
+    package var absence: String?
+    /// Whether the program is to be in the foreground only while it has the focus: by its own wish or the user's.
+    package var followsFocus = false
+    /// Whether the program has the focus, and which source says so; nil if no source knows.
+    package var focus: (hasIt: Bool, source: String)?
+
+    package init() {}
+
+    /// The rule: a person, then the program, then the sources, then the foreground.
+    ///
+    /// A source can only take somebody out of the foreground. Where no source knows, nobody is taken out.
+    package var decision: Decision {
+        if isExempt {
+            return report.map { Decision($0, by: .program) } ?? Decision(.foreground, by: .exemption)
+        }
+        if let person { return Decision(person, by: .person) }
+        if let report { return Decision(report, by: .program) }
+        if let remembered { return remembered }
+        if let absence { return Decision(.background, by: .source(absence)) }
+        if followsFocus, let focus {
+            return Decision(focus.hasIt ? .foreground : .background, by: .source(focus.source))
+        }
+        return Decision(.foreground, by: .rule)
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// A program that follows the focus, by the library.
+@Suite struct FocusTests {
+    /// The desktop is this test.
+    private func setForeground(_ agent: AgentBus, _ desktop: RawBusClient, _ pid: pid_t) throws {
+        var body = RawBody()
+        body.append(UInt32(pid))
+        let reply = try desktop.call(
+            destination: AgentNames.agent,
+            path: AgentNames.agentPath,
+            interface: AgentNames.agent,
+            member: "SetForeground",
+            signature: "u",
+            body: body.bytes
+        )
+        try #require(reply.kind == .reply)
+    }
+
+    @Test(arguments: busKinds)
+    func `a center that follows the focus hears only in front, and keeps to it under a new agent`(kind: BusKind) throws
+    {
+        let agent = try AgentBus(kind)
+        var desktop = try RawBusClient(address: agent.bus.address)
+        let center = agent.makeCenter()
+        let heard = Recorder<NotifyName>()
+        let observation = try center.addObserver(forName: "com.example.a") { heard.append($0) }
+        #expect(!center.lifecycle.followsFocus)
+        try setForeground(agent, desktop, 1)
+        // It has not asked to follow.
+        try center.post(name: "com.example.a")
+        #expect(heard.wait(forCount: 1))
+        center.lifecycle.followsFocus = true
+        #expect(center.lifecycle.followsFocus)
+        #expect(waitUntil { center.lifecycle.state == .background })
+        try setForeground(agent, desktop, getpid())
+        #expect(waitUntil { center.lifecycle.state == .foreground })
+
+        try agent.killAgent()
+        try agent.restartAgent()
+        desktop = try RawBusClient(address: agent.bus.address)
+        #expect(try waitUntil { try agent.list().count == 1 })
+        try setForeground(agent, desktop, 1)
+        #expect(waitUntil { center.lifecycle.state == .background })
+        // The program's own word outranks the focus.
+        try center.lifecycle.report(.foreground)
+        #expect(center.lifecycle.state == .foreground)
+        // A person's outranks both: the report is noted, and nothing changes.
+        try agent.set("pid:\(getpid())", .background)
+        try center.lifecycle.report(.foreground)
+        #expect(center.lifecycle.state == .background)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `the wish to follow may come before the first observer`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let center = agent.makeCenter()
+        center.lifecycle.followsFocus = true
+        let observer = try RawBusClient(address: agent.bus.address)
+        try setForeground(agent, observer, 1)
+        let observation = try center.addObserver(forName: "com.example.a") { _ in }
+        #expect(waitUntil { center.lifecycle.state == .background })
+        center.lifecycle.followsFocus = false
+        #expect(waitUntil { center.lifecycle.state == .foreground })
+        observation.cancel()
+    }
+}

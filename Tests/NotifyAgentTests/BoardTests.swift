@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyAgent
+import TestSupport
+import Testing
+
+/// How facts get from the sources to the agent; nothing here needs a bus.
+@Suite struct BoardTests {
+    @Test func `of a flood the agent sees the first fact at once, the last in the end, and all are counted`() {
+        let calls = Recorder<Int64?>()
+        let board = FactBoard { calls.append($0) }
+        board.post("x11", .live)
+        #expect(calls.elements == [nil])
+        _ = board.take()
+        for pid in 1...10_000 { board.post("x11", .focus([FocusedProcess(pid: Int32(pid), application: "", user: 0)])) }
+        // One call for all of them, for a moment that is to come; the next only after the agent has looked.
+        #expect(calls.count == 2)
+        #expect(calls.elements.last.flatMap { $0 } != nil)
+        let news = board.take()
+        #expect(news["x11"]?.fact == .focus([FocusedProcess(pid: 10_000, application: "", user: 0)]))
+        #expect(news["x11"]?.count == 10_000)
+        #expect(board.take().isEmpty)
+    }
+
+    @Test func `a source that goes off takes its last fact with it`() {
+        let board = FactBoard { _ in }
+        var table = SourceTable(["x11"])
+        board.post("x11", .live)
+        board.post("x11", .focus([]))
+        #expect(table.note(board.take()).count == 1)
+        #expect(table.isSettled("x11"))
+        board.post("x11", .off("gone"))
+        _ = table.note(board.take())
+        #expect(table.focus(pid: 1, application: "", user: 0) == nil)
+        board.post("x11", .live)
+        _ = table.note(board.take())
+        // What was the case before is not known to be so now.
+        #expect(table.focus(pid: 1, application: "", user: 0) == nil)
+        #expect(!table.isSettled("x11"))
+    }
+}

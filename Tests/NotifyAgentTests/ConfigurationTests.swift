@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// The agent's file: where it is looked for, and what it may say.
+@Suite struct ConfigurationTests {
+    /// What the agent says of a file when it ends, or "serves".
+    private func verdict(on configuration: String) throws -> String {
+        // There is no bus: a file that is right gets as far as that.
+        let result = try run(
+            productPath("notify-agent"),
+            ["--address", "unix:path=/nonexistent/bus", "--config", "/dev/stdin"],
+            environment: withoutDesktop,
+            input: configuration
+        )
+        return result.status == 69 ? "serves" : result.errorOutput
+    }
+
+    @Test func `each setting is understood, and what is none is told with what there is`() throws {
+        let good = """
+            # All there is.
+            exempt = app:org.example.A
+            focus = app:org.example.B
+            focus=app:org.example.C
+            focus = all
+            focus = none
+            focus = asked
+            session = ignore
+            session = background
+            sleep = background
+            sleep = ignore
+            ignore = logind
+            ignore = gnome
+            ignore = x11
+            ignore = sway
+            ignore = shell
+            ignore = freezer
+            """
+        #expect(try verdict(on: good) == "serves")
+        let bad: [(String, String)] = [
+            ("focus = some", "write app:ID, as in app:org.gnome.Maps, all, asked or none"),
+            ("session = on", "write background or ignore"),
+            ("ignore = windows", "there are logind, gnome, x11, sway, shell, freezer"),
+            ("follow = all", "there are exempt, focus, session, sleep and ignore"),
+            ("exempt", "there is no '='"),
+        ]
+        for (line, sentence) in bad {
+            let text = try verdict(on: "\n" + line + "\n")
+            #expect(text.contains("/dev/stdin:2: ") && text.contains(sentence), "\(text)")
+        }
+    }
+
+    @Test func `without --config the user's file is read, then the machine's; that there is none is fine`() throws {
+        let folder = "/tmp/notifybus-config-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+        defer { _ = try? run("rm", ["-rf", folder]) }
+        func write(_ place: String, _ line: String) throws {
+            try run("/bin/sh", ["-c", "mkdir -p \"$0\" && echo \"$1\" >\"$0/agent.conf\"", "\(folder)/\(place)", line])
+        }
+        func verdict() throws -> String {
+            try run(
+                productPath("notify-agent"),
+                ["--address", "unix:path=/nonexistent/bus"],
+                environment: [
+                    "XDG_CONFIG_HOME": "\(folder)/own", "XDG_CONFIG_DIRS": "relative:\(folder)/first:\(folder)/second",
+                ]
+            ).errorOutput
+        }
+        #expect(try verdict().contains("cannot be reached"))
+        try write("second/notifybus", "second")
+        #expect(try verdict().contains("\(folder)/second/notifybus/agent.conf:1: there is no '=' in 'second'"))
+        try write("first/notifybus", "first")
+        #expect(try verdict().contains("first/notifybus/agent.conf:1: "))
+        try write("own/notifybus", "own")
+        #expect(try verdict().contains("own/notifybus/agent.conf:1: "))
+        try write("own/notifybus", "exempt = app:a")
+        #expect(try verdict().contains("cannot be reached"))
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyAgent
+import TestSupport
+import Testing
+
+/// What is installed for desktops, as far as it can be looked at without one.
+@Suite struct DesktopFilesTests {
+    private let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+
+    private func text(_ path: String) throws -> String { try run("cat", ["\(root)/\(path)"]).output }
+
+    @Test func `the KWin script is described as KWin wants it, and calls what the agent serves`() throws {
+        let folder = "desktop/kwin/notifybus-focus"
+        let metadata = try #require(JSONValue(Array(try text("\(folder)/metadata.json").utf8)))
+        #expect(metadata["KPackageStructure"]?.text == "KWin/Script")
+        #expect(metadata["KPlugin"]?["Id"]?.text == "notifybus-focus")
+        #expect(metadata["X-Plasma-MainScript"]?.text == "code/main.js")
+        let script = try text("\(folder)/contents/code/main.js")
+        #expect(script.contains(#"callDBus(agent, "/org/notifybus/Agent1", agent, "SetForeground", pid)"#))
+        let interface = try text("Sources/NotifyAgent/Interface/org.notifybus.Agent1.xml")
+        #expect(interface.contains(#"<method name="SetForeground">"#))
+    }
+
+    @Test(arguments: busKinds)
+    func `SetForeground takes the numbers of languages that have one type of them, and nothing else`(kind: BusKind)
+        throws
+    {
+        let agent = try AgentBus(kind)
+        let client = try RawBusClient(address: agent.bus.address)
+        func call(_ signature: String, _ body: [UInt8]) throws -> String? {
+            try client.callAgent("SetForeground", signature: signature, body: body).errorName
+        }
+        // 1 as u, i and d; then -1, 1.5, 2³¹, a text, nothing, two.
+        #expect(try call("u", [1, 0, 0, 0]) == nil)
+        #expect(try call("i", [1, 0, 0, 0]) == nil)
+        #expect(try call("d", [0, 0, 0, 0, 0, 0, 0xf0, 0x3f]) == nil)
+        let wrong = "org.freedesktop.DBus.Error.InvalidArgs"
+        #expect(try call("i", [0xff, 0xff, 0xff, 0xff]) == wrong)
+        #expect(try call("d", [0, 0, 0, 0, 0, 0, 0xf8, 0x3f]) == wrong)
+        #expect(try call("d", [0, 0, 0, 0, 0, 0, 0xf0, 0x7f]) == wrong)
+        #expect(try call("u", [0, 0, 0, 0x80]) == wrong)
+        #expect(try call("s", RawBusClient.stringBody("1")) == wrong)
+        #expect(try call("", []) == wrong)
+        #expect(try call("uu", [1, 0, 0, 0, 1, 0, 0, 0]) == wrong)
+        try agent.checkAlive()
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// Real: the bus daemon in the place of the system bus, the agent, the observer. Not real: logind, which is the template
+/// of python3-dbusmock; it has the interface and the signals of systemd's, and does as this test says.
+@Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"))
+struct LogindSourceTests {
+    private func makeScene(_ logind: MockLogind, configuration: String = "") throws -> Scene {
+        try Scene(
+            .daemon,
+            configuration: configuration,
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": logind.bus.address]
+        )
+    }
+
+    @Test func `a locked or inactive session is in the background, and a person outranks that`() throws {
+        let logind = try MockLogind()
+        try logind.addSession("2", user: geteuid())
+        try logind.addSession("9", user: 4_000_000)
+        let scene = try makeScene(logind)
+        let observer = try scene.startObserver()
+        try scene.waitForStatus("logind   live  1 fact: session 2 of user \(geteuid()) active\n")
+        #expect(try scene.lines() == ["\(observer.pid) foreground default"])
+
+        try logind.setLocked("2", true)
+        try scene.wait(for: ["\(observer.pid) background logind"])
+        try logind.setLocked("2", false)
+        try scene.wait(for: ["\(observer.pid) foreground default"])
+        try logind.setActive("2", false)
+        try scene.wait(for: ["\(observer.pid) background logind"])
+        try scene.lifecycle("foreground", "\(observer.pid)")
+        #expect(try scene.lines() == ["\(observer.pid) foreground person"])
+        try scene.lifecycle("release")
+        #expect(try scene.lines() == ["\(observer.pid) background logind"])
+        // The request to lock is no fact, and another user's session is not ours.
+        try logind.setActive("2", true)
+        try logind.requestLock("2")
+        try logind.setLocked("9", true)
+        try scene.wait(for: ["\(observer.pid) foreground default"])
+        // A fact behind these shows that nothing came of them.
+        try logind.prepareForSleep(true)
+        try scene.waitForStatus("session 2 of user \(geteuid()) active; going to sleep")
+        #expect(try scene.lines() == ["\(observer.pid) foreground default"])
+    }
+
+    @Test func `when logind goes nobody is in the background by its word, and a new one is asked anew`() throws {
+        let logind = try MockLogind()
+        try logind.addSession("2", user: geteuid())
+        let scene = try makeScene(logind)
+        let observer = try scene.startObserver()
+        try scene.waitForStatus("logind   live")
+        try logind.setLocked("2", true)
+        try scene.wait(for: ["\(observer.pid) background logind"])
+        try logind.kill()
+        try scene.wait(for: ["\(observer.pid) foreground default"])
+        try scene.waitForStatus("logind   off   2 facts: systemd-logind went away")
+        try logind.restart()
+        // It has no session yet, and the user's programs are then nobody's.
+        try scene.waitForStatus("no session")
+        try logind.addSession("3", user: geteuid())
+        try scene.waitForStatus("session 3 of user")
+        try logind.setLocked("3", true)
+        try scene.wait(for: ["\(observer.pid) background logind"])
+        // The bus itself goes, and comes back with another one.
+        logind.bus.kill()
+        try scene.waitForStatus("the system bus went away")
+        try scene.wait(for: ["\(observer.pid) foreground default"])
+        try logind.bus.restart()
+        try logind.restart()
+        try scene.waitForStatus("no session", timeout: .seconds(30))
+    }
+
+    @Test func `an agent that is killed while the screen is locked leaves its observers where they are`() throws {
+        let logind = try MockLogind()
+        try logind.addSession("2", user: geteuid())
+        let scene = try makeScene(logind)
+        let observer = try scene.startObserver()
+        try scene.waitForStatus("logind   live")
+        try logind.setLocked("2", true)
+        try scene.wait(for: ["\(observer.pid) background logind"])
+        try scene.restartAgent()
+        try scene.wait(for: ["\(observer.pid) background logind"])
+        try logind.setLocked("2", false)
+        try scene.wait(for: ["\(observer.pid) foreground default"])
+    }
+
+    @Test func `a thousand changes settle on the last`() throws {
+        let logind = try MockLogind()
+        try logind.addSession("2", user: geteuid())
+        let scene = try makeScene(logind)
+        let observer = try scene.startObserver()
+        try scene.waitForStatus("logind   live")
+        for index in 1...1_000 { try logind.setLocked("2", !index.isMultiple(of: 2)) }
+        try logind.setLocked("2", true)
+        try scene.wait(for: ["\(observer.pid) background logind"])
+    }
+
+    @Test func `sleep and the session count as the configuration says`() throws {
+        let logind = try MockLogind()
+        try logind.addSession("2", user: geteuid())
+        let scene = try makeScene(logind, configuration: "session = ignore\nsleep = background\n")
+        let observer = try scene.startObserver()
+        try scene.waitForStatus("logind   live")
+        try logind.setLocked("2", true)
+        try scene.waitForStatus("active, locked")
+        #expect(try scene.lines() == ["\(observer.pid) foreground default"])
+        try logind.prepareForSleep(true)
+        try scene.wait(for: ["\(observer.pid) background logind"])
+        try logind.prepareForSleep(false)
+        try scene.wait(for: ["\(observer.pid) foreground default"])
+    }
+
+    @Test func `a stranger on the system bus can't lock the screen`() throws {
+        let logind = try MockLogind()
+        try logind.addSession("2", user: geteuid())
+        let scene = try makeScene(logind)
+        let observer = try scene.startObserver()
+        try scene.waitForStatus("logind   live")
+        let stranger = try RawBusClient(address: logind.bus.address)
+        var body = RawBody()
+        body.append("org.freedesktop.login1.Session")
+        var change = RawBody()
+        change.align(to: 8)
+        change.append("LockedHint")
+        change.append(signature: "b")
+        change.append(UInt32(1))
+        body.append(UInt32(change.bytes.count))
+        body.align(to: 8)
+        body.append(bytes: change.bytes)
+        body.append(UInt32(0))
+        for name in try logind.connectionNames() {
+            try stranger.emitSignal(
+                path: "/org/freedesktop/login1/session/2",
+                interface: "org.freedesktop.DBus.Properties",
+                member: "PropertiesChanged",
+                destination: name,
+                signature: "sa{sv}as",
+                body: body.bytes
+            )
+        }
+        try logind.prepareForSleep(true)
+        try scene.waitForStatus("session 2 of user \(geteuid()) active; going to sleep")
+        #expect(try scene.lines() == ["\(observer.pid) foreground default"])
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyAgent
+import Testing
+
+/// Who decides, as a table; nothing here needs a bus.
+@Suite struct PolicyTests {
+    private struct Row: Sendable {
+        var person: ObserverState?
+        var report: ObserverState?
+        var absence: String?
+        var follows = false
+        var focus: Bool?
+        var isExempt = false
+        let expected: Decision
+
+        init(
+            person: ObserverState? = nil,
+            report: ObserverState? = nil,
+            absence: String? = nil,
+            follows: Bool = false,
+            focus: Bool? = nil,
+            isExempt: Bool = false,
+            _ state: ObserverState,
+            _ decider: Decider
+        ) {
+            (self.person, self.report, self.absence, self.follows) = (person, report, absence, follows)
+            (self.focus, self.isExempt, expected) = (focus, isExempt, Decision(state, by: decider))
+        }
+    }
+
+    private static let rows: [Row] = [
+        Row(.foreground, .rule),
+        // The session.
+        Row(absence: "logind", .background, .source("logind")),
+        Row(absence: "logind", follows: true, focus: true, .background, .source("logind")),
+        // The focus counts for those who follow it, and only if somebody knows of it.
+        Row(focus: false, .foreground, .rule),
+        Row(focus: true, .foreground, .rule),
+        Row(follows: true, .foreground, .rule),
+        Row(follows: true, focus: true, .foreground, .source("x11")),
+        Row(follows: true, focus: false, .background, .source("x11")),
+        // The program's own word outranks the sources.
+        Row(report: .foreground, absence: "logind", .foreground, .program),
+        Row(report: .background, follows: true, focus: true, .background, .program),
+        Row(report: .suspended, .suspended, .program),
+        // A person outranks them all.
+        Row(person: .foreground, report: .background, absence: "logind", .foreground, .person),
+        Row(person: .foreground, follows: true, focus: false, .foreground, .person),
+        Row(person: .suspended, report: .foreground, follows: true, focus: true, .suspended, .person),
+        Row(person: .background, report: .foreground, .background, .person),
+        // An exempt application hears only itself.
+        Row(absence: "logind", follows: true, focus: false, isExempt: true, .foreground, .exemption),
+        Row(person: .background, isExempt: true, .foreground, .exemption),
+        Row(report: .background, isExempt: true, .background, .program),
+    ]
+
+    @Test func `a person outranks the program, the program the sources, and a source only takes out of the foreground`()
+    {
+        for row in PolicyTests.rows {
+            var known = Circumstances()
+            known.person = row.person
+            known.report = row.report
+            known.absence = row.absence
+            known.followsFocus = row.follows
+            known.focus = row.focus.map { ($0, "x11") }
+            known.isExempt = row.isExempt
+            #expect(known.decision == row.expected, "\(row)")
+        }
+    }
+
+    @Test func `what a source of an earlier agent decided lasts until this agent's source has spoken`() {
+        var known = Circumstances()
+        known.remembered = Decision(.background, by: .source("logind"))
+        #expect(known.decision == Decision(.background, by: .source("logind")))
+        known.person = .foreground
+        #expect(known.decision == Decision(.foreground, by: .person))
+        #expect(
+            [Decider.person, .program, .exemption, .rule, .source("x11")].allSatisfy { Decider(name: $0.name) == $0 }
+        )
+        // An observer that does not say who decided keeps what it is in.
+        #expect(Decider(name: "") == .person)
+    }
+
+    @Test func `who follows the focus is set by the program, the user, or nobody`() {
+        var policy = FactPolicy()
+        #expect(
+            !policy.followsFocus(application: "a", wishes: false) && policy.followsFocus(application: "a", wishes: true)
+        )
+        policy.focusFollowers = .applications(["a"])
+        #expect(policy.followsFocus(application: "a", wishes: false))
+        #expect(
+            !policy.followsFocus(application: "b", wishes: false) && policy.followsFocus(application: "b", wishes: true)
+        )
+        policy.focusFollowers = .everyone
+        #expect(policy.followsFocus(application: "", wishes: false))
+        policy.focusFollowers = .nobody
+        #expect(!policy.followsFocus(application: "a", wishes: true))
+    }
+
+    // MARK: - Sessions
+
+    private func session(_ user: UInt32, _ type: String, active: Bool = true, locked: Bool = false) -> Logins.Session {
+        var session = Logins.Session(user: user)
+        (session.type, session.category, session.isActive, session.isLocked) = (type, "user", active, locked)
+        return session
+    }
+
+    @Test func `a program is away when its own session, or each graphical one of its user, is inactive or locked`() {
+        var logins = Logins()
+        // A user without a session: a service.
+        #expect(!logins.areAway(from: 1000, session: nil))
+        logins.sessions["2"] = session(1000, "wayland")
+        #expect(!logins.areAway(from: 1000, session: nil))
+        logins.sessions["2"]?.isLocked = true
+        #expect(logins.areAway(from: 1000, session: nil))
+        #expect(!logins.areAway(from: 1001, session: nil))
+        // Somebody who is there by ssh does not look at the locked desktop; what runs in that login goes on.
+        logins.sessions["5"] = session(1000, "tty")
+        #expect(logins.areAway(from: 1000, session: nil))
+        #expect(!logins.areAway(from: 1000, session: "5"))
+        #expect(logins.areAway(from: 1000, session: "2"))
+        // A second desktop that is open is enough.
+        logins.sessions["7"] = session(1000, "x11")
+        #expect(!logins.areAway(from: 1000, session: nil))
+        logins.sessions["7"]?.isActive = false
+        #expect(logins.areAway(from: 1000, session: nil))
+        // Another user's session does not count, whatever the cgroup says.
+        logins.sessions["9"] = session(1001, "x11", locked: true)
+        #expect(!logins.areAway(from: 1002, session: "9"))
+        // A greeter is nobody's desktop.
+        logins.sessions = ["c1": session(120, "x11", active: false)]
+        logins.sessions["c1"]?.category = "greeter"
+        #expect(!logins.areAway(from: 120, session: nil))
+    }
+
+    @Test func `with several sources of the focus one is enough to be in front, and one that is off says nothing`() {
+        var table = SourceTable(["x11", "shell"])
+        #expect(table.focus(pid: 5, application: "", user: 0) == nil)
+        table.set(.live, of: "x11")
+        #expect(table.focus(pid: 5, application: "", user: 0) == nil)
+        table.note(.focus([]), from: "x11")
+        #expect(table.focus(pid: 5, application: "", user: 0)?.hasIt == false)
+        table.set(.live, of: "shell")
+        table.note(.focus([FocusedProcess(pid: 5, application: "org.example.A", user: 1000)]), from: "shell")
+        #expect(table.focus(pid: 5, application: "", user: 0)?.hasIt == true)
+        // A helper of the same application has it too, but not that of another user, and not one without application.
+        #expect(table.focus(pid: 6, application: "org.example.A", user: 1000)?.source == "shell")
+        #expect(table.focus(pid: 6, application: "org.example.A", user: 1001)?.hasIt == false)
+        #expect(table.focus(pid: 6, application: "", user: 1000)?.hasIt == false)
+        table.set(.off("gone"), of: "shell")
+        #expect(table.focus(pid: 5, application: "", user: 0)?.hasIt == false)
+        table.set(.off("gone"), of: "x11")
+        #expect(table.focus(pid: 5, application: "", user: 0) == nil)
+    }
+}

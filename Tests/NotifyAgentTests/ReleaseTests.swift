@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// Who decides when persons, programs and a desktop's word meet: `notify-wait` and `notify-lifecycle` as they are; the
+/// desktop is this test, which calls SetForeground.
+@Suite struct ReleaseTests {
+    @Test(arguments: busKinds)
+    func `who follows the focus is in front with it, a person outranks it, and release gives it back`(kind: BusKind)
+        throws
+    {
+        let scene = try Scene(kind, configuration: "focus = all\n")
+        let (one, other) = (try scene.startObserver(), try scene.startObserver())
+        // Nobody knows of the focus yet.
+        #expect(try scene.lines() == ["\(one.pid) foreground default", "\(other.pid) foreground default"])
+
+        try scene.setForeground(one.pid)
+        try scene.wait(for: ["\(one.pid) foreground shell", "\(other.pid) background shell"])
+        try scene.setForeground(other.pid)
+        try scene.wait(for: ["\(one.pid) background shell", "\(other.pid) foreground shell"])
+        try scene.setForeground(0)
+        try scene.wait(for: ["\(one.pid) background shell", "\(other.pid) background shell"])
+
+        try scene.lifecycle("foreground", "\(one.pid)")
+        try scene.lifecycle("suspend", "\(other.pid)")
+        try scene.setForeground(other.pid)
+        #expect(try scene.lifecycle("status").contains("shell    live  4 facts: process \(other.pid)\n"))
+        #expect(try scene.lines() == ["\(one.pid) foreground person", "\(other.pid) suspended person"])
+        // When it returns the change is in force.
+        try scene.lifecycle("release", "\(other.pid)")
+        #expect(try scene.lines() == ["\(one.pid) foreground person", "\(other.pid) foreground shell"])
+        try scene.lifecycle("release")
+        #expect(try scene.lines() == ["\(one.pid) background shell", "\(other.pid) foreground shell"])
+
+        // The desktop goes, and with it what it has said.
+        scene.leaveDesktop()
+        try scene.wait(for: ["\(one.pid) foreground default", "\(other.pid) foreground default"])
+        #expect(
+            try scene.lifecycle("status").contains(
+                "shell    off   4 facts: the program that called SetForeground has left"
+            )
+        )
+    }
+
+    @Test(arguments: busKinds)
+    func `without a wish the focus is reported and flags nobody; an exempt application stays in front`(kind: BusKind)
+        throws
+    {
+        let scene = try Scene(kind, configuration: "exempt = app:org.example.None\n")
+        let observer = try scene.startObserver()
+        try scene.setForeground(1)
+        try scene.waitForStatus("shell    live  1 fact: process 1")
+        #expect(try scene.lines() == ["\(observer.pid) foreground default"])
+        try scene.setForeground(observer.pid)
+        try scene.waitForStatus("shell    live  2 facts")
+        let json = try scene.lifecycle("list", "--json")
+        #expect(json.contains(#""decider":"default","focused":true"#))
+    }
+
+    @Test(arguments: busKinds)
+    func `a program that asks follows the focus, and what it reports outranks that`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        let program = try RawBusClient(address: scene.bus.address)
+        #expect(try program.register(["com.example.a"], followsFocus: true).string == "foreground")
+        try scene.setForeground(1)
+        #expect(try program.takeCall("SetState").string == "background")
+        try scene.wait(for: ["\(getpid()) background shell"])
+        _ = try program.callAgent("FollowFocus", signature: "b", body: [0, 0, 0, 0])
+        #expect(try program.takeCall("SetState").string == "foreground")
+        try scene.wait(for: ["\(getpid()) foreground default"])
+        _ = try program.callAgent("FollowFocus", signature: "b", body: [1, 0, 0, 0])
+        #expect(try program.takeCall("SetState").string == "background")
+        var message = RawMessage(.call)
+        message.destination = "org.notifybus.Agent1"
+        message.path = "/org/notifybus/Agent1"
+        message.interface = "org.notifybus.Agent1"
+        message.member = "Report"
+        message.signature = "s"
+        message.body = RawBusClient.stringBody("foreground")
+        let serial = try program.send(message)
+        #expect(try program.takeCall("SetState").string == "foreground")
+        #expect(try program.answer(to: serial).kind == .reply)
+        try scene.wait(for: ["\(getpid()) foreground program"])
+        // A new connection of the process begins in the same.
+        #expect(try RawBusClient(address: scene.bus.address).register(["com.example.a"]).string == "foreground")
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent that comes anew learns from the observers who had decided`(kind: BusKind) throws {
+        let scene = try Scene(kind, configuration: "focus = all\n")
+        let (kept, followed) = (try scene.startObserver(), try scene.startObserver())
+        try scene.lifecycle("background", "\(kept.pid)")
+        try scene.setForeground(1)
+        try scene.wait(for: ["\(kept.pid) background person", "\(followed.pid) background shell"])
+        try scene.restartAgent()
+        // The desktop's word is not known to the new agent; the person's still counts.
+        try scene.wait(for: ["\(kept.pid) background person", "\(followed.pid) foreground default"])
+        try scene.lifecycle("release")
+        #expect(try scene.lines() == ["\(kept.pid) foreground default", "\(followed.pid) foreground default"])
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
+    func `another user can neither release nor say who has the focus`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        let observer = try scene.startObserver()
+        try scene.lifecycle("background", "\(observer.pid)")
+        for call in [["Release", "string:pid:\(observer.pid)"], ["SetForeground", "uint32:\(observer.pid)"]] {
+            let result = try asNobody(scene.bus.address, call[0], call[1])
+            #expect(result.status != 0 && result.errorOutput.contains("AccessDenied"), "\(result.errorOutput)")
+        }
+        // Everyone is then everyone of one's own.
+        let all = try asNobody(scene.bus.address, "Release", "string:")
+        #expect(all.status == 0 && all.output.contains("uint32 0"), "\(all.errorOutput)")
+        #expect(try scene.lines() == ["\(observer.pid) background person"])
+    }
+
+    private func asNobody(_ address: String, _ member: String, _ argument: String) throws -> CommandResult {
+        try run(
+            "setpriv",
+            [
+                "--reuid", "65534", "--regid", "65534", "--clear-groups", "dbus-send", "--bus=\(address)",
+                "--print-reply", "--dest=org.notifybus.Agent1", "/org/notifybus/Agent1",
+                "org.notifybus.Agent1.\(member)", argument,
+            ]
+        )
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// What sources cost when there is nothing to tell.
+@Suite(.enabled(if: XServer.isInstalled && MockLogind.isInstalled, "Xvfb or python3-dbusmock is not installed"))
+struct RestTests {
+    @Test func `sources that are live wake nobody, and without observers they end`() throws {
+        let (logind, server, sway) = (try MockLogind(), try XServer(), try FakeSway())
+        try logind.addSession("2", user: geteuid())
+        let manager = try XClient(server)
+        try manager.setActiveWindow([0])
+        let scene = try Scene(
+            .daemon,
+            environment: [
+                "DBUS_SYSTEM_BUS_ADDRESS": logind.bus.address, "DISPLAY": server.display, "SWAYSOCK": sway.path,
+            ]
+        )
+        _ = try scene.lifecycle("status")
+        let alone = threadCount(of: scene.agentProcess)
+        let observer = try scene.startObserver()
+        let talk = try sway.accept()
+        try talk.greet(focused: 0)
+        for name in ["logind   live", "x11      live", "sway     live"] { try scene.waitForStatus(name) }
+        #expect(threadCount(of: scene.agentProcess) > alone)
+
+        // In the background nothing must be polled for it.
+        try scene.lifecycle("background", "\(observer.pid)")
+        func passTime(_ time: String) throws {
+            #expect(try run(productPath("notify-wait"), ["-q", "-t", time, "self.never"]).status == 2)
+        }
+        let sleeps = try waitUntil(timeout: .seconds(20)) {
+            let count = wakeUps(of: scene.agentProcess)
+            // The agent looks once more after a second to see that nothing is left to look at.
+            try passTime("1200ms")
+            return wakeUps(of: scene.agentProcess) == count
+        }
+        try #require(sleeps)
+        let idle = wakeUps(of: scene.agentProcess)
+        try passTime("2s")
+        #expect(wakeUps(of: scene.agentProcess) == idle)
+
+        observer.send(signal: SIGKILL)
+        _ = try observer.wait(timeout: .seconds(10))
+        #expect(waitUntil(timeout: .seconds(40)) { threadCount(of: scene.agentProcess) == alone })
+        #expect(try scene.lifecycle("status").contains("x11      off   1 fact: nobody observes"))
+        // The next observer has them again.
+        let next = try scene.startObserver()
+        let another = try sway.accept()
+        try another.greet(focused: next.pid)
+        try scene.waitForStatus("sway     live")
+        try scene.waitForStatus("x11      live")
+        #expect(try scene.lines() == ["\(next.pid) foreground default"])
+    }
+}

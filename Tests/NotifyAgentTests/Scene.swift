@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// A private bus with an agent, observers that are `notify-wait`, and this test in the place of a desktop.
+final class Scene: Sendable {
+    let bus: PrivateBus
+    private let configuration: String
+    private let environment: [String: String?]
+    private let agent: Mutex<RunningCommand>
+    private let desktop = Mutex<RawBusClient?>(nil)
+
+    init(_ kind: BusKind, configuration: String = "", environment: [String: String?] = [:]) throws {
+        bus = try PrivateBus(kind)
+        self.configuration = configuration
+        self.environment = withoutDesktop.merging(environment) { $1 }
+        agent = Mutex(try Scene.startAgent(bus, configuration, self.environment, []))
+    }
+
+    private static func startAgent(
+        _ bus: PrivateBus,
+        _ configuration: String,
+        _ environment: [String: String?],
+        _ arguments: [String]
+    ) throws -> RunningCommand {
+        let agent = try start(
+            productPath("notify-agent"),
+            ["--address", bus.address, "--config", "/dev/stdin"] + arguments,
+            environment: environment
+        )
+        try agent.writeInput(configuration)
+        agent.closeInput()
+        try agent.waitForErrorOutput(containing: "serves")
+        return agent
+    }
+
+    var agentProcess: pid_t { agent.withLock { $0.pid } }
+
+    /// Kills the agent and starts another one.
+    func restartAgent() throws {
+        try agent.withLock { agent in
+            agent.send(signal: SIGKILL)
+            _ = try agent.wait(timeout: .seconds(10))
+            agent = try Scene.startAgent(bus, configuration, environment, [])
+        }
+    }
+
+    /// Returns when the observer is live.
+    func startObserver() throws -> RunningCommand {
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", bus.address, "-v", "-f", "com.example.scene"],
+            environment: withoutDesktop
+        )
+        try observer.waitForErrorOutput(containing: "the observer is live")
+        return observer
+    }
+
+    /// Runs `notify-lifecycle` and returns what it prints.
+    @discardableResult
+    func lifecycle(_ arguments: String...) throws -> String {
+        let result = try run(productPath("notify-lifecycle"), ["--address", bus.address] + arguments)
+        try #require(result.status == 0, "\(result.errorOutput)")
+        return result.output
+    }
+
+    // MARK: - The desktop
+
+    func setForeground(_ pid: pid_t) throws {
+        let reply = try desktop.withLock { desktop in
+            let client = try desktop ?? RawBusClient(address: bus.address)
+            desktop = client
+            let bytes = withUnsafeBytes(of: UInt32(pid).littleEndian) { Array($0) }
+            return try client.callAgent("SetForeground", signature: "u", body: bytes)
+        }
+        try #require(reply.kind == .reply, "\(reply.string ?? "")")
+    }
+
+    func leaveDesktop() {
+        desktop.withLock { $0 = nil }
+    }
+
+    // MARK: - What the agent says
+
+    /// Of each observer its process, its state and who decided it, in the order of the processes.
+    func lines() throws -> [String] {
+        try lifecycle("list", "-q").split(separator: "\n").map { line in
+            let words = line.split(separator: " ")
+            // Before these there are names, which may have blanks.
+            let (state, decider) = (words.count - 6, words.count - 5)
+            guard state > 0 else { return String(line) }
+            return "\(words[0]) \(words[state]) \(words[decider])"
+        }
+    }
+
+    func wait(for expected: [String], timeout: Duration = .seconds(10)) throws {
+        var last: [String] = []
+        let isSo = try waitUntil(timeout: timeout) {
+            last = try lines()
+            return last == expected
+        }
+        #expect(isSo, "\(last), and not \(expected)")
+    }
+
+    /// Waits until the list of sources has this text in it.
+    func waitForStatus(_ text: String, timeout: Duration = .seconds(10)) throws {
+        var last = ""
+        let isSo = try waitUntil(timeout: timeout) {
+            last = try lifecycle("status")
+            return last.contains(text)
+        }
+        #expect(isSo, "'\(text)' is not in:\n\(last)")
+    }
+}

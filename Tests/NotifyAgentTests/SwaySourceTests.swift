@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyAgent
+import TestSupport
+import Testing
+
+/// Real: the agent and the observers. Not real: sway, which is a socket of this test that speaks as sway-ipc(7) says.
+@Suite struct SwaySourceTests {
+    private func makeScene(_ sway: FakeSway) throws -> Scene {
+        try Scene(
+            .daemon,
+            configuration: "focus = all\n",
+            environment: ["SWAYSOCK": sway.path, "WAYLAND_DISPLAY": "wayland-1", "DISPLAY": ":0"]
+        )
+    }
+
+    @Test func `the program of the focused window is in front, and an empty workspace is nobody`() throws {
+        let sway = try FakeSway()
+        let scene = try makeScene(sway)
+        let (one, other) = (try scene.startObserver(), try scene.startObserver())
+        let talk = try sway.accept()
+        try talk.greet(focused: one.pid)
+        try scene.wait(for: ["\(one.pid) foreground sway", "\(other.pid) background sway"])
+        talk.focus(other.pid)
+        try scene.wait(for: ["\(one.pid) background sway", "\(other.pid) foreground sway"])
+        talk.send(SwayWire.Kind.workspaceEvent, #"{"change": "focus", "current": {}, "old": null}"#)
+        try talk.answerTree(focused: 0)
+        try scene.wait(for: ["\(one.pid) background sway", "\(other.pid) background sway"])
+        // What changes nothing asks for nothing: the next question belongs to the window that closes.
+        talk.send(SwayWire.Kind.windowEvent, #"{"change": "title", "container": {"pid": \#(other.pid)}}"#)
+        talk.send(SwayWire.Kind.windowEvent, #"{"change": "close", "container": {"pid": \#(other.pid)}}"#)
+        try talk.answerTree(focused: one.pid)
+        try scene.wait(for: ["\(one.pid) foreground sway", "\(other.pid) background sway"])
+    }
+
+    @Test func `ten thousand changes settle on the last, and what sway dies of takes nobody down`() throws {
+        let sway = try FakeSway()
+        let scene = try makeScene(sway)
+        let (one, other) = (try scene.startObserver(), try scene.startObserver())
+        var talk: FakeSway.Talk? = try sway.accept()
+        try talk?.greet(focused: one.pid)
+        let pair =
+            SwayWire.message(SwayWire.Kind.windowEvent, FakeSway.focusEvent(one.pid))
+            + SwayWire.message(SwayWire.Kind.windowEvent, FakeSway.focusEvent(other.pid))
+        for _ in 0..<100 { talk?.send(Array(repeatElement(pair, count: 50).joined())) }
+        try scene.wait(for: ["\(one.pid) background sway", "\(other.pid) foreground sway"], timeout: .seconds(30))
+        try scene.waitForStatus("sway     live  10001 facts: process \(other.pid)")
+        talk = nil
+        try scene.waitForStatus("sway     off   10001 facts: sway went away")
+        try scene.wait(for: ["\(one.pid) foreground default", "\(other.pid) foreground default"])
+        // It comes back.
+        talk = try sway.accept()
+        try talk?.greet(focused: one.pid)
+        try scene.wait(for: ["\(one.pid) foreground sway", "\(other.pid) background sway"])
+    }
+
+    @Test func `a liar is hung up on, and asked again later`() throws {
+        let sway = try FakeSway()
+        let scene = try makeScene(sway)
+        let observer = try scene.startObserver()
+        let lies: [(sentence: String, tell: (FakeSway.Talk) -> Void)] = [
+            ("is not sway", { $0.send(Array("HTTP/1.1 400 Bad Request".utf8)) }),
+            ("is not sway", { $0.send(SwayWire.magic + [0xff, 0xff, 0xff, 0xff, 4, 0, 0, 0]) }),
+            ("is not understood", { $0.send(SwayWire.Kind.windowEvent, "{\"change\": \"focus\"") }),
+            ("is not understood", { $0.send(SwayWire.Kind.windowEvent, String(repeating: "[", count: 100_000)) }),
+            ("does not say which process", { $0.focus(-1) }),
+        ]
+        for (sentence, tell) in lies {
+            let talk = try sway.accept()
+            tell(talk)
+            // It has hung up when nothing more comes.
+            while try talk.next() != nil {}
+            try scene.waitForStatus(sentence)
+        }
+        let talk = try sway.accept()
+        try talk.greet(focused: 1)
+        try scene.wait(for: ["\(observer.pid) background sway"])
+    }
+}
+
+/// The reading of what sway says; nothing here needs a bus.
+@Suite struct SwayWireTests {
+    @Test func `a message is taken when it is whole, and what is none is refused`() throws {
+        let bytes = SwayWire.message(4, "{}") + SwayWire.message(0x8000_0003, "")
+        var buffer: [UInt8] = []
+        var found: [SwayWire.Message] = []
+        for byte in bytes {
+            buffer.append(byte)
+            while let message = try SwayWire.take(from: &buffer) { found.append(message) }
+        }
+        #expect(found == [.init(kind: 4, payload: Array("{}".utf8)), .init(kind: 0x8000_0003, payload: [])])
+        var wrong = Array("i4-ipc".utf8)
+        #expect(throws: SwayWire.Fault.noSuchProtocol) { try SwayWire.take(from: &wrong) }
+        var long = SwayWire.magic + [1, 0, 0, 1, 0, 0, 0, 0]
+        #expect(throws: SwayWire.Fault.tooLong(16_777_217)) { try SwayWire.take(from: &long) }
+    }
+
+    @Test func `the focused window's process is found at any depth; a focused workspace has none`() throws {
+        for process: Int32 in [0, 5, 99_999] {
+            let tree = try #require(JSONValue(Array(FakeSway.tree(focused: process).utf8)))
+            #expect(SwayWire.focusedProcess(in: tree) == process)
+        }
+        // i3 names no process.
+        let tree = try #require(JSONValue(Array(#"{"type":"con","focused":true,"window":3}"#.utf8)))
+        #expect(SwayWire.focusedProcess(in: tree) == nil)
+        #expect(SwayWire.focusedProcess(in: .null) == 0)
+    }
+
+    @Test func `JSON is read as RFC 8259 has it, and nothing else is`() {
+        let good: [(String, JSONValue)] = [
+            (" null ", .null), ("[]", .array([])), ("{}", .object([:])), ("-0.5e+1", .number(-5)), ("0", .number(0)),
+            (
+                #"{"a":[true,false,{"b":"\"\\\/\b\f\n\r\t\u00E9\uD83D\uDE00é"}]}"#,
+                .object([
+                    "a": .array([.boolean(true), .boolean(false), .object(["b": .string("\"\\/\u{8}\u{c}\n\r\té😀é")])])
+                ])
+            ),
+            (#"{"a":1,"a":2}"#, .object(["a": .number(2)])),
+        ]
+        for (text, value) in good { #expect(JSONValue(Array(text.utf8)) == value, "\(text)") }
+        let bad = [
+            "", " ", "nul", "nulls", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "01", "+1", "1.",
+            ".5",
+            "1e", "- 1", "\"\n\"", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"abc", "[", "]", "[}",
+            "1 1", "\u{feff}1", "NaN", "\"\\",
+        ]
+        for text in bad { #expect(JSONValue(Array(text.utf8)) == nil, "\(text)") }
+        #expect(JSONValue([0x22, 0xff, 0x22]) == nil)
+        #expect(JSONValue(Array((String(repeating: "[", count: 127) + String(repeating: "]", count: 127)).utf8)) != nil)
+        #expect(JSONValue([UInt8](repeating: UInt8(ascii: "["), count: 1_000_000)) == nil)
+    }
+
+    @Test func `any bytes are read without harm`() {
+        var generator = SeededGenerator(seed: 7)
+        let text = Array(FakeSway.focusEvent(77).utf8)
+        for _ in 0..<5_000 {
+            var bytes = text
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                bytes[Int.random(in: bytes.indices, using: &generator)] = .random(in: 0...255, using: &generator)
+            }
+            if let value = JSONValue(bytes) { _ = SwayWire.focusedProcess(in: value) }
+            var buffer = SwayWire.magic + bytes
+            _ = try? SwayWire.take(from: &buffer)
+        }
+    }
+}
