@@ -22,6 +22,7 @@ extension Agent {
         }
         forgetEnd(of: connection, link)
         directory.remove(connection)
+        forgetStates(of: connection.subjects.names)
         release(connection.held, of: connection, link)
         connection.pending.removeAll()
         perform(connection.transition.end(), for: connection, link)
