@@ -7,6 +7,8 @@ let package = Package(
     products: [
         .library(name: "NotifyBus", targets: ["NotifyBus"]),
         .library(name: "DarwinNotify", targets: ["DarwinNotify"]),
+        // For C: libnotifybus.so.0 with <notify.h>.
+        .library(name: "notifybus", type: .dynamic, targets: ["NotifyBusC"]),
         .executable(name: "notify-post", targets: ["notify-post"]),
         .executable(name: "notify-wait", targets: ["notify-wait"]),
         .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
@@ -33,8 +35,26 @@ let package = Package(
         .target(name: "NotifyCore", dependencies: ["CDBusShim", "CLinux"]),
         // What Swift programs import: the center, with queues and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
+
+        // Darwin's names: the engine behind notify(3), and its faces for C and for Swift.
+        .target(name: "NotifyTokens", dependencies: ["NotifyCore", "CLinux"]),
+        .target(name: "CDarwinNotify"),
+        .target(name: "CNotifyDispatch", dependencies: ["CDarwinNotify"]),
+        .target(
+            name: "NotifyBusC",
+            dependencies: ["NotifyTokens", "CDarwinNotify", "CNotifyDispatch"],
+            exclude: ["libnotifybus.map"],
+            linkerSettings: [
+                // Nobody who loads it needs Swift; what is not in the map is not seen from outside, so that a program
+                // may carry Swift itself. Its threads outlive dlclose(3), so it must stay.
+                .unsafeFlags([
+                    "-static-stdlib", "-Xlinker", "-soname=libnotifybus.so.0", "-Xlinker", "-z", "-Xlinker", "nodelete",
+                    "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/NotifyBusC/libnotifybus.map",
+                ])
+            ]
+        ),
         // The names that code for Apple's systems calls.
-        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "CLinux"]),
+        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "NotifyTokens"]),
 
         // What the commands share: options, exit codes, output.
         .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux"]),
@@ -61,6 +81,19 @@ let package = Package(
         .target(name: "TestSupport", dependencies: ["broker-cradle"], path: "Tests/TestSupport"),
         .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "NotifyCore", "TestSupport"]),
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
+        .executableTarget(
+            name: "notify-swift-programs",
+            dependencies: ["DarwinNotify"],
+            path: "Tests/NotifyTests/SwiftPrograms"
+        ),
+        .testTarget(
+            name: "NotifyTests",
+            dependencies: [
+                "NotifyTokens", "NotifyCore", "DarwinNotify", "CDarwinNotify", "TestSupport", "notify-agent",
+                "notify-swift-programs",
+            ],
+            exclude: ["Programs", "SwiftPrograms", "Library/exports.txt"]
+        ),
         .testTarget(
             name: "CommandTests",
             dependencies: [

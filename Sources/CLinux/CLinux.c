@@ -5,11 +5,13 @@
 #include "CLinux.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,6 +22,25 @@
 
 int linux_eventfd(void) {
     return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+int linux_pipe(int ends[2]) {
+    if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+int linux_inotify(void) {
+    return inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+}
+
+int linux_inotify_watch(int inotify, const char *folder) {
+    uint32_t mask = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR;
+    return inotify_add_watch(inotify, folder, mask);
+}
+
+void linux_inotify_unwatch(int inotify, int watch) {
+    inotify_rm_watch(inotify, watch);
 }
 
 int linux_timerfd(void) {
@@ -52,6 +73,11 @@ int linux_epoll(void) {
 int linux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t number) {
     struct epoll_event event = {.events = events, .data.u64 = number};
     return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+int linux_epoll_change(int epoll, int descriptor, uint32_t events, uint64_t number) {
+    struct epoll_event event = {.events = events, .data.u64 = number};
+    return epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event);
 }
 
 int linux_epoll_remove(int epoll, int descriptor) {

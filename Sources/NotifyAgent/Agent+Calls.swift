@@ -55,6 +55,12 @@ extension Agent {
             try release(call, on: link)
         case "SetForeground":
             try setForeground(call, on: link)
+        case "SetNameState":
+            try expect(call, "st")
+            try setNameState(call, on: link)
+        case "GetNameState":
+            try expect(call, "s")
+            try getNameState(call, on: link)
         case "List":
             try expect(call, "")
             link.reply(to: call, [list()])

@@ -8,7 +8,11 @@ extension Agent {
 
     /// A duplicate of a socket hangs up when its connection ends; without one the bus is asked to tell.
     func watchEnd(of connection: ManagedConnection, _ link: borrowing BusLink) {
-        if connection.socket >= 0, watcher.watch(socket: connection.socket, number: connection.number) { return }
+        if connection.socket >= 0,
+            watcher.watch(socket: connection.socket, number: connection.number, of: connection.process.pid)
+        {
+            return
+        }
         guard connection.nameWatch == .none else { return }
         if nameWatches < Agent.nameWatchLimit {
             connection.nameWatch = .own

@@ -38,6 +38,7 @@ extension Agent {
             watchEnd(of: connection, link)
         }
         forget(superfluous, of: connection, link)
+        restoreStates(registration, user: connection.user)
         holdIfNeeded(registration.subjects, for: connection, link) { [self] failure, link in
             if let failure { return link.refuse(call, .failed(failure)) }
             link.reply(to: call, [.string(connection.transition.wish.rawValue), .strings([])])
@@ -69,6 +70,7 @@ extension Agent {
         if process.pidfd < 0 { connection.closeSocket() }
         if process.connections.isEmpty { present(process) }
         directory.insert(connection)
+        restoreStates(registration, user: user)
         watchEnd(of: connection, link)
         logger.debug(
             "registered",
@@ -194,6 +196,7 @@ extension Agent {
 
     private func forget(_ removed: Subjects, of connection: ManagedConnection, _ link: borrowing BusLink) {
         release(removed, of: connection, link)
+        forgetStates(of: removed.names)
         if !connection.pending.isEmpty { connection.pending.remove { !connection.subjects.contains($0) } }
     }
 

@@ -22,6 +22,7 @@ extension Agent {
         }
         forgetEnd(of: connection, link)
         directory.remove(connection)
+        forgetStates(of: connection.subjects.names)
         release(connection.held, of: connection, link)
         connection.pending.removeAll()
         perform(connection.transition.end(), for: connection, link)
@@ -62,7 +63,8 @@ extension Agent {
     func updateWatch(of process: ManagedProcess) {
         guard directory.processes[process.pid] === process, process.pidfd >= 0 else { return }
         let mustLook = process.stop == nil && process.connections.values.contains(where: \.mayBeQueuedFor)
-        watcher.look(at: process.pid, mustLook)
+        let isAnnounced = process.connections.values.allSatisfy { $0.nameWatch == .none }
+        watcher.look(at: process.pid, mustLook, isAnnounced: isAnnounced)
         if !mustLook { process.isStopped = false }
     }
 }

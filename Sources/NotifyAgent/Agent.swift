@@ -39,6 +39,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     }
 
     let configuration: Configuration
+    let bus: NotifyCenter.Bus
     let logger: Logger
     let watcher: Watcher
     /// What the sources of facts have found.
@@ -58,6 +59,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     var holds = HoldTable()
     var authority = Authority()
     var window = CallWindow()
+    var nameStates = NameStateTable()
     /// How many connections the bus watches for us by a rule each, and by one rule for all.
     var nameWatches = 0
     var sharedNameWatches = 0
@@ -68,6 +70,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
 
     init(
         _ configuration: Configuration,
+        bus: NotifyCenter.Bus,
         logger: Logger,
         watcher: Watcher,
         board: FactBoard,
@@ -75,6 +78,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         report: @escaping @Sendable (Event) -> Void
     ) {
         self.configuration = configuration
+        self.bus = bus
         self.logger = logger
         self.watcher = watcher
         self.board = board

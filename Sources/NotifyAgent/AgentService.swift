@@ -63,6 +63,7 @@ package final class AgentService: Sendable {
         }
         let agent = Agent(
             configuration,
+            bus: bus,
             logger: logger,
             watcher: watcher,
             board: board,

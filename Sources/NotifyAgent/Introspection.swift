@@ -46,6 +46,15 @@ enum Introspection {
               <arg name="freeze" type="b" direction="in"/>
               <arg name="connections" type="u" direction="out"/>
             </method>
+            <method name="SetNameState">
+              <arg name="name" type="s" direction="in"/>
+              <arg name="value" type="t" direction="in"/>
+              <arg name="stamp" type="t" direction="out"/>
+            </method>
+            <method name="GetNameState">
+              <arg name="name" type="s" direction="in"/>
+              <arg name="value" type="t" direction="out"/>
+            </method>
             <method name="FollowFocus">
               <arg name="follows" type="b" direction="in"/>
             </method>

@@ -22,6 +22,8 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
         public static let timedOut = Code(name: "timedOut")
         /// There is no lifecycle agent.
         public static let noAgent = Code(name: "noAgent")
+        /// This process was made by fork(2) from one that used a bus, and has not called exec(3).
+        public static let forked = Code(name: "forked")
         /// The center was closed.
         public static let closed = Code(name: "closed")
         /// Anything else, such as memory or descriptors that ran out.
@@ -44,6 +46,11 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
 
 extension NotifyBusError {
     static let closed = NotifyBusError(.closed, "The notification center was closed; make a new one.")
+
+    package static let forked = NotifyBusError(
+        .forked,
+        "This process was forked from one that used the bus, and can't use that connection; call exec, or fork first."
+    )
 
     static let outOfMemory = NotifyBusError(.failed, "Memory ran out.")
 

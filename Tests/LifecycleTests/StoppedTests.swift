@@ -63,6 +63,41 @@ import Testing
         observation.cancel()
     }
 
+    @Test(arguments: busKinds)
+    func `an agent whose observers do nothing is not woken, and notices a stop all the same`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try startObserver(agent)
+        func passTime(_ time: String) throws {
+            #expect(try run(productPath("notify-wait"), ["-q", "-t", time, "self.never"]).status == 2)
+        }
+        // It looks a few times at what is new.
+        let sleeps = try waitUntil(timeout: .seconds(20)) {
+            let count = wakeUps(of: agent.agentProcess)
+            try passTime("1200ms")
+            return wakeUps(of: agent.agentProcess) == count
+        }
+        try #require(sleeps)
+        let idle = wakeUps(of: agent.agentProcess)
+        try passTime("3s")
+        #expect(wakeUps(of: agent.agentProcess) == idle)
+
+        let poster = agent.makeCenter()
+        for _ in 0..<2 {
+            observer.send(signal: SIGSTOP)
+            #expect(waitUntil { processState(observer.pid) == "T" })
+            try poster.post(name: "com.example.stop.1")
+            try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
+            observer.send(signal: SIGCONT)
+            try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == false })
+        }
+        #expect(
+            try observer.waitForOutputLines(2, timeout: .seconds(10)) == ["com.example.stop.1", "com.example.stop.1"]
+        )
+        // Traffic alone is no reason to look more than once a second.
+        for _ in 0..<100 { try poster.post(name: "com.example.stop.2") }
+        _ = try observer.waitForOutputLines(102, timeout: .seconds(20))
+    }
+
     @Test(.enabled(if: Cgroup.isUsable, "needs a cgroup v2 hierarchy that this user may write"), arguments: busKinds)
     func `a process frozen behind the agent's back misses no name`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
@@ -87,8 +122,8 @@ import Testing
         let observer = try startObserver(agent)
         let poster = agent.makeCenter()
         observer.send(signal: SIGSTOP)
-        try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
         try poster.post(name: "com.example.stop.0")
+        try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
         try poster.synchronize(timeout: .seconds(10))
         try agent.killAgent()
         try agent.restartAgent()
@@ -117,6 +152,8 @@ import Testing
             let observer = try startObserver(agent)
             if signal != 0 {
                 observer.send(signal: signal)
+                // It is noticed when the bus has something for the process.
+                try agent.makeCenter().post(name: "com.example.stop.0")
                 try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
             } else {
                 try agent.set("pid:\(observer.pid)", .suspended)

@@ -36,7 +36,10 @@ import Testing
         ),
         (
             "notify-wait com.example.pong",
-            .answered("notify-wait --ready-file ready -f com.example.ping -- notify-post com.example.pong", says: "com.example.pong\n")
+            .answered(
+                "notify-wait --ready-file ready -f com.example.ping -- notify-post com.example.pong",
+                says: "com.example.pong\n"
+            )
         ),
         ("notify-wait -f --prefix", .poked("notify-post com.example.b", says: " com.example.b\n")),
         ("notify-wait -f com.example.site.changed", .poked("notify-post com.example.site.changed", says: "built\n")),

@@ -5,6 +5,7 @@
  * X is how far to the right its window stands, in pixels. It says "window ID" when it is seen for the first time, then
  * "observes", then "heard NAME" for each notification. It ends with 0 when the X server goes away, as most X clients do.
  */
+#define _GNU_SOURCE
 #include "observer.h"
 
 #include <errno.h>

@@ -7,6 +7,7 @@
 #define NOTIFYBUS_CLINUX_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
@@ -15,6 +16,16 @@
 
 /* linux_eventfd() - eventfd(2): a new one at zero, closed on exec, that does not block */
 int linux_eventfd(void);
+
+/* linux_pipe() - pipe2(2): both ends closed on exec; the one that is written to, the second, does not block */
+int linux_pipe(int ends[_Nonnull 2]);
+
+/* linux_inotify() - inotify_init1(2): a new one, closed on exec, that does not block */
+int linux_inotify(void);
+
+/* linux_inotify_watch(), linux_inotify_unwatch() - inotify(7): watch the files of a folder come, change and go */
+int linux_inotify_watch(int inotify, const char *folder);
+void linux_inotify_unwatch(int inotify, int watch);
 
 /* linux_timerfd() - timerfd_create(2): a monotonic one, closed on exec, that blocks */
 int linux_timerfd(void);
@@ -40,8 +51,9 @@ typedef struct linux_event {
 /* linux_epoll() - epoll_create1(2): a new one, closed on exec */
 int linux_epoll(void);
 
-/* linux_epoll_add(), linux_epoll_remove() - epoll_ctl(2); errors and hang-ups are reported even for no events */
+/* linux_epoll_add(), _change(), _remove() - epoll_ctl(2); errors and hang-ups are reported even for no events */
 int linux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t number);
+int linux_epoll_change(int epoll, int descriptor, uint32_t events, uint64_t number);
 int linux_epoll_remove(int epoll, int descriptor);
 
 /* linux_epoll_wait() - epoll_wait(2) without a time limit; at most 64 events at once */
@@ -52,6 +64,19 @@ int linux_pidfd_open(pid_t process);
 
 /* linux_pidfd_signal() - pidfd_send_signal(2): never hits a process that came later */
 int linux_pidfd_signal(int pidfd, int signal);
+
+/*
+ * linux_close_in_child(), linux_keep_in_child() - have a descriptor closed in the child of fork(2), or no more
+ * @is_bus: whether it is the socket of a bus
+ *
+ * For sockets that parent and child cannot share: what one writes or reads would be the other's. Call the second before
+ * the descriptor is closed. The first returns false when memory ran out.
+ */
+bool linux_close_in_child(int descriptor, bool is_bus);
+void linux_keep_in_child(int descriptor);
+
+/* linux_is_cut_off() - whether this is the child of a process that had a connection to a bus, and has not called exec */
+bool linux_is_cut_off(void);
 
 /* linux_getxattr() - getxattr(2) */
 long linux_getxattr(const char *path, const char *name, void *value, size_t size);

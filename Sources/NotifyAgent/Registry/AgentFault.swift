@@ -24,6 +24,13 @@ extension BusFault {
         message: "This connection has not registered."
     )
 
+    static func notObserved(_ name: NotifyName) -> BusFault {
+        BusFault(
+            name: "org.notifybus.Error.NotObserved",
+            message: "No connection observes '\(name)', so it has no state."
+        )
+    }
+
     static func timedOut(_ seconds: Int64, _ stragglers: String) -> BusFault {
         BusFault(
             name: "org.notifybus.Error.TimedOut",
@@ -40,15 +47,5 @@ extension BusFault {
 
     static func unknownProperty(_ name: String) -> BusFault {
         BusFault(name: "org.freedesktop.DBus.Error.UnknownProperty", message: "There is no property '\(name)'.")
-    }
-
-    /// Whether the fault says that the other side of a call has gone.
-    var saysGone: Bool {
-        switch name {
-        case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
-            "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected":
-            true
-        default: false
-        }
     }
 }

@@ -48,6 +48,11 @@ struct Directory {
         }
     }
 
+    /// Whether a connection observes a name. Prefixes do not count: whoever observes them does not know the name.
+    func isObserved(_ name: NotifyName) -> Bool {
+        connections.values.contains { $0.subjects.names.contains(name) }
+    }
+
     func connections(of target: Target) -> [ManagedConnection] {
         switch target {
         case .connection(let name): connections[name].map { [$0] } ?? []

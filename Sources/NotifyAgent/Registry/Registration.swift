@@ -18,6 +18,8 @@ struct Registration: Sendable {
     var followsFocus = false
     var program = ""
     var socket = DescriptorBox(-1)
+    /// The states of names that it had set under an agent before this one.
+    var states: [(NotifyName, NameStateTable.Entry)] = []
 
     /// Reads the argument of the call. Descriptors that are not understood are closed.
     init(_ arguments: [BusValue]) throws(BusFault) {
@@ -44,6 +46,8 @@ struct Registration: Sendable {
         followsFocus = try Registration.take("followsFocus", "b", from: &rest, \.boolean) ?? false
         program = try Registration.take("program", "s", from: &rest, \.string) ?? ""
         program = Registration.shortened(program)
+        let entries = try Registration.take("states", "a(stt)", from: &rest, Registration.states) ?? []
+        states = entries.prefix(Subjects.maximumNames).map { $0 }
         if let text = try Registration.take("state", "s", from: &rest, \.string), !text.isEmpty {
             guard let known = ObserverState(rawValue: text) else { throw .invalidArguments("'\(text)' is no state.") }
             state = known == .foreground && previous.isEmpty ? nil : known
@@ -65,6 +69,17 @@ struct Registration: Sendable {
         guard let value = options.removeValue(forKey: key) else { return nil }
         guard let result = read(value) else { throw .invalidArguments("The option '\(key)' has type \(type).") }
         return result
+    }
+
+    /// Reads the states; what is not a name is left out.
+    private static func states(_ value: BusValue) -> [(NotifyName, NameStateTable.Entry)]? {
+        guard case .array("(stt)", let elements) = value else { return nil }
+        return elements.compactMap { element in
+            guard case .structure(let fields) = element, fields.count == 3, let text = fields[0].string,
+                let value = fields[1].uint64, let stamp = fields[2].uint64, let name = try? NotifyName(text)
+            else { return nil }
+            return (name, NameStateTable.Entry(value: value, stamp: stamp))
+        }
     }
 
     /// Without what could steer a terminal, and not too long.

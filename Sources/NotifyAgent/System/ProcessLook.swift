@@ -15,6 +15,8 @@ final class ProcessLook: @unchecked Sendable {
     private let cgroup: String?
     private var isStopped = false
     private var tracedLooks = 0
+    /// How often it is looked at in any case: a desktop moves a program that it has just started into a cgroup.
+    private var firstLooks = 3
 
     init(pid: pid_t) {
         self.pid = pid
@@ -29,6 +31,7 @@ final class ProcessLook: @unchecked Sendable {
         guard ProcessFacts.cgroup(of: pid) != cgroup else { return nil }
         let look = ProcessLook(pid: pid)
         look.isStopped = isStopped
+        look.firstLooks = firstLooks
         return look
     }
 
@@ -38,10 +41,14 @@ final class ProcessLook: @unchecked Sendable {
 
     deinit { if events >= 0 { close(events) } }
 
+    /// Whether the next look may find something that nothing announces.
+    var mustGoOn: Bool { isStopped || tracedLooks > 0 || firstLooks > 0 }
+
     /// Looks again.
     ///
     /// - Returns: whether it stands still now, if that has changed.
     func change() -> Bool? {
+        firstLooks = max(0, firstLooks - 1)
         // Both: the descriptor stays urgent until it is read.
         let isFrozen = ProcessLook.isFrozen(events)
         let now = isFrozen || isStoppedBySignal()

@@ -7,8 +7,9 @@ import NotifyCore
 /// Watches processes and sockets on a thread of its own, which sleeps as long as nothing happens.
 ///
 /// The kernel tells the end of a process (pidfd), the freezing of a cgroup (`cgroup.events`) and the end of a
-/// connection (its socket hangs up). Of SIGSTOP it tells nobody but the parent, so processes that may be stopped with
-/// the bus queueing for them are looked at once a second.
+/// connection (its socket hangs up). Of SIGSTOP it tells nobody but the parent. But a process that stands still does no
+/// harm before the bus queues something for it, and that the kernel tells: its socket becomes readable. From then on the
+/// process is looked at once a second, until it is found running, with nothing left unread for longer than that.
 final class Watcher: Sendable {
     enum Event: Sendable {
         case ended(pid_t)
@@ -34,7 +35,13 @@ final class Watcher: Sendable {
     struct State {
         var processes: [pid_t: Int32] = [:]
         var looks: [pid_t: ProcessLook] = [:]
-        var sockets: [UInt64: Int32] = [:]
+        var sockets: [UInt64: WatchedSocket] = [:]
+        /// The numbers of the sockets that a process reads.
+        var readers: [pid_t: Set<UInt64>] = [:]
+        /// Those that the next tick looks at.
+        var suspects: Set<pid_t> = []
+        /// Those of which a socket is missing, so that each tick looks at them.
+        var unannounced: Set<pid_t> = []
         var drains: [UInt64: ParkedStream] = [:]
         var sources: [Int32: @Sendable () -> Void] = [:]
         var isTicking = false
@@ -42,9 +49,14 @@ final class Watcher: Sendable {
         var report: (@Sendable (Event) -> Void)?
     }
 
-    private let epoll: Int32
+    struct WatchedSocket {
+        let descriptor: Int32
+        let pid: pid_t
+    }
+
+    let epoll: Int32
     private let wakeup: Int32
-    private let tick: Int32
+    let tick: Int32
     private let alarm: Int32
     private let pause: Int32
     private let rest: Int32
@@ -100,37 +112,17 @@ final class Watcher: Sendable {
     func forget(process pid: pid_t) {
         state.withLock { state in
             if let pidfd = state.processes.removeValue(forKey: pid) { remove(pidfd) }
-            if let look = state.looks.removeValue(forKey: pid) { forget(look) }
+            endLooking(at: pid, &state)
         }
-    }
-
-    /// Begins or ends to look whether a process stands still.
-    func look(at pid: pid_t, _ mustLook: Bool) {
-        state.withLock { state in
-            if !mustLook {
-                if let look = state.looks.removeValue(forKey: pid) { forget(look) }
-            } else if state.looks[pid] == nil {
-                begin(ProcessLook(pid: pid), &state)
-                startTicking(&state)
-            }
-        }
-    }
-
-    private func begin(_ look: ProcessLook, _ state: inout State) {
-        if look.events >= 0 { _ = add(look.events, .cgroup, UInt64(look.pid), events: Watcher.urgent) }
-        state.looks[look.pid] = look
-    }
-
-    private func forget(_ look: ProcessLook) {
-        if look.events >= 0 { remove(look.events) }
     }
 
     /// - Returns: whether the socket can be watched.
-    func watch(socket: Int32, number: UInt64) -> Bool {
+    func watch(socket: Int32, number: UInt64, of pid: pid_t) -> Bool {
         state.withLock { state in
-            // No events: only hang-ups and errors are reported, and the socket's traffic wakes nobody.
+            // No events: only hang-ups and errors are reported.
             guard add(socket, .socket, number, events: 0) else { return false }
-            state.sockets[number] = socket
+            state.sockets[number] = WatchedSocket(descriptor: socket, pid: pid)
+            state.readers[pid, default: []].insert(number)
             return true
         }
     }
@@ -138,8 +130,16 @@ final class Watcher: Sendable {
     /// To be called before the socket is closed.
     func forgetSocket(_ number: UInt64) {
         state.withLock { state in
-            if let socket = state.sockets.removeValue(forKey: number) { remove(socket) }
+            _ = dropSocket(number, &state)
         }
+    }
+
+    private func dropSocket(_ number: UInt64, _ state: inout State) -> Bool {
+        guard let socket = state.sockets.removeValue(forKey: number) else { return false }
+        remove(socket.descriptor)
+        state.readers[socket.pid]?.remove(number)
+        if state.readers[socket.pid]?.isEmpty == true { state.readers[socket.pid] = nil }
+        return true
     }
 
     func drain(_ stream: ParkedStream, number: UInt64) {
@@ -185,21 +185,21 @@ final class Watcher: Sendable {
         }
     }
 
-    private static let readable: UInt32 = 1
-    private static let urgent: UInt32 = 2
+    static let readable: UInt32 = 1
+    static let urgent: UInt32 = 2
+    /// Errors and hang-ups.
+    private static let endings: UInt32 = 8 | 16
 
-    private func add(_ descriptor: Int32, _ kind: Kind, _ number: UInt64, events: UInt32 = readable) -> Bool {
+    func add(_ descriptor: Int32, _ kind: Kind, _ number: UInt64, events: UInt32 = readable) -> Bool {
         linux_epoll_add(epoll, descriptor, events, kind.rawValue << 56 | number) == 0
     }
 
-    private func remove(_ descriptor: Int32) {
-        linux_epoll_remove(epoll, descriptor)
+    func change(_ socket: WatchedSocket, _ number: UInt64, events: UInt32) {
+        linux_epoll_change(epoll, socket.descriptor, events, Kind.socket.rawValue << 56 | number)
     }
 
-    private func startTicking(_ state: inout State) {
-        guard !state.isTicking else { return }
-        state.isTicking = true
-        linux_timerfd_fire(tick, Watcher.interval)
+    func remove(_ descriptor: Int32) {
+        linux_epoll_remove(epoll, descriptor)
     }
 
     // MARK: - The thread
@@ -212,7 +212,12 @@ final class Watcher: Sendable {
             guard let report else { return }
             for index in 0..<max(0, Int(count)) {
                 guard let kind = Kind(rawValue: found[index].number >> 56) else { continue }
-                deal(with: kind, found[index].number & 0xff_ffff_ffff_ffff, report)
+                let number = found[index].number & 0xff_ffff_ffff_ffff
+                if kind == .socket, found[index].events & Watcher.endings == 0 {
+                    trafficBegins(number)
+                } else {
+                    deal(with: kind, number, report)
+                }
             }
         }
     }
@@ -245,12 +250,7 @@ final class Watcher: Sendable {
         case .cgroup:
             look(at: pid_t(truncatingIfNeeded: number), report)
         case .socket:
-            let isKnown = state.withLock { state in
-                guard let socket = state.sockets.removeValue(forKey: number) else { return false }
-                remove(socket)
-                return true
-            }
-            if isKnown { report(.hungUp(number)) }
+            if state.withLock({ dropSocket(number, &$0) }) { report(.hungUp(number)) }
         case .drain:
             guard let stream = state.withLock({ $0.drains[number] }) else { return }
             if stream.readSome() { finish(stream, number, report) }
@@ -262,32 +262,7 @@ final class Watcher: Sendable {
         _ = read(descriptor, &count, 8)
     }
 
-    private func lookAround(_ report: (Event) -> Void) {
-        let (looks, drains) = state.withLock { ($0.looks, $0.drains) }
-        for (pid, look) in looks {
-            if let moved = look.moved() {
-                state.withLock { state in
-                    guard state.looks[pid] === look else { return }
-                    forget(look)
-                    begin(moved, &state)
-                }
-                report(.moved(pid))
-            }
-            self.look(at: pid, report)
-        }
-        for (number, stream) in drains where stream.isStuck() { finish(stream, number, report) }
-        state.withLock { state in
-            state.isTicking = !state.looks.isEmpty || !state.drains.isEmpty
-            if state.isTicking { linux_timerfd_fire(tick, Watcher.interval) }
-        }
-    }
-
-    private func look(at pid: pid_t, _ report: (Event) -> Void) {
-        guard let look = state.withLock({ $0.looks[pid] }), let isStopped = look.change() else { return }
-        report(isStopped ? .stopped(pid) : .continued(pid))
-    }
-
-    private func finish(_ stream: ParkedStream, _ number: UInt64, _ report: (Event) -> Void) {
+    func finish(_ stream: ParkedStream, _ number: UInt64, _ report: (Event) -> Void) {
         let isKnown = state.withLock { state in
             guard state.drains.removeValue(forKey: number) != nil else { return false }
             remove(stream.socket)

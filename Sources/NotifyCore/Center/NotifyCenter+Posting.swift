@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 
 extension NotifyCenter {
@@ -14,8 +15,10 @@ extension NotifyCenter {
     ///
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached, `queueFull`
     ///   if 65,536 names wait, `notPermitted` if the name belongs to someone else, `timedOut` if the bus does not let
-    ///   the program in within 10 seconds, `closed` after ``close()``. The post was not made then.
+    ///   the program in within 10 seconds, `forked` in the child of a process that used the bus, `closed` after
+    ///   ``close()``. The post was not made then.
     public func post(_ name: NotifyName) throws(NotifyBusError) {
+        if linux_is_cut_off() { throw .forked }
         switch name.storage.scope {
         case .process:
             if engine.isStopped { throw .closed }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
+
 /// What runs inside a center: who observes what, the connection that is read, the one that is posted on, and the
 /// threads that serve both.
 ///
@@ -51,6 +53,8 @@ final class Engine: Sendable {
 
     /// Starts the threads, unless they run.
     func start() throws(NotifyBusError) {
+        // The threads have stayed with the parent, and whatever locks they held.
+        if linux_is_cut_off() { throw .forked }
         try life.withLock { life throws(NotifyBusError) in
             switch life {
             case .running: return

@@ -14,6 +14,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     /// The state that others see, and who wants to hear of changes.
     let states = LifecycleStates()
+    /// The states of names that this program has set.
+    let nameStates = NameStates()
     private(set) var deadline: MonotonicTime?
     /// The agent's unique name, while there is one and it knows this connection.
     private var agent: String?
@@ -63,6 +65,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             ("decider", .string(decider)), ("followsFocus", .boolean(states.followsFocus)),
         ]
         if socket >= 0 { details.append(("socket", .descriptor(socket))) }
+        if let option = nameStates.registrationOption { details.append(("states", option)) }
         link.call(
             AgentNames.agent,
             path: AgentNames.agentPath,
@@ -223,22 +226,38 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         _ link: borrowing BusLink,
         then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) {
+        ask("Report", [.string(state.rawValue)], link) { answer in
+            switch answer {
+            case .success: completion(.success(()))
+            case .failure(.unreachable(let error)): completion(.failure(error))
+            case .failure(.refused(let fault)): completion(.failure(NotifyBusError(.failed, fault.message)))
+            }
+        }
+    }
+
+    /// Calls a method of the agent, once it knows this connection.
+    func ask(
+        _ member: String,
+        _ arguments: [BusValue],
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (Result<[BusValue], AgentError>) -> Void
+    ) {
         if isRegistering {
-            postponed.append { [weak self] link in self?.report(state, link, then: completion) }
-            postponedFailures.append { completion(.failure($0)) }
+            postponed.append { [weak self] link in self?.ask(member, arguments, link, then: completion) }
+            postponedFailures.append { completion(.failure(.unreachable($0))) }
             return
         }
-        guard let agent else { return completion(.failure(.noAgent)) }
+        guard let agent else { return completion(.failure(.unreachable(.noAgent))) }
         link.call(
             agent,
             path: AgentNames.agentPath,
             interface: AgentNames.agent,
-            member: "Report",
-            [.string(state.rawValue)]
+            member: member,
+            arguments
         ) { answer, _ in
             switch answer {
-            case .success: completion(.success(()))
-            case .failure(let fault): completion(.failure(NotifyBusError(.failed, fault.message)))
+            case .success(let values): completion(.success(values))
+            case .failure(let fault): completion(.failure(fault.saysGone ? .unreachable(.noAgent) : .refused(fault)))
             }
         }
     }
@@ -269,6 +288,13 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     /// What is observed has changed.
     func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink) {
+        if isRegistering {
+            // The agent may have been told what was observed before.
+            postponed.append { [weak self] link in
+                self?.namesHaveChanged(names: names, prefixes: prefixes, added: added, link)
+            }
+            return
+        }
         guard let agent else { return }
         link.tell(
             agent,
@@ -287,10 +313,4 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let count = read(file, &buffer, buffer.count)
         return String(decoding: buffer.prefix(max(0, count)).prefix { $0 != 10 }, as: UTF8.self)
     }()
-}
-
-extension BusFault {
-    package static func accessDenied(_ message: String) -> BusFault {
-        BusFault(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
-    }
 }

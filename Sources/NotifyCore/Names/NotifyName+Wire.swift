@@ -17,6 +17,9 @@ extension NotifyName {
     /// Whether a post by this user is to be believed.
     package func isOpen(to user: UInt32) -> Bool { storage.scope.isOpen(to: user) }
 
+    /// Whether on the system bus only root may post the name.
+    package var isReserved: Bool { storage.scope == .reserved }
+
     /// Whether posts of the name stay inside the process that makes them.
     package var staysInProcess: Bool { storage.scope == .process }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// The name of a notification: 1 to 511 bytes of UTF-8 without NUL.
 ///
 /// By convention a name is written in reverse-DNS style, `com.example.backup.done`, but any text will do. Names are
@@ -73,8 +75,14 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
         hasher.combine(storage.hash)
     }
 
-    func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        storage.string.utf8.elementsEqual(bytes)
+    package func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        // Contiguous in every name: see the initializers.
+        storage.string.utf8.withContiguousStorageIfAvailable { own in
+            guard own.count == bytes.count, let ours = own.baseAddress, let theirs = bytes.baseAddress else {
+                return false
+            }
+            return memcmp(ours, theirs, own.count) == 0
+        } ?? false
     }
 
     private static func fault(in bytes: UnsafeRawBufferPointer) -> String? {

@@ -70,6 +70,20 @@ package struct BusFault: Error, Sendable {
         self.message = message
     }
 
+    package static func accessDenied(_ message: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
+    }
+
+    /// Whether the fault says that the other side of a call has gone.
+    package var saysGone: Bool {
+        switch name {
+        case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
+            "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected":
+            true
+        default: false
+        }
+    }
+
     static let lost = BusFault(name: "org.freedesktop.DBus.Error.Disconnected", message: "The connection is gone.")
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CDBusShim
+import CLinux
 import Glibc
 
 /// A message that has arrived. Its pointers are valid until the next call on the connection that gave it.
@@ -54,10 +55,13 @@ final class BusConnection {
         self.raw = raw
         helloSerial = nb_hello_serial(raw)
         descriptor = nb_fd(raw)
+        // A child would share the socket: its messages would get in between, and the bus would wait for both to close.
+        if descriptor >= 0 { _ = linux_close_in_child(descriptor, true) }
         self.takesDescriptors = takesDescriptors
     }
 
     deinit {
+        if descriptor >= 0 { linux_keep_in_child(descriptor) }
         nb_close(raw)
     }
 

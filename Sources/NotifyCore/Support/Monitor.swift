@@ -18,6 +18,10 @@ package final class Monitor<State>: @unchecked Sendable {
         condition = .allocate(capacity: 1)
         state = .allocate(capacity: 1)
         state.initialize(to: initial)
+        initializeLocks()
+    }
+
+    private func initializeLocks() {
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -43,6 +47,21 @@ package final class Monitor<State>: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body(&state.pointee)
+    }
+
+    /// Takes the lock before fork(2), so that the state is whole in the child; see pthread_atfork(3).
+    package func lockForFork() {
+        pthread_mutex_lock(mutex)
+    }
+
+    /// Gives the lock back in the parent.
+    package func unlockAfterFork() {
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Makes the lock anew in the child, where those who waited are not.
+    package func renewAfterFork() {
+        initializeLocks()
     }
 
     /// Wakes every thread that waits, to look at the state again.

@@ -20,7 +20,7 @@ package struct MonotonicTime: Comparable, Sendable {
     }
 
     /// The earlier of two moments; nil means never.
-    static func earlier(_ left: MonotonicTime?, _ right: MonotonicTime?) -> MonotonicTime? {
+    package static func earlier(_ left: MonotonicTime?, _ right: MonotonicTime?) -> MonotonicTime? {
         guard let left, let right else { return left ?? right }
         return min(left, right)
     }
@@ -38,7 +38,7 @@ package struct MonotonicTime: Comparable, Sendable {
     }
 
     /// Milliseconds from now, rounded up, as poll(2) wants them; 0 when it has passed.
-    var millisecondsFromNow: Int32 {
+    package var millisecondsFromNow: Int32 {
         let remaining = nanoseconds - MonotonicTime.now.nanoseconds
         return remaining <= 0 ? 0 : Int32(clamping: (remaining + 999_999) / 1_000_000)
     }

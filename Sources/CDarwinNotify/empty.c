@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions of these headers are written in Swift, in the target NotifyBusC. */
+#include "notify.h"
+#include "notify_private.h"

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * notify.h - notify(3) for Linux: programs tell each other "this has just happened", by a name and nothing else
+ *
+ * The functions are those of Darwin's <notify.h>; they are in libnotifybus.so:
+ *
+ *     cc program.c $(pkg-config --cflags --libs notifybus)
+ *
+ * A name is 1 to 511 bytes of UTF-8 in reverse-DNS style, "com.example.backup.done". A post reaches every registration
+ * of its name, in every process on the bus, the poster's own too. When a registration has returned NOTIFY_STATUS_OK,
+ * every later post is heard. Posts may be merged: a notification says that its name was posted once or more.
+ *
+ *   "self.…"             stays inside the process and needs no bus
+ *   "user.uid.N", "user.uid.N.…"   belong to the user with the number N; only that user and root can post them
+ *   "com.apple.system.…" is reserved: on the system bus only root can post it
+ *
+ * The bus is that of the user's login session. The environment variable NOTIFYBUS_ADDRESS names another when the first
+ * function is called: "session", "system", or a D-Bus address such as "unix:path=/run/example/bus". It is not looked at
+ * in a program that runs with the rights of another user.
+ *
+ * Every function may be called from any thread. None but notify_check(), notify_peek() and notify_is_valid_token() may
+ * be called from a signal handler. All return a status unless they say otherwise. An argument that says where to put
+ * something is left alone when the status is not NOTIFY_STATUS_OK, except that a token becomes NOTIFY_TOKEN_INVALID.
+ *
+ * After fork(2) the child has no registrations. If the parent has used a bus, the functions return
+ * NOTIFY_STATUS_OPT_DISABLE in the child until it calls exec(3); "self." names work all the same.
+ *
+ * See notify(3), which this library installs as a manual page, for all of this at greater length.
+ */
+#ifndef NOTIFYBUS_NOTIFY_H
+#define NOTIFYBUS_NOTIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the functions return. */
+#define NOTIFY_STATUS_OK 0
+#define NOTIFY_STATUS_INVALID_NAME 1      /* the name is NULL, empty, longer than 511 bytes, or not UTF-8 */
+#define NOTIFY_STATUS_INVALID_TOKEN 2     /* there is no such registration, or it was cancelled */
+#define NOTIFY_STATUS_INVALID_PORT 3      /* not used here: there are no Mach ports */
+#define NOTIFY_STATUS_INVALID_FILE 4      /* NOTIFY_REUSE with a descriptor that is not one of this library's */
+#define NOTIFY_STATUS_INVALID_SIGNAL 5    /* there is no signal with this number */
+#define NOTIFY_STATUS_INVALID_REQUEST 6   /* not possible for this token, or here */
+#define NOTIFY_STATUS_NOT_AUTHORIZED 7    /* the name, or the process, belongs to someone else */
+#define NOTIFY_STATUS_OPT_DISABLE 8       /* the library is disabled, or this is the child of a process that used it */
+#define NOTIFY_STATUS_SERVER_NOT_FOUND 9  /* there is no bus; for state and processes: no lifecycle agent */
+#define NOTIFY_STATUS_NULL_INPUT 10       /* an argument is NULL that must not be */
+#define NOTIFY_STATUS_FAILED 1000000      /* anything else: memory, descriptors, a bus that does not answer in time */
+
+/* A flag of notify_register_file_descriptor(): deliver through the descriptor that is given, not a new one. */
+#define NOTIFY_REUSE 0x00000001
+
+/* No function gives this as a token. */
+#define NOTIFY_TOKEN_INVALID (-1)
+
+/* Whether a number may be a token; notify_is_valid_token() says whether it is one now. */
+#define NOTIFY_IS_VALID_TOKEN(token) ((token) >= 0)
+
+/*
+ * notify_post() - post a name
+ *
+ * It does not wait: while the bus is busy, posts wait in the library, and equal ones may be merged. That nobody has
+ * registered for the name is not an error. Posts of one thread arrive in order.
+ *
+ * Return: also NOTIFY_STATUS_NOT_AUTHORIZED for a name that belongs to someone else, NOTIFY_STATUS_SERVER_NOT_FOUND if
+ * there is no bus, NOTIFY_STATUS_FAILED if 65,536 names wait already. The post was not made then.
+ */
+uint32_t notify_post(const char *name);
+
+/*
+ * notify_register_check() - register for notify_check()
+ * @out_token: the token of the registration
+ *
+ * Return: for this and for all functions that register: NOTIFY_STATUS_SERVER_NOT_FOUND if there is no bus,
+ * NOTIFY_STATUS_FAILED if it does not answer within 25 seconds or allows no more registrations.
+ */
+uint32_t notify_register_check(const char *name, int *out_token);
+
+/*
+ * notify_register_signal() - register to be sent a signal, as by kill(getpid(), sig), for each notification
+ * @sig: its number
+ *
+ * Signals of one number that wait for a process are merged by the system.
+ */
+uint32_t notify_register_signal(const char *name, int sig, int *out_token);
+
+/*
+ * notify_register_file_descriptor() - register to be told through a descriptor
+ * @notify_fd: where a new descriptor is put; with NOTIFY_REUSE the one to use, which another registration was given
+ * @flags: 0 or NOTIFY_REUSE
+ *
+ * For each notification the token can be read from the descriptor, as four bytes in network byte order; see ntohl(3).
+ * When nobody reads and the descriptor can take no more, each token waits once, and is written when there is room. The
+ * descriptor is closed by notify_cancel() of the last token that uses it: do not close it yourself. It is closed on exec.
+ */
+uint32_t notify_register_file_descriptor(const char *name, int *notify_fd, int flags, int *out_token);
+
+/*
+ * notify_register_mach_port() - not here: Linux has no Mach ports
+ *
+ * It is declared so that a program that calls it is told so by the compiler. notify_register_file_descriptor() does
+ * the same for poll(2) and epoll(7).
+ */
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+__attribute__((unavailable("Linux has no Mach ports; use notify_register_file_descriptor()")))
+#elif defined(__GNUC__)
+__attribute__((error("Linux has no Mach ports; use notify_register_file_descriptor()")))
+#endif
+uint32_t notify_register_mach_port(const char *name, void *notify_port, int flags, int *out_token);
+
+#ifdef __BLOCKS__
+/* As <dispatch/dispatch.h> declares it; that header need not be there. */
+typedef struct dispatch_queue_s *dispatch_queue_t;
+
+/* What notify_register_dispatch() calls: a block that is given the token of its registration. */
+typedef void (^notify_handler_t)(int token);
+
+/*
+ * notify_register_dispatch() - register a block to be run on a dispatch queue for each notification
+ *
+ * For programs compiled with -fblocks. The library has no libdispatch of its own: it uses the one that the program has
+ * loaded, and the Blocks runtime, so that the queue never meets another copy. It retains the queue and copies the block;
+ * notify_cancel() lets go of both. What the queue has not run yet waits, 4,096 notifications one for one, beyond that
+ * merged. The block may cancel its own token. A block that has not begun when notify_cancel() returns never will; one
+ * that another thread has begun may still be running.
+ *
+ * Return: also NOTIFY_STATUS_NULL_INPUT if the queue or the handler is NULL, and NOTIFY_STATUS_INVALID_REQUEST if the
+ * program has loaded no libdispatch or no Blocks runtime: link it with -ldispatch -lBlocksRuntime.
+ */
+uint32_t notify_register_dispatch(const char *name, int *out_token, dispatch_queue_t queue, notify_handler_t handler);
+#endif
+
+/*
+ * notify_check() - find out whether the name of a token was posted since this token was asked for last
+ * @check: set to 1 or 0
+ *
+ * The first call for a token says 1. Works for every kind of token, also while it is suspended. It reads memory: no
+ * system call, no lock; safe in a signal handler. A post is seen here when the bus has brought it, in the poster too.
+ */
+uint32_t notify_check(int token, int *check);
+
+/*
+ * notify_cancel() - end a registration
+ *
+ * Nothing is delivered for the token after this has returned; see notify_register_dispatch() and
+ * notify_register_file_descriptor() for what that means there. A number is never used for a second token.
+ */
+uint32_t notify_cancel(int token);
+
+/*
+ * notify_suspend(), notify_resume() - deliver nothing for a token for a while
+ *
+ * Calls nest: as many calls of notify_resume() are needed. If the name was posted meanwhile, the last one delivers one
+ * notification. Resuming a token that is not suspended does nothing.
+ */
+uint32_t notify_suspend(int token);
+uint32_t notify_resume(int token);
+
+/*
+ * notify_set_state(), notify_get_state() - a number that belongs to the name of a token
+ *
+ * It is 0 at first, and is forgotten with the last registration of the name in any process. Setting it posts nothing:
+ * set, then post. The lifecycle agent keeps it, so notify-agent must run; a name that begins with "self." needs none.
+ * Both wait for the agent, 2 seconds at most.
+ *
+ * Return: also NOTIFY_STATUS_SERVER_NOT_FOUND if there is no agent, NOTIFY_STATUS_NOT_AUTHORIZED from
+ * notify_set_state() for a name that belongs to someone else, NOTIFY_STATUS_FAILED if the agent does not answer.
+ */
+uint32_t notify_set_state(int token, uint64_t state64);
+uint32_t notify_get_state(int token, uint64_t *state64);
+
+/* notify_is_valid_token() - whether a number is the token of a registration of this process now */
+#if defined(__GNUC__) && !defined(__cplusplus)
+__extension__ /* C89 has no bool. */
+#endif
+bool notify_is_valid_token(int val);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * notify_private.h - what Darwin declares in a header of this name, as far as programs use it
+ *
+ * The functions are as stable as those of notify.h, to which this is a companion.
+ */
+#ifndef NOTIFYBUS_NOTIFY_PRIVATE_H
+#define NOTIFYBUS_NOTIFY_PRIVATE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What notify_set_options() takes. The first two have no effect: it is always so here. */
+#define NOTIFY_OPT_DISPATCH 0x00000001 /* deliver on threads of the library's own */
+#define NOTIFY_OPT_REGEN 0x00000002    /* register again when the bus comes back */
+#define NOTIFY_OPT_ENABLE 0x04000000
+#define NOTIFY_OPT_DISABLE 0x08000000
+
+/*
+ * notify_set_options() - disable the library in this process, or enable it again
+ *
+ * While it is disabled every function that needs the bus returns NOTIFY_STATUS_OPT_DISABLE. Registrations stay, and go
+ * on delivering; they can be checked, suspended, resumed and cancelled. "self." names work. In the child of a process
+ * that has used a bus, see notify.h, NOTIFY_OPT_ENABLE has no effect.
+ */
+void notify_set_options(uint32_t opts);
+
+/* notify_register_plain() - register a name for its state, notify_peek() or notify_monitor_file(); nothing is delivered */
+uint32_t notify_register_plain(const char *name, int *out_token);
+
+/*
+ * notify_peek() - a number that changes whenever the name of a token is posted
+ *
+ * It means nothing beyond that, and differs between processes. As quick and as safe as notify_check().
+ */
+uint32_t notify_peek(int token, uint32_t *val);
+
+/*
+ * notify_monitor_file() - post the name of a token whenever a file changes, until the token is cancelled
+ * @path: the file; it need not exist, but its folder must
+ * @flags: 0
+ *
+ * Each creation (also by rename(2) over it), write and removal of the file is one post. What is written
+ * within 50 ms before the file is closed counts as one write. A symbolic link is watched as such, and not what it
+ * points to.
+ *
+ * Return: NOTIFY_STATUS_INVALID_REQUEST if the path is NULL, the token monitors a file already, or its name begins with
+ * "self."; NOTIFY_STATUS_INVALID_FILE if there is no such folder.
+ */
+uint32_t notify_monitor_file(int token, char *path, int flags);
+
+/*
+ * notify_suspend_pid(), notify_resume_pid() - deliver nothing to a process for a while
+ *
+ * The lifecycle agent does it, for processes of the same user, or for root. On the way back each registration gets one
+ * notification if its name was posted meanwhile. The calls do not nest. They wait until the change is in force.
+ *
+ * Return: NOTIFY_STATUS_SERVER_NOT_FOUND if there is no agent, NOTIFY_STATUS_INVALID_REQUEST if the process has no
+ * registrations, NOTIFY_STATUS_NOT_AUTHORIZED if it is someone else's.
+ */
+uint32_t notify_suspend_pid(pid_t pid);
+uint32_t notify_resume_pid(pid_t pid);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The names are those of Darwin.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
+import NotifyTokens
+
+/// Posts a name to every registration of it, in all processes on the bus, this one too. It does not wait.
+///
+/// - Returns: a status; `NOTIFY_STATUS_OK` also if nobody has registered for the name.
+@discardableResult
+public func notify_post(_ name: UnsafePointer<CChar>!) -> UInt32 {
+    status { () throws(NotifyStatus) in try TokenEngine.shared.post(name) }
+}
+
+/// Posts the name of a token whenever a file is created, written or removed, until the token is cancelled.
+///
+/// - Parameters:
+///   - token: any token, but not of a name that begins with `self.`; it monitors one file.
+///   - path: the file; it need not exist, but its folder must.
+///   - flags: 0.
+@discardableResult
+public func notify_monitor_file(_ token: Int32, _ path: UnsafePointer<CChar>!, _ flags: Int32) -> UInt32 {
+    status { () throws(NotifyStatus) in try TokenEngine.shared.monitorFile(token, path: path) }
+}
+
+/// Disables the library in this process with `NOTIFY_OPT_DISABLE`, or enables it again with `NOTIFY_OPT_ENABLE`.
+public func notify_set_options(_ opts: UInt32) {
+    TokenEngine.shared.setOptions(opts)
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The names are those of the C header, and so is the documentation.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
+
+import CNotifyDispatch
+import NotifyTokens
+
+/// What the C function `notify_register_dispatch` is made of: see CNotifyDispatch.h.
+@c @implementation
+public func notifybus_register_dispatch(
+    _ name: UnsafePointer<CChar>?,
+    _ out_token: UnsafeMutablePointer<Int32>?,
+    _ queue: UnsafeMutableRawPointer?,
+    _ block: UnsafeMutableRawPointer?
+) -> UInt32 {
+    status { () throws(NotifyStatus) in
+        out_token?.pointee = -1
+        guard let queue, let block else { throw .nullInput }
+        guard nd_is_available() else { throw .invalidRequest }
+        let target = BlockTarget(queue: queue)
+        // The block is copied when the token stands in its place: a `__block` variable moves with the first copy, and
+        // the block finds the token there.
+        try TokenEngine.shared.register(
+            name,
+            .queue { target.schedule($0) },
+            token: out_token,
+            prepare: { target.take(block) }
+        )
+    }
+}
+
+/// A block, and the queue that it is to run on; both are kept until nobody needs them any more.
+///
+/// `@unchecked Sendable`: the pointers do not change once something can be delivered, and libdispatch and the Blocks
+/// runtime may be used from any thread.
+private final class BlockTarget: @unchecked Sendable {
+    private let queue: UnsafeMutableRawPointer
+    private var block: UnsafeMutableRawPointer?
+
+    init(queue: UnsafeMutableRawPointer) {
+        nd_retain_queue(queue)
+        self.queue = queue
+    }
+
+    deinit {
+        if let block { nd_release_block(block) }
+        nd_release_queue(queue)
+    }
+
+    /// - Returns: false when memory ran out.
+    func take(_ block: UnsafeMutableRawPointer) -> Bool {
+        self.block = nd_copy_block(block)
+        return self.block != nil
+    }
+
+    private final class Turn {
+        let target: BlockTarget
+        let registration: Registration
+
+        init(_ target: BlockTarget, _ registration: Registration) {
+            self.target = target
+            self.registration = registration
+        }
+    }
+
+    func schedule(_ registration: Registration) {
+        nd_async(queue, Unmanaged.passRetained(Turn(self, registration)).toOpaque()) { context in
+            guard let context else { return }
+            let turn = Unmanaged<Turn>.fromOpaque(context).takeRetainedValue()
+            guard let block = turn.target.block else { return }
+            turn.registration.run { nd_call_block(block, turn.registration.token) }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// What a token says to `notify_check`, found from its number without a lock, so that a signal handler may ask.
+///
+/// A token's number, cut to the size of the table, is its place: numbers whose place is taken are passed over, and never
+/// used. So a look-up is one read, numbers are never used twice, and the memory is bounded by how many tokens live at
+/// once: the table doubles when it is half full. Cells, counters and tables are never given back, because a reader may
+/// stand in one; cells and counters are used again, and all outgrown tables together are smaller than the present one.
+///
+/// `@unchecked Sendable`: what is not atomic is touched only with the lock of the `TokenEngine` held.
+final class CheckTable: @unchecked Sendable {
+    typealias Counter = UnsafeMutablePointer<Atomic<UInt32>>
+
+    /// The token in the upper half and what it has seen in the lower one: changed together, so that a check cannot touch
+    /// the next token that has the cell. The upper half of a free cell is 0, which is nobody's token.
+    private struct Cell: ~Copyable {
+        let tokenAndSeen = Atomic<UInt64>(0)
+        /// A `Counter`; it stays what it is while the token lives.
+        let counter = Atomic<UInt>(0)
+    }
+
+    private typealias CellPointer = UnsafeMutablePointer<Cell>
+    /// The addresses of cells, 0 where there is none; before them the size of the table less one.
+    private typealias Table = UnsafeMutablePointer<Atomic<UInt>>
+
+    private static let firstSize: UInt = 64
+
+    private let table: Atomic<UInt>
+    private let emptyTable: Table
+    private var count: UInt = 0
+    private var lastToken: UInt32 = 0
+    private var freeCells: [CellPointer] = []
+    private var freeCounters: [Counter] = []
+
+    init() {
+        emptyTable = CheckTable.makeTable(size: 1)
+        table = Atomic(UInt(bitPattern: CheckTable.makeTable(size: CheckTable.firstSize)))
+    }
+
+    private static func makeTable(size: UInt) -> Table {
+        let table = Table.allocate(capacity: Int(size) + 1)
+        for index in 0...Int(size) { (table + index).initialize(to: Atomic(0)) }
+        table.pointee.store(size - 1, ordering: .relaxed)
+        return table
+    }
+
+    private var currentTable: Table {
+        // Never nil: it is set by `init`, and to nothing but tables.
+        Table(bitPattern: table.load(ordering: .acquiring)).unsafelyUnwrapped
+    }
+
+    // MARK: - For any thread, at any time
+
+    @inline(__always)
+    private func cell(of token: Int32) -> CellPointer? {
+        guard token > 0 else { return nil }
+        let table = currentTable
+        let place = UInt(UInt32(bitPattern: token)) & table.pointee.load(ordering: .relaxed)
+        return CellPointer(bitPattern: table[Int(place) + 1].load(ordering: .acquiring))
+    }
+
+    @inline(__always)
+    private static func counter(in cell: CellPointer) -> Counter? {
+        Counter(bitPattern: cell.pointee.counter.load(ordering: .relaxed))
+    }
+
+    /// Whether the name of a token was posted since this was asked last; nil if there is no such token.
+    @inline(__always)
+    func check(_ token: Int32) -> Bool? {
+        guard let cell = cell(of: token) else { return nil }
+        var word = cell.pointee.tokenAndSeen.load(ordering: .acquiring)
+        while true {
+            guard UInt32(word >> 32) == UInt32(bitPattern: token), let counter = CheckTable.counter(in: cell) else {
+                return nil
+            }
+            let posts = counter.pointee.load(ordering: .acquiring)
+            if UInt32(truncatingIfNeeded: word) == posts { return false }
+            let (exchanged, original) = cell.pointee.tokenAndSeen.compareExchange(
+                expected: word,
+                desired: word & 0xffff_ffff_0000_0000 | UInt64(posts),
+                ordering: .acquiringAndReleasing
+            )
+            if exchanged { return true }
+            word = original
+        }
+    }
+
+    /// How often the name of a token was posted; nil if there is no such token.
+    func posts(_ token: Int32) -> UInt32? {
+        guard contains(token), let cell = cell(of: token), let counter = CheckTable.counter(in: cell) else {
+            return nil
+        }
+        let posts = counter.pointee.load(ordering: .acquiring)
+        return contains(token) ? posts : nil
+    }
+
+    func contains(_ token: Int32) -> Bool {
+        guard let cell = cell(of: token) else { return false }
+        return cell.pointee.tokenAndSeen.load(ordering: .acquiring) >> 32 == UInt64(UInt32(bitPattern: token))
+    }
+
+    /// Forgets all tokens, without a lock and without memory: for the child of fork(2).
+    func abandon() {
+        table.store(UInt(bitPattern: emptyTable), ordering: .releasing)
+    }
+
+    var size: Int { Int(currentTable.pointee.load(ordering: .relaxed)) + 1 }
+
+    // MARK: - With the lock held
+
+    /// Begins anew after `abandon`; numbers go on.
+    func restart() {
+        count = 0
+        freeCells = []
+        freeCounters = []
+        table.store(UInt(bitPattern: CheckTable.makeTable(size: CheckTable.firstSize)), ordering: .releasing)
+    }
+
+    /// Gives a name its counter.
+    func makeCounter() -> Counter {
+        if freeCounters.isEmpty {
+            let block = Counter.allocate(capacity: 64)
+            for index in 0..<64 {
+                (block + index).initialize(to: Atomic(1))
+                freeCounters.append(block + index)
+            }
+        }
+        return freeCounters.removeLast()
+    }
+
+    func takeBack(_ counter: Counter) {
+        freeCounters.append(counter)
+    }
+
+    /// Makes a token, whose first check says yes.
+    ///
+    /// - Returns: nil when all numbers have been used.
+    func makeToken(counting counter: Counter) -> Int32? {
+        let size = currentTable.pointee.load(ordering: .relaxed) + 1
+        if count * 2 >= size { grow(to: size * 2) }
+        let table = currentTable
+        let mask = table.pointee.load(ordering: .relaxed)
+        repeat {
+            guard lastToken < UInt32(Int32.max) else { return nil }
+            lastToken += 1
+        } while table[Int(UInt(lastToken) & mask) + 1].load(ordering: .relaxed) != 0
+        let cell = makeCell()
+        let unseen = counter.pointee.load(ordering: .acquiring) &- 1
+        cell.pointee.counter.store(UInt(bitPattern: counter), ordering: .relaxed)
+        cell.pointee.tokenAndSeen.store(UInt64(lastToken) << 32 | UInt64(unseen), ordering: .releasing)
+        table[Int(UInt(lastToken) & mask) + 1].store(UInt(bitPattern: cell), ordering: .releasing)
+        count += 1
+        return Int32(bitPattern: lastToken)
+    }
+
+    func remove(_ token: Int32) {
+        guard let cell = cell(of: token), contains(token) else { return }
+        let table = currentTable
+        cell.pointee.tokenAndSeen.store(0, ordering: .releasing)
+        let place = UInt(UInt32(bitPattern: token)) & table.pointee.load(ordering: .relaxed)
+        table[Int(place) + 1].store(0, ordering: .releasing)
+        freeCells.append(cell)
+        count -= 1
+    }
+
+    private func makeCell() -> CellPointer {
+        if freeCells.isEmpty {
+            let block = CellPointer.allocate(capacity: 64)
+            for index in 0..<64 {
+                (block + index).initialize(to: Cell())
+                freeCells.append(block + index)
+            }
+        }
+        return freeCells.removeLast()
+    }
+
+    private func grow(to size: UInt) {
+        let old = currentTable
+        let new = CheckTable.makeTable(size: size)
+        for index in 1...Int(old.pointee.load(ordering: .relaxed) + 1) {
+            let address = old[index].load(ordering: .relaxed)
+            guard let cell = CellPointer(bitPattern: address) else { continue }
+            let token = UInt(cell.pointee.tokenAndSeen.load(ordering: .relaxed) >> 32)
+            new[Int(token & (size - 1)) + 1].store(address, ordering: .relaxed)
+        }
+        table.store(UInt(bitPattern: new), ordering: .releasing)
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What programs call for every look into a cache: no lock, no closure, no reference counted. The reference counts of the
+// plain way take 40 ns, and what is left 4.5.
+
+/// The table of the shared engine, which lives for ever.
+private let sharedTable = Unmanaged.passRetained(TokenEngine.shared.table)
+
+/// What `notify_check` does.
+package func checkToken(_ token: Int32, _ check: UnsafeMutablePointer<Int32>?) -> UInt32 {
+    guard let check else { return 10 }
+    switch sharedTable._withUnsafeGuaranteedRef({ $0.check(token) }) {
+    case false?: check.pointee = 0
+    case true?: check.pointee = 1
+    case nil: return 2
+    }
+    return 0
+}
+
+/// What `notify_peek` does.
+package func peekAtToken(_ token: Int32, _ value: UnsafeMutablePointer<UInt32>?) -> UInt32 {
+    guard let value else { return 10 }
+    guard let posts = sharedTable._withUnsafeGuaranteedRef({ $0.posts(token) }) else { return 2 }
+    value.pointee = posts
+    return 0
+}
+
+/// What `notify_is_valid_token` does.
+package func isValidToken(_ token: Int32) -> Bool {
+    sharedTable._withUnsafeGuaranteedRef { $0.contains(token) }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+import NotifyCore
+
+/// A thread for what must happen later, which exists only while there is such a thing: tokens that found a pipe full,
+/// files that are monitored, and names that nobody has registered for since a second.
+final class Keeper: Sendable {
+    private struct State {
+        var isRunning = false
+        var pipes: [TokenPipe] = []
+        var files: FileMonitors?
+        /// When to look for idle names, and how.
+        var sweep: Sweep?
+        /// Wakes the thread; -1 while there is none.
+        var wakeDescriptor: Int32 = -1
+    }
+
+    private struct Sweep {
+        let time: MonotonicTime
+        let names: @Sendable () -> MonotonicTime?
+    }
+
+    private let state = Monitor(State())
+
+    /// Writes what waits for a pipe, when there is room.
+    func watch(_ pipe: TokenPipe) {
+        begin { state in
+            if !state.pipes.contains(where: { $0 === pipe }) { state.pipes.append(pipe) }
+        }
+    }
+
+    /// Calls `names` at this time, and again when it says so. Only one such call is remembered.
+    func sweep(at time: MonotonicTime, _ names: @escaping @Sendable () -> MonotonicTime?) {
+        begin { state in
+            if state.sweep == nil { state.sweep = Sweep(time: time, names: names) }
+        }
+    }
+
+    /// Calls `changed` for each change of a file, on this thread.
+    ///
+    /// - Throws: `invalidFile` if there is no such folder.
+    func monitor(_ file: MonitoredFile) throws(NotifyStatus) {
+        var failure: NotifyStatus?
+        begin { state in
+            do throws(NotifyStatus) {
+                if let files = state.files { return try files.add(file) }
+                let files = try FileMonitors()
+                try files.add(file)
+                state.files = files
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    func stopMonitoring(_ file: MonitoredFile) {
+        state.withLock { state in
+            state.files?.remove(file)
+            if state.files?.isEmpty == true { state.files = nil }
+            Keeper.wake(state)
+        }
+    }
+
+    /// Changes what is to be done, and sees to it that there is a thread that does it.
+    private func begin(_ change: (inout State) -> Void) {
+        state.withLock { state in
+            change(&state)
+            if state.isRunning { return Keeper.wake(state) }
+            guard Keeper.hasWork(state) else { return }
+            state.wakeDescriptor = linux_eventfd()
+            // Without a thread, pipes that were full stay behind, and idle names stay registered; nothing else is lost.
+            do throws(NotifyBusError) {
+                try EngineThread { self.run() }.detach()
+                state.isRunning = true
+            } catch {}
+        }
+    }
+
+    private static func hasWork(_ state: State) -> Bool {
+        !state.pipes.isEmpty || state.files != nil || state.sweep != nil
+    }
+
+    private static func wake(_ state: State) {
+        guard state.wakeDescriptor >= 0 else { return }
+        var one: UInt64 = 1
+        _ = write(state.wakeDescriptor, &one, 8)
+    }
+
+    private func run() {
+        while let plan = nextPlan() {
+            var requests = plan.requests
+            poll(&requests, nfds_t(requests.count), plan.deadline?.millisecondsFromNow ?? -1)
+            if requests[0].revents != 0 {
+                var count: UInt64 = 0
+                _ = read(requests[0].fd, &count, 8)
+            }
+            plan.files?.readChanges()
+            let due = state.withLock { state in
+                guard let sweep = state.sweep, sweep.time <= .now else { return Sweep?.none }
+                state.sweep = nil
+                return sweep
+            }
+            if let due, let next = due.names() { sweep(at: next, due.names) }
+        }
+    }
+
+    private struct Plan {
+        var requests: [pollfd]
+        var deadline: MonotonicTime?
+        var files: FileMonitors?
+    }
+
+    /// Writes to pipes what there is room for, and finds out what to wait for.
+    ///
+    /// - Returns: nil when there is nothing to do any more; the thread is to end then.
+    private func nextPlan() -> Plan? {
+        state.withLock { state in
+            var requests = [pollfd(fd: state.wakeDescriptor, events: Int16(POLLIN), revents: 0)]
+            state.pipes.removeAll { pipe in
+                guard let descriptor = pipe.flush() else { return true }
+                requests.append(pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0))
+                return false
+            }
+            guard Keeper.hasWork(state) else {
+                state.isRunning = false
+                close(state.wakeDescriptor)
+                state.wakeDescriptor = -1
+                return nil
+            }
+            if let files = state.files {
+                requests.append(pollfd(fd: files.descriptor, events: Int16(POLLIN), revents: 0))
+            }
+            let deadline = MonotonicTime.earlier(state.sweep?.time, state.files?.deadline)
+            return Plan(requests: requests, deadline: deadline, files: state.files)
+        }
+    }
+}

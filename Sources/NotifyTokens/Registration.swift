@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Synchronization
+
+/// One token: how it is told, and whether it is suspended or cancelled.
+package final class Registration: Sendable {
+    /// How a token is told that its name was posted.
+    package enum Delivery: Sendable {
+        /// It asks with `notify_check`.
+        case none
+        /// By a signal to this process.
+        case signal(Int32)
+        /// Through a descriptor.
+        case descriptor(TokenPipe)
+        /// By somebody who calls `run` soon, on a queue of their own.
+        case queue(@Sendable (Registration) -> Void)
+    }
+
+    /// As many notifications wait for a queue; more are merged.
+    private static let queueLimit = 4_096
+
+    private static let cancelled: UInt32 = 1 << 31
+    private static let posted: UInt32 = 1 << 30
+    private static let countMask: UInt32 = posted - 1
+
+    package let token: Int32
+    let name: NameRecord
+    let delivery: Delivery
+    /// How often it is suspended, whether its name was posted meanwhile, and whether it is cancelled.
+    private let state = Atomic<UInt32>(0)
+    private let queued = Atomic<Int>(0)
+
+    init(token: Int32, name: NameRecord, delivery: Delivery) {
+        self.token = token
+        self.name = name
+        self.delivery = delivery
+    }
+
+    /// Tells that the name was posted; remembers it while suspended.
+    func deliver() {
+        guard isToBeTold() else { return }
+        switch delivery {
+        case .none: break
+        case .signal(let number): kill(getpid(), number)
+        case .descriptor(let pipe): pipe.write(token)
+        case .queue(let schedule):
+            if queued.add(1, ordering: .relaxed).oldValue >= Registration.queueLimit {
+                // One that waits stands for this one: it will run after now.
+                queued.subtract(1, ordering: .relaxed)
+            } else {
+                schedule(self)
+            }
+        }
+    }
+
+    /// Runs what a queue was given, unless the token was cancelled or suspended meanwhile.
+    package func run(_ body: () -> Void) {
+        queued.subtract(1, ordering: .acquiringAndReleasing)
+        if isToBeTold() { body() }
+    }
+
+    /// - Returns: whether the token is neither cancelled nor suspended; if suspended, it is marked as posted.
+    private func isToBeTold() -> Bool {
+        var word = state.load(ordering: .acquiring)
+        while word & Registration.cancelled == 0 {
+            if word & Registration.countMask == 0 { return true }
+            if word & Registration.posted != 0 { return false }
+            let (exchanged, original) = state.compareExchange(
+                expected: word,
+                desired: word | Registration.posted,
+                ordering: .acquiringAndReleasing
+            )
+            if exchanged { return false }
+            word = original
+        }
+        return false
+    }
+
+    func suspend() {
+        change { word in word & Registration.countMask == Registration.countMask ? word : word + 1 }
+    }
+
+    /// - Returns: whether it is to be told now what was posted meanwhile.
+    func resume() -> Bool {
+        let before = change { word in
+            switch word & Registration.countMask {
+            case 0: word
+            case 1: word & Registration.cancelled
+            default: word - 1
+            }
+        }
+        return before & Registration.countMask == 1 && before & Registration.posted != 0
+    }
+
+    func cancel() {
+        state.bitwiseOr(Registration.cancelled, ordering: .acquiringAndReleasing)
+    }
+
+    @discardableResult
+    private func change(_ transform: (UInt32) -> UInt32) -> UInt32 {
+        var word = state.load(ordering: .acquiring)
+        while true {
+            let (exchanged, original) = state.compareExchange(
+                expected: word,
+                desired: transform(word),
+                ordering: .acquiringAndReleasing
+            )
+            if exchanged { return word }
+            word = original
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCore
+import TestSupport
+import Testing
+
+/// Programs as people write them for Darwin, compiled against the header and the library.
+@Suite(.timeLimit(.minutes(3)))
+struct CProgramTests {
+    let library: CLibrary
+    let bus: PrivateBus
+    let center: NotifyCenter
+
+    init() throws {
+        library = try CLibrary.shared.get()
+        bus = try PrivateBus(.daemon)
+        center = NotifyCenter(bus: .address(bus.address))
+    }
+
+    @Test func `a cache is read again only after its name was posted`() throws {
+        let file = library.folder + "/settings-\(UInt32.random(in: 0..<UInt32.max))"
+        let token = try PostedCheck(bus)
+        func write(_ text: String) throws { _ = try run("sh", ["-c", "echo \(text) >\(file)"]) }
+        try write("one")
+        let program = try library.start("cached-value.c", [file], on: bus)
+        func ask(_ count: Int) throws -> String? {
+            try program.writeInput("\n")
+            return try program.waitForOutputLines(count).last
+        }
+        #expect(try ask(1) == "read one")
+        try write("two")
+        #expect(try ask(2) == "cached one")
+        try token.post("com.example.settings.changed")
+        // The bus has told the program before it tells us of a later post; its thread may be a moment behind.
+        var lines = 2
+        let isRead = try waitUntil {
+            lines += 1
+            return try ask(lines) == "read two"
+        }
+        #expect(isRead)
+        #expect(try ask(lines + 1) == "cached two")
+        program.closeInput()
+        #expect(try program.wait().status == 0)
+    }
+
+    @Test func `select waits for two descriptors, one of which serves two names`() throws {
+        let program = try library.start("two-names-one-select.c", on: bus)
+        _ = try program.waitForOutputLines(1)
+        for name in ["com.example.power", "com.example.network", "com.example.power"] { try center.post(name: name) }
+        #expect(try program.waitForOutputLines(4).dropFirst() == ["power", "network", "power"])
+        try center.post(name: "com.example.quit")
+        let result = try program.wait()
+        #expect(result.status == 0 && result.lines.suffix(2) == ["open", "closed"])
+    }
+
+    @Test func `a daemon reloads for its signal and for its name`() throws {
+        let program = try library.start("reload-on-hangup.c", on: bus)
+        _ = try program.waitForOutputLines(1)
+        try center.post(name: "com.example.daemon.reload")
+        _ = try program.waitForOutputLines(2)
+        program.send(signal: SIGHUP)
+        _ = try program.waitForOutputLines(3)
+        try center.post(name: "com.example.daemon.reload")
+        #expect(try program.waitForOutputLines(4) == Array(repeating: "configured", count: 4))
+    }
+
+    @Test func `blocks run on dispatch queues, and may cancel their own token`() throws {
+        // libdispatch and its headers come with the toolchain, beside its clang.
+        let clang = try run("sh", ["-c", "readlink -f \"$(command -v clang)\""]).lines.first ?? ""
+        let toolchain = clang.split(separator: "/").dropLast(2).map { "/" + $0 }.joined() + "/lib/swift"
+        guard access(toolchain + "/dispatch/dispatch.h", F_OK) == 0 else {
+            try Test.cancel("The clang in PATH has no libdispatch beside it.")
+        }
+        let program = try library.compile(
+            "blocks-on-a-queue.c",
+            with: clang,
+            ["-fblocks", "-I", toolchain, "-I", toolchain + "/Block", "-L", toolchain + "/linux"]
+                + ["-ldispatch", "-lBlocksRuntime", "-Wl,-rpath,\(toolchain)/linux"]
+        )
+        let result = try run(program, environment: library.environment(bus))
+        #expect(result.status == 0, "\(result.errorOutput)")
+        #expect(result.lines.sorted() == ["done 1, same token", "done 2, same token", "hello from the block, 3 times"])
+    }
+
+    @Test func `without libdispatch notify_register_dispatch says so, and all else works`() throws {
+        let result = try library.start("no-dispatch.c", on: bus).wait()
+        #expect(result.lines == ["6 -1", "10", "0"])
+    }
+
+    @Test func `Mach ports are refused by the compiler, with the reason`() throws {
+        let error = #expect(throws: TestSupportError.self) { try library.compile("mach-port.c") }
+        #expect("\(error as Any)".contains("Linux has no Mach ports; use notify_register_file_descriptor()"))
+    }
+
+    @Test(arguments: [
+        "cc -std=c89", "cc -std=c17", "c++ -x c++ -std=c++98", "clang -std=c89", "clang -fblocks -std=c11",
+    ])
+    func `the headers compile without a warning`(compiler: String) throws {
+        let words = compiler.split(separator: " ").map(String.init)
+        guard try run("sh", ["-c", "command -v \(words[0])"]).status == 0 else {
+            try Test.cancel("There is no \(words[0]).")
+        }
+        let source = library.source("plain-c89.c")
+        let flags = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", library.includes, source]
+        let result = try run(words[0], words.dropFirst() + flags)
+        #expect(result.status == 0, "\(result.errorOutput)")
+    }
+
+    @Test func `Python uses the library through ctypes`() throws {
+        guard try run("sh", ["-c", "command -v python3"]).status == 0 else { try Test.cancel("There is no python3.") }
+        let result = try run("python3", [library.source("with_ctypes.py")], environment: library.environment(bus))
+        #expect(result.lines == ["python heard it"], "\(result.errorOutput)")
+    }
+
+    @Test(arguments: [500, 50_000])
+    func `so many registrations of one name are all told by one post`(count: Int) throws {
+        let result = try library.start("many.c", ["\(count)"], on: bus).wait(timeout: .seconds(60))
+        #expect(result.status == 0 && result.lines == ["registered", "all were told once"])
+    }
+
+    @Test(arguments: busKinds)
+    func `100,000 pairs of register and cancel from four threads`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let result = try library.start("many.c", ["pairs"], on: bus).wait(timeout: .seconds(120))
+        #expect(result.status == 0 && result.lines == ["failures 0"])
+    }
+}
+
+/// Posts a name, and returns when the bus has passed it on.
+private struct PostedCheck {
+    let center: NotifyCenter
+
+    init(_ bus: PrivateBus) throws { center = NotifyCenter(bus: .address(bus.address)) }
+
+    func post(_ name: String) throws {
+        try center.post(name: name)
+        try center.synchronize(timeout: .seconds(20))
+    }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCore
+import TestSupport
+import Testing
+
+/// What fork(2) does to a program that uses notify(3).
+@Suite(.timeLimit(.minutes(3)))
+struct ForkTests {
+    @Test(arguments: busKinds)
+    func `a child is told that it is cut off, takes nothing from its parent, and can execute a program`(
+        kind: BusKind
+    ) throws {
+        let library = try CLibrary.shared.get()
+        let bus = try PrivateBus(kind)
+        let result = try library.start("after-fork.c", ["200"], on: bus).wait(timeout: .seconds(120))
+        #expect(result.lines == ["children done", "post after exec 0", "parent heard it"], "\(result.errorOutput)")
+        #expect(result.status == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `a child does not keep its parent's connections alive`(kind: BusKind) throws {
+        let library = try CLibrary.shared.get()
+        let bus = try PrivateBus(kind)
+        let looker = try RawBusClient(address: bus.address)
+        func connections() throws -> Int {
+            (try looker.callBus("ListNames").strings ?? []).filter { $0.utf8.first == UInt8(ascii: ":") }.count
+        }
+        let before = try connections()
+        let program = try library.start("child-keeps-nothing.c", on: bus)
+        _ = try program.waitForOutputLines(1)
+        #expect(try connections() == before + 2)
+        try program.writeInput("\n")
+        // The program's child lives on; the test's end ends it.
+        #expect(try waitUntil { try connections() == before })
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// The library for C as a program finds it after `make install`: the header, and a folder with what was built.
+final class CLibrary: Sendable {
+    /// One for all tests; its folder goes with the process.
+    static let shared = Result { try CLibrary() }
+
+    /// Has `libnotifybus.so.0`, `libnotifybus.so` and the programs.
+    let folder: String
+    private let sources: String
+
+    private init() throws {
+        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(parent)/notifybus-c-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw TestSupportError("Cannot make a folder in \(parent).") }
+        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let library = try productPath("libnotifybus.so")
+        symlink(library, folder + "/libnotifybus.so")
+        symlink(library, folder + "/libnotifybus.so.0")
+        let tests = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
+        sources = "/" + tests
+        atexit {
+            if case .success(let library) = CLibrary.shared { _ = try? run("rm", ["-rf", library.folder]) }
+        }
+    }
+
+    var includes: String { sources + "/../../Sources/CDarwinNotify/include" }
+    var exports: String { sources + "/Library/exports.txt" }
+
+    func source(_ name: String) -> String { "\(sources)/Programs/\(name)" }
+
+    /// What a program needs to find the library and the bus.
+    func environment(_ bus: PrivateBus) -> [String: String?] {
+        [
+            "LD_LIBRARY_PATH": folder, "NOTIFYBUS_ADDRESS": bus.address, "DBUS_SESSION_BUS_ADDRESS": nil,
+            "XDG_RUNTIME_DIR": nil,
+        ]
+    }
+
+    /// Compiles a program, with warnings as errors, and gives its path.
+    func compile(_ source: String, with compiler: String = "cc", _ flags: [String] = []) throws -> String {
+        let program = "\(folder)/\(source)-\(UInt32.random(in: 0..<UInt32.max))"
+        let result = try run(
+            compiler,
+            ["-Wall", "-Wextra", "-Werror", "-O1", "-I", includes, "-o", program, self.source(source)]
+                + ["-L", folder, "-lnotifybus", "-lpthread"] + flags,
+            timeout: .seconds(60)
+        )
+        guard result.status == 0 else { throw TestSupportError("\(source) does not compile: \(result.errorOutput)") }
+        return program
+    }
+
+    /// Compiles and starts a program on a bus.
+    func start(_ source: String, _ arguments: [String] = [], on bus: PrivateBus) throws -> RunningCommand {
+        try TestSupport.start(compile(source), arguments, environment: environment(bus))
+    }
+}

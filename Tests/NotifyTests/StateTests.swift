@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCore
+import NotifyTokens
+import TestSupport
+import Testing
+
+/// The numbers that belong to names, which the agent keeps.
+@Suite(.timeLimit(.minutes(2)))
+struct StateTests {
+    /// Starts an agent, and returns when the engine's connection is registered with it.
+    private func startAgent(_ room: NotifyRoom) throws -> RunningCommand {
+        let path = try productPath("notify-agent")
+        let agent = try start(path, ["--address", room.bus.address, "-q"], output: .null, errorOutput: .null)
+        let token = try room.register("com.example.probe")
+        let isThere = waitUntil(timeout: .seconds(20)) { status { _ = try room.engine.state(of: token) } == .ok }
+        try #require(isThere, "the agent does not answer")
+        try room.engine.cancel(token)
+        return agent
+    }
+
+    private func kill(_ agent: RunningCommand) throws {
+        agent.send(signal: SIGKILL)
+        _ = try agent.wait(timeout: .seconds(10))
+    }
+
+    @Test(arguments: busKinds)
+    func `a state is seen by everyone who has registered the name, and posts nothing`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let agent = try startAgent(room)
+        defer { agent.send(signal: SIGKILL) }
+        let other = TokenEngine(center: room.other)
+        var theirs: Int32 = 0
+        try other.register("com.example.a", .none, token: &theirs)
+        let ours = try room.register("com.example.a")
+        #expect(try other.state(of: theirs) == 0)
+        _ = other.check(theirs)
+        try room.engine.setState(.max, of: ours)
+        #expect(try other.state(of: theirs) == .max)
+        try other.setState(42, of: theirs)
+        #expect(try room.engine.state(of: ours) == 42)
+        try room.settle()
+        try room.other.barrier(timeout: .seconds(10))
+        #expect(other.check(theirs) == false)
+        let neighbour = try room.register("com.example.b")
+        #expect(try room.engine.state(of: neighbour) == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `a state lives as long as any registration of its name`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let agent = try startAgent(room)
+        defer { agent.send(signal: SIGKILL) }
+        let other = TokenEngine(center: room.other)
+        var theirs: Int32 = 0
+        try other.register("com.example.a", .none, token: &theirs)
+        let ours = try room.register("com.example.a")
+        try room.engine.setState(1, of: ours)
+        try room.engine.cancel(ours)
+        #expect(try other.state(of: theirs) == 1)
+        try other.cancel(theirs)
+        // A name that this process has not set is let go of after a second.
+        #expect(waitUntil { other.idleNameCount == 0 })
+        try room.other.barrier(timeout: .seconds(10))
+        var token = try room.register("com.example.a")
+        #expect(try room.engine.state(of: token) == 0)
+        // One that this process has set goes at once.
+        token = try room.register("com.example.c")
+        try room.engine.setState(3, of: token)
+        try room.engine.cancel(token)
+        token = try room.register("com.example.c")
+        #expect(try room.engine.state(of: token) == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `states survive the agent`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let first = try startAgent(room)
+        let other = TokenEngine(center: room.other)
+        var theirs: Int32 = 0
+        try other.register("com.example.a", .none, token: &theirs)
+        let ours = try room.register("com.example.a")
+        try room.engine.setState(1, of: ours)
+        try other.setState(2, of: theirs)
+        try kill(first)
+        // Nobody is there until the bus has said so; no call waits for ever.
+        #expect(waitUntil { status { _ = try room.engine.state(of: ours) } == .serverNotFound })
+        #expect(waitUntil { status { try room.engine.setState(9, of: ours) } == .serverNotFound })
+        let second = try startAgent(room)
+        // Both tell what they had set; the newer counts, whoever comes first.
+        try room.other.barrier(timeout: .seconds(10))
+        #expect(waitUntil { (try? other.state(of: theirs)) == 2 })
+        #expect(try room.engine.state(of: ours) == 2)
+        // And the other way round.
+        try room.engine.setState(3, of: ours)
+        try kill(second)
+        let third = try startAgent(room)
+        defer { third.send(signal: SIGKILL) }
+        #expect(waitUntil { (try? other.state(of: theirs)) == 3 })
+        #expect(try room.engine.state(of: ours) == 3)
+    }
+
+    @Test(arguments: busKinds)
+    func `the agent refuses states of names that nobody observes, and what it does not understand`(
+        kind: BusKind
+    ) throws {
+        let room = try NotifyRoom(kind)
+        let agent = try startAgent(room)
+        defer { agent.send(signal: SIGKILL) }
+        let client = try RawBusClient(address: room.bus.address)
+        func call(_ member: String, _ signature: String, _ name: String) throws -> RawMessage {
+            var body = RawBody()
+            body.append(name)
+            if signature == "st" {
+                body.align(to: 8)
+                body.append(bytes: repeatElement(0, count: 8))
+            }
+            return try client.call(
+                destination: "org.notifybus.Agent1",
+                path: "/org/notifybus/Agent1",
+                interface: "org.notifybus.Agent1",
+                member: member,
+                signature: signature,
+                body: body.bytes
+            )
+        }
+        let invalid = "org.freedesktop.DBus.Error.InvalidArgs"
+        #expect(try call("SetNameState", "st", "com.example.nobody").errorName == "org.notifybus.Error.NotObserved")
+        #expect(try call("SetNameState", "st", "").errorName == invalid)
+        #expect(try call("SetNameState", "s", "com.example.a").errorName == invalid)
+        #expect(try call("GetNameState", "s", String(repeating: "x", count: 512)).errorName == invalid)
+        #expect(try call("GetNameState", "s", "com.example.nobody").kind == .reply)
+        let token = try room.register("com.example.a")
+        #expect(try call("SetNameState", "st", "com.example.a").kind == .reply)
+        #expect(try room.engine.state(of: token) == 0)
+    }
+
+    @Test func `without an agent the status says so`() throws {
+        let room = try NotifyRoom(.daemon)
+        let token = try room.register("com.example.a")
+        #expect(status { try room.engine.setState(1, of: token) } == .serverNotFound)
+        #expect(status { _ = try room.engine.state(of: token) } == .serverNotFound)
+        #expect(status { try room.engine.suspend(process: getpid()) } == .serverNotFound)
+        #expect(status { try room.engine.setState(1, of: 999) } == .invalidToken)
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent that stands still holds up nobody for long`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let agent = try startAgent(room)
+        let token = try room.register("com.example.a")
+        agent.send(signal: SIGSTOP)
+        #expect(waitUntil { processState(agent.pid) == "T" })
+        #expect(status { try room.engine.setState(1, of: token) } == .failed)
+        agent.send(signal: SIGKILL)
+    }
+
+    @Test(arguments: busKinds)
+    func `a process is suspended by its number, and each token told once on resume`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let agent = try startAgent(room)
+        defer { agent.send(signal: SIGKILL) }
+        let other = TokenEngine(center: room.other)
+        let (one, descriptor) = try room.registerPipe("com.example.a")
+        let two = try room.registerPipe("com.example.a", reusing: descriptor).token
+        let three = try room.registerPipe("com.example.quiet", reusing: descriptor).token
+        try other.suspend(process: getpid())
+        for _ in 0..<5 { try other.post("com.example.a") }
+        try room.other.synchronize(timeout: .seconds(10))
+        try room.center.barrier(timeout: .seconds(10))
+        #expect(tokens(in: descriptor).isEmpty)
+        try other.resume(process: getpid())
+        try room.settle()
+        #expect(tokens(in: descriptor).sorted() == [one, two].sorted())
+        try room.post("com.example.quiet")
+        #expect(tokens(in: descriptor) == [three])
+        #expect(status { try other.suspend(process: 1) } == .invalidRequest)
+        #expect(status { try other.suspend(process: -1) } == .invalidRequest)
+    }
+}

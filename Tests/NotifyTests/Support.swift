@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCore
+import NotifyTokens
+import TestSupport
+import Testing
+
+/// Both bus daemons, as far as they can run here.
+let busKinds = BusKind.available
+
+/// notify(3) on a private bus, and a center that posts beside it.
+final class NotifyRoom: Sendable {
+    let bus: PrivateBus
+    let engine: TokenEngine
+    /// The engine's own.
+    let center: NotifyCenter
+    /// Somebody else's.
+    let other: NotifyCenter
+
+    init(_ kind: BusKind) throws {
+        bus = try PrivateBus(kind)
+        center = NotifyCenter(bus: .address(bus.address))
+        engine = TokenEngine(center: center)
+        other = NotifyCenter(bus: .address(bus.address))
+    }
+
+    deinit {
+        engine.close()
+        center.close()
+        other.close()
+    }
+
+    /// Posts as somebody else, and waits until the engine has heard all that was posted before.
+    func post(_ names: String...) throws {
+        for name in names { try other.post(name: name) }
+        try settle()
+    }
+
+    /// Waits until the engine has dealt with all that somebody else or itself has posted before.
+    func settle() throws {
+        try other.synchronize(timeout: .seconds(20))
+        try center.synchronize(timeout: .seconds(20))
+        try center.barrier(timeout: .seconds(20))
+    }
+
+    func register(_ name: String, _ wish: TokenEngine.Wish = .none) throws -> Int32 {
+        var token: Int32 = 0
+        try engine.register(name, wish, token: &token)
+        return token
+    }
+
+    func registerPipe(_ name: String, reusing other: Int32? = nil) throws -> (token: Int32, descriptor: Int32) {
+        var token: Int32 = 0
+        var descriptor = other ?? -1
+        try engine.register(name, descriptor: &descriptor, flags: other == nil ? 0 : 1, token: &token)
+        return (token, descriptor)
+    }
+}
+
+/// What an engine threw.
+func status(_ body: () throws -> Void) -> NotifyStatus? {
+    do {
+        try body()
+        return .ok
+    } catch {
+        return error as? NotifyStatus
+    }
+}
+
+/// The next token in a pipe; nil if there is none.
+func nextToken(_ descriptor: Int32) -> Int32? {
+    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    guard poll(&request, 1, 0) == 1 else { return nil }
+    var token: Int32 = 0
+    return read(descriptor, &token, 4) == 4 ? Int32(bigEndian: token) : nil
+}
+
+/// All tokens that are in a pipe now.
+func tokens(in descriptor: Int32) -> [Int32] {
+    var all: [Int32] = []
+    while let token = nextToken(descriptor) { all.append(token) }
+    return all
+}

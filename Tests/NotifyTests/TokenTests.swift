@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCore
+import NotifyTokens
+import TestSupport
+import Testing
+
+/// Tokens: what they are told, and when no more.
+@Suite(.timeLimit(.minutes(2)))
+struct TokenTests {
+    @Test(arguments: busKinds)
+    func `the first check says yes, and each token has seen what it has seen`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let one = try room.register("com.example.a")
+        let two = try room.register("com.example.a")
+        #expect(room.engine.check(one) == true && room.engine.check(one) == false)
+        try room.post("com.example.a")
+        #expect(room.engine.check(one) == true && room.engine.check(one) == false)
+        #expect(room.engine.check(two) == true && room.engine.check(two) == false)
+        try room.post("com.example.b")
+        #expect(room.engine.check(one) == false && room.engine.check(two) == false)
+    }
+
+    @Test(arguments: busKinds)
+    func `the poster hears its own posts`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let (token, descriptor) = try room.registerPipe("com.example.a")
+        try room.engine.post("com.example.a")
+        try room.settle()
+        #expect(tokens(in: descriptor) == [token])
+    }
+
+    @Test(arguments: busKinds)
+    func `a suspended token is told once, after as many resumes as suspends`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let (token, descriptor) = try room.registerPipe("com.example.a")
+        #expect(room.engine.check(token) == true)
+        try room.engine.suspend(token)
+        try room.engine.suspend(token)
+        try room.post("com.example.a", "com.example.a", "com.example.a")
+        #expect(room.engine.check(token) == true)
+        try room.engine.resume(token)
+        #expect(tokens(in: descriptor).isEmpty)
+        try room.engine.resume(token)
+        #expect(tokens(in: descriptor) == [token])
+        // Nothing came the next time.
+        try room.engine.suspend(token)
+        try room.engine.resume(token)
+        try room.engine.resume(token)
+        try room.engine.suspend(token)
+        #expect(tokens(in: descriptor).isEmpty)
+        try room.post("com.example.a")
+        #expect(tokens(in: descriptor).isEmpty)
+        try room.engine.resume(token)
+        #expect(tokens(in: descriptor) == [token])
+        try room.post("com.example.a", "com.example.a")
+        #expect(tokens(in: descriptor) == [token, token])
+    }
+
+    @Test(arguments: busKinds)
+    func `nothing is told after cancel, not even what waits in a queue`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let queue = Recorder<Registration>()
+        let token = try room.register("com.example.a", .queue { queue.append($0) })
+        let (piped, descriptor) = try room.registerPipe("com.example.a")
+        // The number may be another test's once it is closed here.
+        let copy = dup(descriptor)
+        defer { close(copy) }
+        try room.post("com.example.a", "com.example.a")
+        #expect(tokens(in: copy) == [piped, piped])
+        try #require(queue.count == 2)
+        var runs = 0
+        queue.elements[0].run { runs += 1 }
+        try room.engine.cancel(token)
+        try room.engine.cancel(piped)
+        queue.elements[1].run { runs += 1 }
+        #expect(runs == 1)
+        try room.post("com.example.a")
+        #expect(queue.count == 2)
+        var byte: UInt8 = 0
+        #expect(read(copy, &byte, 1) == 0)
+        for dead in [token, piped] {
+            #expect(status { try room.engine.cancel(dead) } == .invalidToken)
+            #expect(status { try room.engine.suspend(dead) } == .invalidToken)
+            #expect(room.engine.check(dead) == nil && !room.engine.isValid(dead) && room.engine.posts(dead) == nil)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `what waits in a queue when its token is suspended is told after the resume`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let queue = Recorder<Registration>()
+        let token = try room.register("com.example.a", .queue { queue.append($0) })
+        try room.post("com.example.a", "com.example.a")
+        try room.engine.suspend(token)
+        var runs = 0
+        for registration in queue.elements { registration.run { runs += 1 } }
+        #expect(runs == 0)
+        try room.engine.resume(token)
+        try #require(queue.count == 3)
+        queue.elements[2].run { runs += 1 }
+        #expect(runs == 1)
+    }
+
+    @Test(arguments: busKinds)
+    func `a name that is registered again after its last token hears again`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        // More names than are kept for a while, and each three times.
+        for round in 0..<3 {
+            for number in 0..<100 {
+                let token = try room.register("com.example.\(number)")
+                _ = room.engine.check(token)
+                if number % 7 == round {
+                    try room.post("com.example.\(number)")
+                    #expect(room.engine.check(token) == true)
+                }
+                try room.engine.cancel(token)
+            }
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `a name whose last token went is soon off the bus`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let token = try room.register("com.example.a")
+        try room.engine.cancel(token)
+        // A post ends it at once: it is the only one that would wake the program.
+        try room.post("com.example.a")
+        let before = room.center.statistics.delivered
+        try room.post("com.example.a")
+        #expect(room.center.statistics.delivered == before)
+        let again = try room.register("com.example.a")
+        try room.engine.cancel(again)
+        let delivered = room.center.statistics.delivered
+        // Without one, time does.
+        #expect(waitUntil { room.engine.idleNameCount == 0 })
+        try room.post("com.example.a")
+        #expect(room.center.statistics.delivered == delivered)
+    }
+
+    @Test func `tokens are never used again, and the memory is that of those that live`() throws {
+        let room = try NotifyRoom(.daemon)
+        var living = try (0..<1_000).map { _ in try room.register("self.kept") }
+        var last = living.max() ?? 0
+        for _ in 0..<20_000 {
+            let token = try room.register("self.kept")
+            #expect(token > last)
+            last = token
+            try room.engine.cancel(token)
+        }
+        #expect(living.allSatisfy { room.engine.isValid($0) })
+        #expect(last < 60_000)
+        #expect(room.engine.tokenTableSize <= 4_096)
+        while let token = living.popLast() { try room.engine.cancel(token) }
+    }
+
+    @Test func `what is not a name is refused`() throws {
+        let room = try NotifyRoom(.daemon)
+        var token: Int32 = 0
+        for bad in ["", String(repeating: "x", count: 512)] {
+            #expect(status { try room.engine.post(bad) } == .invalidName)
+            #expect(status { try room.engine.register(bad, .none, token: &token) } == .invalidName)
+            #expect(token == -1)
+        }
+        #expect(status { try room.engine.post(nil) } == .invalidName)
+        let bytes: [CChar] = [-1, 0]
+        #expect(status { try room.engine.post(bytes) } == .invalidName)
+        #expect(status { try room.engine.register("com.example.a", .none, token: nil) } == .nullInput)
+        #expect(status { try room.engine.register("a", signal: 0, token: &token) } == .invalidSignal)
+        #expect(status { try room.engine.register("a", signal: 99, token: &token) } == .invalidSignal)
+        #expect(status { try room.engine.post(String(repeating: "x", count: 511)) } == .ok)
+        let foreign = "user.uid.\(geteuid() + 1).x"
+        if geteuid() != 0 { #expect(status { try room.engine.post(foreign) } == .notAuthorized) }
+    }
+
+    @Test func `without a bus the status says so, and self names work`() throws {
+        let engine = TokenEngine(center: NotifyCenter(bus: .address("unix:path=/nonexistent/bus")))
+        var token: Int32 = 0
+        #expect(status { try engine.post("com.example.a") } == .serverNotFound)
+        #expect(status { try engine.register("com.example.a", .none, token: &token) } == .serverNotFound)
+        #expect(token == -1)
+        try engine.register("self.a", .none, token: &token)
+        #expect(engine.check(token) == true && engine.check(token) == false)
+        try engine.post("self.a")
+        #expect(waitUntil { engine.check(token) == true })
+        try engine.setState(7, of: token)
+        #expect(try engine.state(of: token) == 7)
+    }
+
+    @Test func `disabled, only self names work`() throws {
+        let room = try NotifyRoom(.daemon)
+        let token = try room.register("com.example.a")
+        room.engine.setOptions(0x0800_0000)
+        #expect(status { try room.engine.post("com.example.a") } == .disabled)
+        #expect(status { _ = try room.register("com.example.b") } == .disabled)
+        #expect(status { _ = try room.engine.state(of: token) } == .disabled)
+        #expect(status { _ = try room.register("self.a") } == .ok)
+        #expect(room.engine.check(token) == true)
+        room.engine.setOptions(0x0400_0000)
+        try room.engine.post("com.example.a")
+        try room.settle()
+        #expect(room.engine.check(token) == true)
+        #expect(status { try room.engine.cancel(token) } == .ok)
+    }
+
+    @Test(arguments: busKinds)
+    func `registrations outlive the bus`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let token = try room.register("com.example.a")
+        _ = room.engine.check(token)
+        try room.bus.restart()
+        let isBack = waitUntil(timeout: .seconds(30)) {
+            _ = status { try room.engine.post("com.example.a") }
+            return room.engine.check(token) == true
+        }
+        #expect(isBack)
+    }
+}
