@@ -2,8 +2,8 @@
 /*
  * A window in Wayland that observes names: wayland-window TITLE NAME...
  *
- * It says "window" when it is on the screen, then "observes", then "heard NAME" for each notification. It ends with 0 when
- * the compositor goes away.
+ * It says "window" when it is on the screen, then "observes", then "heard NAME" for each notification. It ends with 0
+ * when the compositor goes away.
  */
 #define _GNU_SOURCE
 #include "observer.h"

@@ -3,7 +3,7 @@
  * A window in X that observes names: x-window TITLE X NAME...
  *
  * X is how far to the right its window stands, in pixels. It says "window ID" when it is seen for the first time, then
- * "observes", then "heard NAME" for each notification. It ends with 0 when the X server goes away, as most X clients do.
+ * "observes", then "heard NAME" for each notification. It ends with 0 when the X server goes away, as X clients do.
  */
 #define _GNU_SOURCE
 #include "observer.h"
@@ -54,7 +54,8 @@ int main(int count, char **arguments) {
     uint32_t x = (uint32_t)strtoul(arguments[2], NULL, 10);
     const uint32_t values[] = {screen->white_pixel, XCB_EVENT_MASK_EXPOSURE};
     xcb_create_window(server, XCB_COPY_FROM_PARENT, window, screen->root, (int16_t)x, 0, SIZE, SIZE, 0,
-                      XCB_WINDOW_CLASS_INPUT_OUTPUT, screen->root_visual, XCB_CW_BACK_PIXEL | XCB_CW_EVENT_MASK, values);
+                      XCB_WINDOW_CLASS_INPUT_OUTPUT, screen->root_visual, XCB_CW_BACK_PIXEL | XCB_CW_EVENT_MASK,
+                      values);
     set_text(window, XCB_ATOM_WM_NAME, arguments[1]);
     set_process(window);
     set_place(window, x);
