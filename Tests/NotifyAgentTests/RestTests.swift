@@ -29,7 +29,7 @@ struct RestTests {
         // In the background nothing must be polled for it.
         try scene.lifecycle("background", "\(observer.pid)")
         // The agent looks once more after a second to see that nothing is left to look at.
-        let idle = try #require(try wakeUpsOnceAsleep(scene.agentProcess, for: "1200ms"))
+        let idle = try #require(try wakeUpsOnceAsleep(scene.agentProcess, for: "3s"))
         try passTime("2s")
         #expect(wakeUps(of: scene.agentProcess) == idle)
 
