@@ -28,17 +28,8 @@ struct RestTests {
 
         // In the background nothing must be polled for it.
         try scene.lifecycle("background", "\(observer.pid)")
-        func passTime(_ time: String) throws {
-            #expect(try run(productPath("notify-wait"), ["-q", "-t", time, "self.never"]).status == 2)
-        }
-        let sleeps = try waitUntil(timeout: .seconds(20)) {
-            let count = wakeUps(of: scene.agentProcess)
-            // The agent looks once more after a second to see that nothing is left to look at.
-            try passTime("1200ms")
-            return wakeUps(of: scene.agentProcess) == count
-        }
-        try #require(sleeps)
-        let idle = wakeUps(of: scene.agentProcess)
+        // The agent looks once more after a second to see that nothing is left to look at.
+        let idle = try #require(try wakeUpsOnceAsleep(scene.agentProcess, for: "3s"))
         try passTime("2s")
         #expect(wakeUps(of: scene.agentProcess) == idle)
 

@@ -74,11 +74,6 @@ import Testing
         #expect(result.errorOutput.contains("/dev/stdin:3: "))
     }
 
-    /// Some time, by a program that has nothing to do with the bus: `self.` names need none.
-    private func passTime(_ time: String = "2s") throws {
-        #expect(try run(productPath("notify-wait"), ["-q", "-t", time, "self.never"]).status == 2)
-    }
-
     @Test(arguments: busKinds)
     func `an agent that manages nothing does not wake, and with observers less than twice a second`(
         kind: BusKind
@@ -87,14 +82,8 @@ import Testing
         let client = try RawBusClient(address: agent.bus.address)
         // What it does when it starts is done when it has answered, and its threads have gone to sleep again.
         _ = try client.callAgent("List")
-        let sleeps = try waitUntil(timeout: .seconds(10)) {
-            let count = wakeUps(of: agent.agent.pid)
-            try passTime("200ms")
-            return wakeUps(of: agent.agent.pid) == count
-        }
-        try #require(sleeps)
-        let idle = wakeUps(of: agent.agent.pid)
-        try passTime()
+        let idle = try #require(try wakeUpsOnceAsleep(agent.agent.pid, for: "200ms"))
+        try passTime("2s")
         #expect(wakeUps(of: agent.agent.pid) == idle)
 
         let threads = threadCount(of: agent.agent.pid)
@@ -104,7 +93,7 @@ import Testing
         #expect(waitUntil { threadCount(of: agent.agent.pid) == threads })
         _ = try client.callAgent("List")
         let before = wakeUps(of: agent.agent.pid)
-        let elapsed = try ContinuousClock().measure { try passTime() }
+        let elapsed = try ContinuousClock().measure { try passTime("2s") }
         let wakes = wakeUps(of: agent.agent.pid) - before
         // Once a second to look at the observer's process, and what the registration may have left to do.
         #expect(wakes <= 2 * Int(elapsed.components.seconds) + 1)
