@@ -84,6 +84,11 @@ sanitize: test-needs ## Runs the library's tests under the thread sanitizer, in 
 linkage: build ## Checks that nothing brings Foundation along
 	@Scripts/check-linkage $(SCRATCH) $(SWIFT_FLAGS)
 
+.PHONY: session-test
+session-test: session-needs build ## Plays whole sessions, in X and in sway: from installing to who is in front hears
+	@swift build $(DEBUG) --product broker-cradle
+	@Scripts/session-test $(SCRATCH)
+
 .PHONY: policy
 policy: test-needs build ## Checks the system bus policy with two users, as root
 	@swift build $(DEBUG) --product broker-cradle
@@ -121,7 +126,7 @@ clean: ## Removes everything that was built
 	@rm -rf .build .build-order .build-thread Benchmarks/.build
 
 # What each job needs, installed where it is missing.
-.PHONY: swift-needs build-needs run-needs test-needs bench-needs
+.PHONY: swift-needs build-needs run-needs test-needs session-needs bench-needs
 swift-needs:
 	@Scripts/check-swift
 build-needs: swift-needs
@@ -130,5 +135,7 @@ run-needs: swift-needs
 	@Scripts/install-dependencies build run
 test-needs: swift-needs
 	@Scripts/install-dependencies build run test
+session-needs: swift-needs
+	@Scripts/install-dependencies build run session
 bench-needs: swift-needs
 	@Scripts/install-dependencies build run test bench

@@ -29,6 +29,7 @@ extension Agent {
         on link: borrowing BusLink
     ) {
         connection.program = registration.program
+        connection.toldDecider = registration.believedDecider
         let superfluous = connection.subjects.subtracting(registration.subjects)
         connection.subjects = registration.subjects
         if registration.socket.value >= 0 {

@@ -101,6 +101,16 @@ import Testing
         #expect(try scene.lines() == ["\(kept.pid) foreground default", "\(followed.pid) foreground default"])
     }
 
+    @Test(arguments: busKinds)
+    func `an agent that comes anew finds free whom nobody had flagged`(kind: BusKind) throws {
+        let scene = try Scene(kind, configuration: "focus = all\n")
+        let observer = try scene.startObserver()
+        try scene.restartAgent()
+        try scene.wait(for: ["\(observer.pid) foreground default"])
+        try scene.setForeground(1)
+        try scene.wait(for: ["\(observer.pid) background shell"])
+    }
+
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
     func `another user can neither release nor say who has the focus`(kind: BusKind) throws {
         let scene = try Scene(kind)

@@ -15,11 +15,19 @@ final class XServer: Sendable {
     var display: String { ":\(number)" }
 
     init() throws {
-        // It finds a free number itself, and prints it when it is ready.
-        let server = try start("Xvfb", ["-displayfd", "1", "-noreset", "-nolisten", "tcp", "-screen", "0", "64x64x24"])
-        let lines = try server.waitForOutputLines(1, timeout: .seconds(30))
-        number = try #require(lines.first.flatMap { Int($0) })
-        self.server = Mutex(server)
+        // The first that is free would be somebody else's while this one is dead.
+        number = Int.random(in: 10_000..<50_000)
+        server = Mutex(try XServer.start(number))
+    }
+
+    private static func start(_ number: Int) throws -> RunningCommand {
+        let server = try TestSupport.start(
+            "Xvfb",
+            [":\(number)", "-displayfd", "1", "-noreset", "-nolisten", "tcp", "-screen", "0", "64x64x24"]
+        )
+        // It says its number when it is ready.
+        try server.waitForOutputLines(1, timeout: .seconds(30))
+        return server
     }
 
     func kill() throws {
@@ -31,13 +39,7 @@ final class XServer: Sendable {
 
     /// After ``kill()``: under the same number.
     func restart() throws {
-        try server.withLock { server in
-            server = try start(
-                "Xvfb",
-                [display, "-displayfd", "1", "-noreset", "-nolisten", "tcp", "-screen", "0", "64x64x24"]
-            )
-            try server.waitForOutputLines(1, timeout: .seconds(30))
-        }
+        try server.withLock { $0 = try XServer.start(number) }
     }
 }
 

@@ -53,7 +53,7 @@ final class ManagedConnection: @unchecked Sendable {
     /// What it is to be in, and by whose word.
     var decision = Decision(.foreground, by: .rule)
     /// Who the observer believes has decided that.
-    var toldDecider = Decider.rule
+    var toldDecider: Decider
     /// A duplicate of its socket, or -1.
     private(set) var socket: Int32
 
@@ -70,6 +70,7 @@ final class ManagedConnection: @unchecked Sendable {
         self.user = user
         program = registration.program
         isRemembered = registration.state != nil
+        toldDecider = registration.believedDecider
         followsFocus = registration.followsFocus
         subjects = registration.subjects
         socket = registration.socket.take()

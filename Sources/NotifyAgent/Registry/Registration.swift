@@ -57,6 +57,9 @@ struct Registration: Sendable {
         }
     }
 
+    /// Who decided that state as far as the connection knows.
+    var believedDecider: Decider { decider.isEmpty ? .rule : Decider(name: decider) }
+
     private static func take<Value>(
         _ key: String,
         _ type: String,

@@ -9,6 +9,8 @@ import Synchronization
 final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// How long the agent may take to answer, and how long it may stay away until the gate opens, in milliseconds.
     private static let patience: Int64 = 2_000
+    /// What stands for a decider where nobody has decided anything: then a program is in the foreground.
+    private static let nobody = "default"
 
     /// The state that others see, and who wants to hear of changes.
     let states = LifecycleStates()
@@ -20,7 +22,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// The unique name of this connection before the bus or the agent closed it.
     private var previousName = ""
     /// Who decided the state, in the agent's words. An agent that comes later is told.
-    private var decider = ""
+    private var decider = LifecyclePeer.nobody
     private var ownName = ""
     /// Whether an agent died that may have known of posts made while the program was suspended.
     private var mayHaveMissedPosts = false
@@ -136,7 +138,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func deadlineHasPassed(_ link: borrowing BusLink) {
         deadline = nil
         agent = nil
-        decider = ""
+        decider = LifecyclePeer.nobody
         runPostponed(link)
         change(to: .foreground, pending: [], link) { link in link.observing.finishEntering(on: link.engine) }
     }
