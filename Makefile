@@ -108,7 +108,8 @@ bench-check: bench-build ## Checks that the benchmark works, in seconds
 .PHONY: bench-build
 bench-build: bench-needs build
 	@swift build $(RELEASE) --product broker-cradle
-	@$(MAKE) -C Benchmarks/Peers OUT=$(abspath Benchmarks/.build/peers)
+	@$(MAKE) -C Benchmarks/Peers OUT=$(abspath Benchmarks/.build/peers) \
+		LIBRARY=$(abspath $(SCRATCH)/release/libnotifybus.so)
 	@PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}" \
 	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
 

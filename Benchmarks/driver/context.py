@@ -29,6 +29,8 @@ class Context:
 
         ours = (str(HERE / ".build" / "release" / "bench-notifybus"),)
         self.notifybus = Technology("NotifyBus", ours, interface="-")
+        # Our functions for C, which stand on the same center.
+        self.notify = Technology("notify(3)", (str(self.peers / "notify"),), interface="-")
         self.libdbus = self._peer("libdbus")
         self.sd_bus = self._peer("sd-bus")
         self.gdbus = self._peer("GDBus")

@@ -39,6 +39,8 @@ GOALS = [
     Goal("post with 40,000 other names observed / with 0", "scale-notifybus", "40,000 names", 1.2),
     Goal("post, observer in the background / no observer", "states", "background", 1.05),
     Goal("bus memory then, bytes a post (0: below 1)", "states-memory", "background", 1, is_ratio=False),
+    Goal("instructions, post of the Swift center / notify_post of C", "instructions-post", "notify(3)", 1.0, at_least=True),
+    Goal("notify_check, nanoseconds", "check", "notify_check", 20, is_ratio=False),
     Goal("notify-post / gdbus emit", "post-command", "gdbus emit", 0.6),
     Goal("notify-post / busctl emit", "post-command", "busctl emit", 0.5),
     Goal("notify-post / dbus-send", "post-command", "dbus-send", 1.0),

@@ -28,7 +28,7 @@ def measure(context, daemon):
         row.note = "Outside the kernel, one post at a time. All send the same signal, the one that NotifyBus sends."
     ours = context.notifybus
     ways = {OURS: ours, f"{OURS}, NotifyName made once": replace(ours, poster_style="name")}
-    ways |= {peer.label: peer for peer in (context.libdbus, context.sd_bus, context.gdbus)}
+    ways |= {peer.label: peer for peer in (context.notify, context.libdbus, context.sd_bus, context.gdbus)}
     bus = context.bus(daemon)
     for label, technology in ways.items():
         try:

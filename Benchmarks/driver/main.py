@@ -10,6 +10,7 @@ import time
 
 from . import (
     chart,
+    checking,
     commands,
     goals,
     idle,
@@ -33,6 +34,7 @@ PARTS = {
     "scale": (scale.measure, "scale-notifybus scale-libdbus"),
     "states": (states.measure, "states states-memory"),
     "observers": (registering.measure, "add cancel many-setup many-memory many-latency"),
+    "check": (checking.measure, "check"),
     "commands": (commands.measure, "post-command post-memory post-many wait-start wait-memory wait-then"),
     "idle": (idle.measure, "idle-wakeups idle-memory"),
     "instructions": (instructions.measure, "instructions-post instructions-delivery instructions-both"),
