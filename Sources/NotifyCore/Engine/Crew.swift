@@ -90,9 +90,11 @@ final class Crew: Sendable {
         timer.fire(afterNanoseconds: 1)
     }
 
-    /// Notes that the reading thread begins to work on what has arrived.
-    func beginBatch() {
-        batchStart.store(MonotonicTime.now.nanoseconds, ordering: .relaxed)
+    /// Notes that the reading thread begins to work on what has arrived, and gives the time.
+    func beginBatch() -> Int64 {
+        let now = MonotonicTime.now.nanoseconds
+        batchStart.store(now, ordering: .relaxed)
+        return now
     }
 
     /// Runs a callback on the reading thread.
