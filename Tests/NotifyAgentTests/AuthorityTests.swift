@@ -5,15 +5,15 @@ import TestSupport
 import Testing
 
 @Suite struct AuthorityTests {
-    /// Calls SetState as the user `nobody`.
-    private func asNobody(_ agent: AgentBus, _ target: String, _ state: String) throws -> CommandResult {
+    /// Calls a method of the agent as the user `nobody`.
+    private func asNobody(_ agent: AgentBus, _ member: String, _ arguments: String...) throws -> CommandResult {
         try run(
             "setpriv",
             [
                 "--reuid", "65534", "--regid", "65534", "--clear-groups", "dbus-send", "--bus=\(agent.bus.address)",
                 "--print-reply", "--dest=org.notifybus.Agent1", "/org/notifybus/Agent1",
-                "org.notifybus.Agent1.SetState", "string:\(target)", "string:\(state)", "boolean:false",
-            ]
+                "org.notifybus.Agent1.\(member)",
+            ] + arguments
         )
     }
 
@@ -23,7 +23,7 @@ import Testing
         let observer = try RawBusClient(address: agent.bus.address)
         _ = try observer.register(["com.example.a"])
         for target in [observer.uniqueName, "pid:\(getpid())"] {
-            let result = try asNobody(agent, target, "background")
+            let result = try asNobody(agent, "SetState", "string:\(target)", "string:background", "boolean:false")
             #expect(result.status != 0)
             #expect(result.errorOutput.contains("AccessDenied"), "\(result.errorOutput)")
             #expect(result.errorOutput.contains("only that user and root"))
@@ -31,6 +31,19 @@ import Testing
         // What the agent has sent before it answers this has arrived.
         try observer.settle()
         #expect(throws: TestSupportError.self) { _ = try observer.readCall(timeout: .zero) }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
+    func `the state of a name is set by who may post the name`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try RawBusClient(address: agent.bus.address)
+        _ = try observer.register(["user.uid.0.a", "com.example.a"])
+        let refused = try asNobody(agent, "SetNameState", "string:user.uid.0.a", "uint64:5")
+        #expect(refused.errorOutput.contains("AccessDenied"), "\(refused.errorOutput)")
+        #expect(try asNobody(agent, "GetNameState", "string:user.uid.0.a").output.contains("uint64 0"))
+        // Anybody's name, and anybody reads it.
+        #expect(try asNobody(agent, "SetNameState", "string:com.example.a", "uint64:6").status == 0)
+        #expect(try asNobody(agent, "GetNameState", "string:com.example.a").output.contains("uint64 6"))
     }
 
     @Test(arguments: busKinds)

@@ -18,7 +18,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     let nameStates = NameStates()
     private(set) var deadline: MonotonicTime?
     /// The agent's unique name, while there is one and it knows this connection.
-    private var agent: String?
+    var agent: String?
     /// The unique name of this connection before the bus or the agent closed it.
     private var previousName = ""
     /// Who decided the state, in the agent's words. An agent that comes later is told.
@@ -32,9 +32,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// Names that were delivered for that reason, and are not to be delivered again when an agent knows of them.
     private var deliveredUnasked: Set<String> = []
     /// What is to be done once the agent knows this connection, or turns out not to be there.
-    private var postponed: [@Sendable (borrowing BusLink) -> Void] = []
-    private var postponedFailures: [@Sendable (NotifyBusError) -> Void] = []
-    private var isRegistering = true
+    var postponed: [@Sendable (borrowing BusLink) -> Void] = []
+    var postponedFailures: [@Sendable (NotifyBusError) -> Void] = []
+    var isRegistering = true
 
     private var state: NotifyCenter.LifecycleState { states.current }
 
@@ -218,91 +218,12 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         link.observing.replay(fresh.compactMap { try? NotifyName($0) })
     }
 
-    // MARK: - Telling the agent
-
-    /// Says which state the program is in by its own account.
-    func report(
-        _ state: NotifyCenter.LifecycleState,
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
-    ) {
-        ask("Report", [.string(state.rawValue)], link) { answer in
-            switch answer {
-            case .success: completion(.success(()))
-            case .failure(.unreachable(let error)): completion(.failure(error))
-            case .failure(.refused(let fault)): completion(.failure(NotifyBusError(.failed, fault.message)))
-            }
-        }
-    }
-
-    /// Calls a method of the agent, once it knows this connection.
-    func ask(
-        _ member: String,
-        _ arguments: [BusValue],
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Result<[BusValue], AgentError>) -> Void
-    ) {
-        if isRegistering {
-            postponed.append { [weak self] link in self?.ask(member, arguments, link, then: completion) }
-            postponedFailures.append { completion(.failure(.unreachable($0))) }
-            return
-        }
-        guard let agent else { return completion(.failure(.unreachable(.noAgent))) }
-        link.call(
-            agent,
-            path: AgentNames.agentPath,
-            interface: AgentNames.agent,
-            member: member,
-            arguments
-        ) { answer, _ in
-            switch answer {
-            case .success(let values): completion(.success(values))
-            case .failure(let fault): completion(.failure(fault.saysGone ? .unreachable(.noAgent) : .refused(fault)))
-            }
-        }
-    }
-
-    /// Says that the program wants to follow the focus, or no longer. An agent that comes later hears it when it is
-    /// registered with.
-    func followFocus(_ follows: Bool, _ link: borrowing BusLink) {
-        if isRegistering {
-            return postponed.append { [weak self] link in self?.followFocus(follows, link) }
-        }
-        guard let agent else { return }
-        link.tell(
-            agent,
-            path: AgentNames.agentPath,
-            interface: AgentNames.agent,
-            member: "FollowFocus",
-            [.boolean(follows)]
-        )
-    }
-
     private func runPostponed(_ link: borrowing BusLink) {
         isRegistering = false
         let all = postponed
         postponed = []
         postponedFailures = []
         for action in all { action(link) }
-    }
-
-    /// What is observed has changed.
-    func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink) {
-        if isRegistering {
-            // The agent may have been told what was observed before.
-            postponed.append { [weak self] link in
-                self?.namesHaveChanged(names: names, prefixes: prefixes, added: added, link)
-            }
-            return
-        }
-        guard let agent else { return }
-        link.tell(
-            agent,
-            path: AgentNames.agentPath,
-            interface: AgentNames.agent,
-            member: added ? "AddNames" : "RemoveNames",
-            [.strings(names), .strings(prefixes)]
-        )
     }
 
     private static let programName: String = {

@@ -28,29 +28,20 @@ extension BusMessage {
             // Each field is a structure of a code, the type of what follows, and that. All types have one letter.
             guard position + 7 <= fieldsEnd, bytes[position + 1] == 1, bytes[position + 3] == 0 else { return nil }
             let type = bytes[position + 2]
-            switch (bytes[position], type) {
-            case (8, UInt8(ascii: "g")):
+            if (bytes[position], type) == (8, UInt8(ascii: "g")) {
                 guard !hasText, isSingleString(bytes, position + 4) else { return nil }
                 hasText = true
                 position += 7
-            case (1, UInt8(ascii: "o")):
-                guard message.path == nil else { return nil }
-                message.path = string(bytes, position + 4, before: fieldsEnd, &position)
-                if message.path == nil { return nil }
-            case (2, UInt8(ascii: "s")):
-                guard message.interface == nil else { return nil }
-                message.interface = string(bytes, position + 4, before: fieldsEnd, &position)
-                if message.interface == nil { return nil }
-            case (3, UInt8(ascii: "s")):
-                guard message.member == nil else { return nil }
-                message.member = string(bytes, position + 4, before: fieldsEnd, &position)
-                if message.member == nil { return nil }
-            case (7, UInt8(ascii: "s")):
-                guard message.sender == nil else { return nil }
-                message.sender = string(bytes, position + 4, before: fieldsEnd, &position)
-                if message.sender == nil { return nil }
-            default:
-                return nil
+            } else {
+                let code = bytes[position]
+                guard let text = string(bytes, position + 4, before: fieldsEnd, &position) else { return nil }
+                switch (code, type) {
+                case (1, UInt8(ascii: "o")) where message.path == nil: message.path = text
+                case (2, UInt8(ascii: "s")) where message.interface == nil: message.interface = text
+                case (3, UInt8(ascii: "s")) where message.member == nil: message.member = text
+                case (7, UInt8(ascii: "s")) where message.sender == nil: message.sender = text
+                default: return nil
+                }
             }
             let padded = min((position + 7) & ~7, fieldsEnd)
             guard isZero(bytes, position, padded) else { return nil }
