@@ -31,8 +31,10 @@ let package = Package(
         .target(name: "CLinux"),
         // Asks an X server; loads libxcb at run time, so that nobody needs it to build.
         .target(name: "CXcb"),
+        // Names, states and what is observed: values that know neither D-Bus nor Linux.
+        .target(name: "NotifyNames"),
         // The center, without Dispatch and Swift's concurrency library: what the commands and the C library are made of.
-        .target(name: "NotifyCore", dependencies: ["CDBusShim", "CLinux"]),
+        .target(name: "NotifyCore", dependencies: ["NotifyNames", "CDBusShim", "CLinux"]),
         // What Swift programs import: the center, with queues and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
 
@@ -65,7 +67,9 @@ let package = Package(
         // The lifecycle agent.
         .target(
             name: "NotifyAgent",
-            dependencies: ["NotifyCore", "CLinux", "CXcb", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "NotifyCore", "NotifyNames", "CLinux", "CXcb", .product(name: "Logging", package: "swift-log"),
+            ],
             exclude: ["Interface"]
         ),
         .executableTarget(
@@ -134,7 +138,7 @@ let package = Package(
         ),
         .testTarget(
             name: "NotifyAgentTests",
-            dependencies: ["NotifyAgent", "NotifyBus", "TestSupport", "notify-agent", "notify-wait"]
+            dependencies: ["NotifyAgent", "NotifyNames", "NotifyBus", "TestSupport", "notify-agent", "notify-wait"]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -102,11 +102,11 @@ extension Agent {
     }
 
     private func subjects(of call: BusCall) throws(BusFault) -> Subjects {
-        try Subjects(names: call.arguments[0].strings ?? [], prefixes: call.arguments[1].strings ?? [])
+        try Subjects(namesOnBus: call.arguments[0].strings ?? [], prefixes: call.arguments[1].strings ?? [])
     }
 
-    func state(in value: BusValue) throws(BusFault) -> ObserverState {
-        guard let state = ObserverState(rawValue: value.string ?? "") else {
+    func state(in value: BusValue) throws(BusFault) -> LifecycleState {
+        guard let state = LifecycleState(rawValue: value.string ?? "") else {
             throw .invalidArguments("A state is 'foreground', 'background' or 'suspended'.")
         }
         return state

@@ -32,7 +32,7 @@ extension Agent {
         _ call: BusCall,
         _ target: Target,
         _ text: String,
-        _ state: ObserverState,
+        _ state: LifecycleState,
         freezes: Bool,
         user: UInt32,
         on link: borrowing BusLink
@@ -82,7 +82,7 @@ extension Agent {
     // MARK: - Report
 
     /// A process says what it is in.
-    func report(_ call: BusCall, _ state: ObserverState, on link: borrowing BusLink) throws(BusFault) {
+    func report(_ call: BusCall, _ state: LifecycleState, on link: borrowing BusLink) throws(BusFault) {
         guard let own = directory[call.sender] else { throw .notRegistered }
         own.process.report = state
         let connections = Array(own.process.connections.values)
@@ -132,7 +132,7 @@ extension Agent {
     /// The wish is in force at once: it is what the process will find when it runs again.
     private func changeParked(
         _ connection: ManagedConnection,
-        to state: ObserverState,
+        to state: LifecycleState,
         _ request: ChangeRequest?,
         _ link: borrowing BusLink
     ) {
@@ -144,7 +144,7 @@ extension Agent {
             hold(connection.subjects, for: connection, link) { _, _ in }
         }
         let old = connection.state
-        let new: ObserverState = state == .background ? .background : .suspended
+        let new: LifecycleState = state == .background ? .background : .suspended
         connection.transition = Transition(new, isHolding: new == .suspended)
         if old != new { announce(connection, from: old, to: new, link) }
         if let request { note(request, connection, nil, link) }

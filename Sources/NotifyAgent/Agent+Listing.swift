@@ -36,7 +36,7 @@ extension Agent {
 
     func status() -> BusValue {
         let states = directory.connections.values.map(\.state)
-        func count(_ state: ObserverState) -> BusValue { .uint32(UInt32(states.lazy.filter { $0 == state }.count)) }
+        func count(_ state: LifecycleState) -> BusValue { .uint32(UInt32(states.lazy.filter { $0 == state }.count)) }
         return .dictionary([
             ("version", .string(configuration.version)),
             ("pid", .uint32(UInt32(getpid()))),

@@ -100,14 +100,14 @@ extension Agent {
         on link: borrowing BusLink
     ) {
         guard returns else {
-            link.reply(to: call, [.string(ObserverState.suspended.rawValue), .strings([])])
+            link.reply(to: call, [.string(LifecycleState.suspended.rawValue), .strings([])])
             return tellDecider(connection, link)
         }
         let names = connection.pending.take().map(\.string)
         // A post that comes before these rules is made good by the answer, which follows them.
         let roused = holds.rouse(connection.held.names)
         if !roused.isEmpty { link.hold(names: Array(roused)) { _, _ in } }
-        link.reply(to: call, [.string(ObserverState.foreground.rawValue), .strings(names)])
+        link.reply(to: call, [.string(LifecycleState.foreground.rawValue), .strings(names)])
         tellDecider(connection, link)
         perform(connection.transition.want(.foreground, by: []), for: connection, link)
         updateWatch(of: connection.process)
@@ -117,7 +117,7 @@ extension Agent {
         of connection: ManagedConnection,
         _ registration: Registration,
         _ previous: ManagedConnection?
-    ) -> ObserverState {
+    ) -> LifecycleState {
         let process = connection.process
         connection.person = directory.wish(for: process)
         if let previous {
@@ -133,7 +133,7 @@ extension Agent {
     }
 
     /// Takes over what an agent before this one had decided, as the observer remembers it.
-    private func believe(_ decider: String, _ state: ObserverState, of connection: ManagedConnection) {
+    private func believe(_ decider: String, _ state: LifecycleState, of connection: ManagedConnection) {
         switch Decider(name: decider) {
         case .person: connection.person = connection.person ?? state
         case .program: connection.process.report = connection.process.report ?? state

@@ -69,7 +69,7 @@ extension Agent {
         }
     }
 
-    private func tell(_ connection: ManagedConnection, _ state: ObserverState, _ link: borrowing BusLink) {
+    private func tell(_ connection: ManagedConnection, _ state: LifecycleState, _ link: borrowing BusLink) {
         if connection.isToBeMarked {
             connection.isToBeMarked = false
             // The answer stands in the stream of posts where the bus has dealt with the question.
@@ -117,8 +117,8 @@ extension Agent {
 
     func announce(
         _ connection: ManagedConnection,
-        from old: ObserverState,
-        to new: ObserverState,
+        from old: LifecycleState,
+        to new: LifecycleState,
         _ link: borrowing BusLink
     ) {
         connection.since = WallClock.now

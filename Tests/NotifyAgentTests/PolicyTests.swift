@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NotifyAgent
+import NotifyNames
 import Testing
 
 /// Who decides, as a table; nothing here needs a bus.
 @Suite struct PolicyTests {
     private struct Row: Sendable {
-        var person: ObserverState?
-        var report: ObserverState?
+        var person: LifecycleState?
+        var report: LifecycleState?
         var absence: String?
         var follows = false
         var focus: Bool?
@@ -15,13 +16,13 @@ import Testing
         let expected: Decision
 
         init(
-            person: ObserverState? = nil,
-            report: ObserverState? = nil,
+            person: LifecycleState? = nil,
+            report: LifecycleState? = nil,
             absence: String? = nil,
             follows: Bool = false,
             focus: Bool? = nil,
             isExempt: Bool = false,
-            _ state: ObserverState,
+            _ state: LifecycleState,
             _ decider: Decider
         ) {
             (self.person, self.report, self.absence, self.follows) = (person, report, absence, follows)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
 import TestSupport
 import Testing
 
@@ -12,7 +13,7 @@ import Testing
         var machine = Transition<Int>(.foreground)
         var queue: [Transition<Int>.Action] = []
         var answered: [Int] = []
-        var told: ObserverState = .foreground
+        var told: LifecycleState = .foreground
         var isHeld = false
 
         mutating func take(_ actions: [Transition<Int>.Action]) {
@@ -46,10 +47,10 @@ import Testing
         var random = SeededGenerator(seed: 3)
         for _ in 0..<2_000 {
             var world = World()
-            var last = ObserverState.foreground
+            var last = LifecycleState.foreground
             let count = Int.random(in: 1...8, using: &random)
             for number in 0..<count {
-                last = ObserverState.allCases.randomElement(using: &random) ?? .foreground
+                last = LifecycleState.allCases.randomElement(using: &random) ?? .foreground
                 world.take(world.machine.want(last, by: [number]))
                 for _ in 0..<Int.random(in: 0...4, using: &random) { world.step() }
             }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import NotifyNames
+
 /// What a connection is to be in, and who has decided it.
 package struct Decision: Equatable, Sendable {
-    package let state: ObserverState
+    package let state: LifecycleState
     package let decider: Decider
 
-    package init(_ state: ObserverState, by decider: Decider) {
+    package init(_ state: LifecycleState, by decider: Decider) {
         self.state = state
         self.decider = decider
     }
@@ -52,9 +54,9 @@ package struct Circumstances: Sendable {
     /// Whether the configuration keeps the application in the foreground.
     package var isExempt = false
     /// What a person has set, and has not released.
-    package var person: ObserverState?
+    package var person: LifecycleState?
     /// What the program has reported of itself.
-    package var report: ObserverState?
+    package var report: LifecycleState?
     /// What it was in under an agent before this one, by the word of a source that this agent has not heard yet.
     package var remembered: Decision?
     /// The source that says that nobody can be looking at the program: its session is inactive, locked, or asleep.

@@ -8,6 +8,12 @@ extension BusFault {
         BusFault(name: "org.freedesktop.DBus.Error.InvalidArgs", message: message)
     }
 
+    /// Why what somebody wants to be held, or a name, can't be taken.
+    static func refused(_ error: NotifyBusError) -> BusFault {
+        guard error.code == .limitExceeded else { return .invalidArguments(error.description) }
+        return BusFault(name: "org.freedesktop.DBus.Error.LimitsExceeded", message: error.description)
+    }
+
     static func failed(_ message: String) -> BusFault {
         BusFault(name: "org.freedesktop.DBus.Error.Failed", message: message)
     }
@@ -47,5 +53,16 @@ extension BusFault {
 
     static func unknownProperty(_ name: String) -> BusFault {
         BusFault(name: "org.freedesktop.DBus.Error.UnknownProperty", message: "There is no property '\(name)'.")
+    }
+}
+
+extension Subjects {
+    /// Checks names and prefixes that came over the bus.
+    init(namesOnBus names: [String], prefixes: [String]) throws(BusFault) {
+        do throws(NotifyBusError) {
+            try self.init(names: names, prefixes: prefixes)
+        } catch {
+            throw .refused(error)
+        }
     }
 }

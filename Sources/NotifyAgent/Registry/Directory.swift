@@ -16,7 +16,7 @@ struct Directory {
     private var byNumber: [UInt64: ManagedConnection] = [:]
     private(set) var processes: [pid_t: ManagedProcess] = [:]
     /// What persons have set for applications, and have not released.
-    private var applicationWishes: [Application: ObserverState] = [:]
+    private var applicationWishes: [Application: LifecycleState] = [:]
     private var lastNumber: UInt64 = 0
 
     subscript(name: String) -> ManagedConnection? { connections[name] }
@@ -62,7 +62,7 @@ struct Directory {
     }
 
     /// Remembers what a person has set, for those that come later. nil if it was released.
-    mutating func note(_ state: ObserverState?, for target: Target, user: UInt32) {
+    mutating func note(_ state: LifecycleState?, for target: Target, user: UInt32) {
         switch target {
         case .connection: break
         case .process(let pid):
@@ -87,7 +87,7 @@ struct Directory {
     }
 
     /// What a person has set that counts for a new connection of a process.
-    func wish(for process: ManagedProcess) -> ObserverState? {
+    func wish(for process: ManagedProcess) -> LifecycleState? {
         let application = Application(id: process.application, user: process.user)
         if let wish = process.wish { return wish }
         if !process.isReleased, let wish = applicationWishes[application] { return wish }

@@ -35,7 +35,7 @@ final class ManagedConnection: @unchecked Sendable {
     var since = WallClock.now
     var parking = Parking.none
     /// What a connection is to be in when its process runs again.
-    var stateAfterParking = ObserverState.foreground
+    var stateAfterParking = LifecycleState.foreground
     /// Whether posts are to set bits from the moment on at which it is told its state.
     var isToBeMarked = false
     /// What the hold table has for it.
@@ -45,7 +45,7 @@ final class ManagedConnection: @unchecked Sendable {
     /// Whether its state is the one it was in under an agent before this one.
     var isRemembered: Bool
     /// What a person has set for it, and has not released.
-    var person: ObserverState?
+    var person: LifecycleState?
     /// What a source of an agent before this one decided; until this agent's source has said something.
     var remembered: Decision?
     /// Whether it has asked to be in the foreground only while its program has the focus.
@@ -78,13 +78,13 @@ final class ManagedConnection: @unchecked Sendable {
     }
 
     /// Puts a new connection into its first state, in which the agent answers its registration.
-    func begin(in state: ObserverState) {
+    func begin(in state: LifecycleState) {
         transition = Transition(state, isHolding: state == .suspended)
     }
 
     deinit { closeSocket() }
 
-    var state: ObserverState { transition.state }
+    var state: LifecycleState { transition.state }
 
     func closeSocket() {
         if socket >= 0 { close(socket) }

@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import NotifyNames
 
 /// A process that has, or had, observing connections.
 ///
@@ -22,11 +23,11 @@ final class ManagedProcess: @unchecked Sendable {
     /// The id of the login session that it runs in; nil if it is the user's service manager that runs it, or nobody.
     let session: String?
     /// What a person has set for the whole process, and has not released.
-    var wish: ObserverState?
+    var wish: LifecycleState?
     /// Whether a person has released it after a wish for its application, which then does not count for it.
     var isReleased = false
     /// What it has reported of itself.
-    var report: ObserverState?
+    var report: LifecycleState?
     var stop: Stop?
     /// Whether it stands still, whoever stopped it.
     var isStopped = false

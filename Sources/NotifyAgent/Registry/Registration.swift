@@ -10,7 +10,7 @@ struct Registration: Sendable {
 
     var subjects = Subjects()
     /// What it was in before; nil if it is new, and has no reason to be in anything but the foreground.
-    var state: ObserverState?
+    var state: LifecycleState?
     var previous = ""
     /// Who decided that state, as the connection was told; empty if it does not know.
     var decider = ""
@@ -40,7 +40,7 @@ struct Registration: Sendable {
         Array(rest.values).closeDescriptors()
         let names = try Registration.take("names", "as", from: &rest, \.strings) ?? []
         let prefixes = try Registration.take("prefixes", "as", from: &rest, \.strings) ?? []
-        subjects = try Subjects(names: names, prefixes: prefixes)
+        subjects = try Subjects(namesOnBus: names, prefixes: prefixes)
         previous = try Registration.take("previous", "s", from: &rest, \.string) ?? ""
         decider = try Registration.take("decider", "s", from: &rest, \.string) ?? ""
         followsFocus = try Registration.take("followsFocus", "b", from: &rest, \.boolean) ?? false
@@ -49,7 +49,7 @@ struct Registration: Sendable {
         let entries = try Registration.take("states", "a(stt)", from: &rest, Registration.states) ?? []
         states = entries.prefix(Subjects.maximumNames).map { $0 }
         if let text = try Registration.take("state", "s", from: &rest, \.string), !text.isEmpty {
-            guard let known = ObserverState(rawValue: text) else { throw .invalidArguments("'\(text)' is no state.") }
+            guard let known = LifecycleState(rawValue: text) else { throw .invalidArguments("'\(text)' is no state.") }
             state = known == .foreground && previous.isEmpty ? nil : known
         }
         if socket.value >= 0, !Registration.isStreamSocket(socket.value) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+
 /// Which connections are being told their state, and which have to wait for that.
 ///
 /// A bus lets a connection wait for a limited number of answers: a default system bus for 128.
@@ -8,10 +10,10 @@ struct CallWindow {
 
     /// Until when the answer of a connection counts as under way, in nanoseconds of the monotonic clock.
     private var underWay: [UInt64: Int64] = [:]
-    private var waiting: [(ManagedConnection, ObserverState)] = []
+    private var waiting: [(ManagedConnection, LifecycleState)] = []
     private var head = 0
 
-    mutating func enqueue(_ connection: ManagedConnection, _ state: ObserverState) {
+    mutating func enqueue(_ connection: ManagedConnection, _ state: LifecycleState) {
         waiting.append((connection, state))
     }
 
@@ -20,7 +22,7 @@ struct CallWindow {
     }
 
     /// The next connection that can be told.
-    mutating func next(now: Int64) -> (ManagedConnection, ObserverState)? {
+    mutating func next(now: Int64) -> (ManagedConnection, LifecycleState)? {
         guard head < waiting.count else { return nil }
         if underWay.count >= CallWindow.limit {
             // One that does not answer must not hold up the others for ever.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+
 /// How one connection gets from state to state: what to do next, without doing it.
 ///
 /// Only one change is under way at a time. Of the wishes that come meanwhile the last one wins; who wished is answered
@@ -10,7 +12,7 @@ struct Transition<Waiter> {
         /// The names are being put under the agent's own rules.
         case takingOver
         /// The observer was told to close its gate.
-        case closing(ObserverState)
+        case closing(LifecycleState)
         /// The observer was told to open its gate.
         case opening
         /// The gate is open; posts whose sender the bus is still asked for are waited for.
@@ -24,13 +26,13 @@ struct Transition<Waiter> {
         /// Find the place in the stream of posts from which on they set bits; ends in `markIsReached`.
         case mark
         /// Tell the observer its state; ends in `observerAnswered`.
-        case tell(ObserverState)
+        case tell(LifecycleState)
         /// Wait for posts that are held back; ends in `nothingIsHeldBack`.
         case awaitHeldBack
         /// Hand over what is pending.
         case deliver
         case forgetPending
-        case announce(from: ObserverState, to: ObserverState)
+        case announce(from: LifecycleState, to: LifecycleState)
         case answer([Waiter], Outcome)
     }
 
@@ -40,19 +42,19 @@ struct Transition<Waiter> {
     }
 
     /// The state in force.
-    private(set) var state: ObserverState
+    private(set) var state: LifecycleState
     private(set) var step = Step.settled
     /// Whether posts set bits.
     private(set) var isCollecting: Bool
     /// Whether the names are under the agent's rules, or on their way there.
     private(set) var isHolding: Bool
     /// What is being changed to, or the state.
-    private(set) var aim: ObserverState
+    private(set) var aim: LifecycleState
     private var waiters: [Waiter] = []
-    private var next: (aim: ObserverState, waiters: [Waiter])?
+    private var next: (aim: LifecycleState, waiters: [Waiter])?
 
     /// - Parameter isHolding: whether the names are under the agent's rules and posts set bits already.
-    init(_ state: ObserverState, isHolding: Bool = false) {
+    init(_ state: LifecycleState, isHolding: Bool = false) {
         self.state = state
         aim = state
         self.isHolding = isHolding
@@ -60,14 +62,14 @@ struct Transition<Waiter> {
     }
 
     /// The state that is wished for last.
-    var wish: ObserverState { next?.aim ?? aim }
+    var wish: LifecycleState { next?.aim ?? aim }
 
     var isSettled: Bool { step == .settled }
 
     // MARK: - Events
 
     /// - Parameter isForced: tell the observer even what it should know.
-    mutating func want(_ wished: ObserverState, by newWaiters: [Waiter], isForced: Bool = false) -> [Action] {
+    mutating func want(_ wished: LifecycleState, by newWaiters: [Waiter], isForced: Bool = false) -> [Action] {
         guard isSettled else {
             if next == nil, wished == aim {
                 waiters += newWaiters
@@ -119,7 +121,7 @@ struct Transition<Waiter> {
     }
 
     /// The change is overtaken by something outside: the process stands still and its connection is parked.
-    mutating func park(returningTo wished: ObserverState) -> [Action] {
+    mutating func park(returningTo wished: LifecycleState) -> [Action] {
         let actions = settle(in: wished == .background ? .background : .suspended, thenWish: nil)
         isHolding = true
         return actions
@@ -151,7 +153,7 @@ struct Transition<Waiter> {
         }
     }
 
-    private mutating func close(_ new: ObserverState) -> [Action] {
+    private mutating func close(_ new: LifecycleState) -> [Action] {
         step = .closing(new)
         if new == .suspended { return isCollecting ? [.tell(new)] : [.mark, .tell(new)] }
         return stopHolding() + [.tell(new)]
@@ -181,15 +183,15 @@ struct Transition<Waiter> {
         return actions + beginNext()
     }
 
-    private mutating func settle(in new: ObserverState) -> [Action] {
+    private mutating func settle(in new: LifecycleState) -> [Action] {
         let next = self.next
         self.next = nil
         return settle(in: new, thenWish: next)
     }
 
     private mutating func settle(
-        in new: ObserverState,
-        thenWish next: (aim: ObserverState, waiters: [Waiter])?
+        in new: LifecycleState,
+        thenWish next: (aim: LifecycleState, waiters: [Waiter])?
     ) -> [Action] {
         let old = state
         step = .settled

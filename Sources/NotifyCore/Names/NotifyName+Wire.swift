@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 extension NotifyName {
     /// The name that a signal posts; nil unless path, interface and name fit each other.
     package init?(postedAt path: String, interface: String, text: UnsafeRawBufferPointer) {
@@ -9,17 +11,13 @@ extension NotifyName {
         self = name
     }
 
-    /// Whether only one user and root may post the name, so that the sender of a post must be looked at.
-    package var hasOwner: Bool {
-        if case .owned = storage.scope { true } else { false }
+    package func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        // Contiguous in every name: see the initializers.
+        string.utf8.withContiguousStorageIfAvailable { own in
+            guard own.count == bytes.count, let ours = own.baseAddress, let theirs = bytes.baseAddress else {
+                return false
+            }
+            return memcmp(ours, theirs, own.count) == 0
+        } ?? false
     }
-
-    /// Whether a post by this user is to be believed.
-    package func isOpen(to user: UInt32) -> Bool { storage.scope.isOpen(to: user) }
-
-    /// Whether on the system bus only root may post the name.
-    package var isReserved: Bool { storage.scope == .reserved }
-
-    /// Whether posts of the name stay inside the process that makes them.
-    package var staysInProcess: Bool { storage.scope == .process }
 }

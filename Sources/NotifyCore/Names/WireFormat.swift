@@ -98,12 +98,3 @@ enum WireFormat {
         }
     }
 }
-
-/// The 64-bit FNV-1a hash, part of the wire format for long names: simple enough to be written in any language.
-func fnv1a64(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in bytes {
-        hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3
-    }
-    return hash
-}

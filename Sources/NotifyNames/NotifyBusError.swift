@@ -38,37 +38,8 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
     /// What went wrong and what to do, as one sentence or two.
     public let description: String
 
-    init(_ code: Code, _ description: String) {
+    package init(_ code: Code, _ description: String) {
         self.code = code
         self.description = description
-    }
-}
-
-extension NotifyBusError {
-    static let closed = NotifyBusError(.closed, "The notification center was closed; make a new one.")
-
-    package static let forked = NotifyBusError(
-        .forked,
-        "This process was forked from one that used the bus, and can't use that connection; call exec, or fork first."
-    )
-
-    static let outOfMemory = NotifyBusError(.failed, "Memory ran out.")
-
-    static let noAgent = NotifyBusError(
-        .noAgent,
-        "There is no lifecycle agent on this bus; start notify-agent. Until then every program is in the foreground."
-    )
-
-    static let disconnected = NotifyBusError(
-        .disconnected,
-        "The bus is away; the notification center keeps trying to reach it, so try again later."
-    )
-
-    static func outOfDescriptors(_ what: String, _ code: Int32) -> NotifyBusError {
-        NotifyBusError(.failed, "There is no \(what) to be had: \(describe(errno: code)).")
-    }
-
-    static func timedOut(_ what: String) -> NotifyBusError {
-        NotifyBusError(.timedOut, "The bus did not \(what) in time; it may be stopped or overloaded.")
     }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
-
 /// The name of a notification: 1 to 511 bytes of UTF-8 without NUL.
 ///
 /// By convention a name is written in reverse-DNS style, `com.example.backup.done`, but any text will do. Names are
@@ -18,10 +16,11 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     /// The most bytes that a name may have, not counting a terminating NUL.
     public static let maximumLength = 511
 
-    final class Storage: Sendable {
-        let string: String
-        let hash: UInt64
-        let scope: Scope
+    package final class Storage: Sendable {
+        package let string: String
+        /// By the wire's own hash: part of the interface that carries a long name. Anybody can make names that share one.
+        package let hash: UInt64
+        package let scope: Scope
 
         init(string: String, hash: UInt64) {
             self.string = string
@@ -30,7 +29,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    let storage: Storage
+    package let storage: Storage
 
     /// Makes a name from a string.
     ///
@@ -70,20 +69,26 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
             || left.storage.hash == right.storage.hash && left.storage.string.utf8.elementsEqual(right.string.utf8)
     }
 
-    /// Feeds the name into a hasher.
+    /// Feeds the bytes of the name into a hasher.
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(storage.hash)
+        // Not the hash of the wire, which has no seed: strangers choose names.
+        // Contiguous in every name: see the initializers.
+        _ = storage.string.utf8.withContiguousStorageIfAvailable { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    package func hasBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        // Contiguous in every name: see the initializers.
-        storage.string.utf8.withContiguousStorageIfAvailable { own in
-            guard own.count == bytes.count, let ours = own.baseAddress, let theirs = bytes.baseAddress else {
-                return false
-            }
-            return memcmp(ours, theirs, own.count) == 0
-        } ?? false
+    /// Whether only one user and root may post the name, so that the sender of a post must be looked at.
+    package var hasOwner: Bool {
+        if case .owned = storage.scope { true } else { false }
     }
+
+    /// Whether a post by this user is to be believed.
+    package func isOpen(to user: UInt32) -> Bool { storage.scope.isOpen(to: user) }
+
+    /// Whether on the system bus only root may post the name.
+    package var isReserved: Bool { storage.scope == .reserved }
+
+    /// Whether posts of the name stay inside the process that makes them.
+    package var staysInProcess: Bool { storage.scope == .process }
 
     private static func fault(in bytes: UnsafeRawBufferPointer) -> String? {
         if bytes.isEmpty { return "The name is empty; a notification needs a name of 1 to \(maximumLength) bytes." }
@@ -93,4 +98,13 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
         if bytes.contains(0) { return "The name contains a NUL byte, which no notification name may." }
         return nil
     }
+}
+
+/// The 64-bit FNV-1a hash, part of the wire format for long names: simple enough to be written in any language.
+package func fnv1a64(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in bytes {
+        hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3
+    }
+    return hash
 }

@@ -2,7 +2,7 @@
 
 extension NotifyName {
     /// Who may post a name, and how far it travels.
-    enum Scope: Equatable {
+    package enum Scope: Equatable, Sendable {
         /// Everyone, to everyone on the bus.
         case ordinary
         /// `com.apple.system.…`: on a path of its own, so that a bus policy can deny it.
@@ -12,11 +12,11 @@ extension NotifyName {
         /// `self.…`: never leaves the process.
         case process
 
-        static let processPrefix = "self."
-        static let reservedPrefix = "com.apple.system."
+        package static let processPrefix = "self."
+        package static let reservedPrefix = "com.apple.system."
         private static let ownedPrefix = "user.uid."
 
-        init(of name: String) {
+        package init(of name: String) {
             // Literal bytes, as notify(3) compares them: `hasPrefix` on a String would compare canonical forms.
             if name.utf8.starts(with: Scope.processPrefix.utf8) {
                 self = .process
@@ -34,7 +34,7 @@ extension NotifyName {
         }
 
         /// Whether a post by this user is to be believed.
-        func isOpen(to user: UInt32) -> Bool {
+        package func isOpen(to user: UInt32) -> Bool {
             guard case .owned(let owner) = self else { return true }
             return user == 0 || user == owner
         }

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a program's observers get.
+public enum LifecycleState: String, Hashable, Sendable, CaseIterable {
+    /// Every post.
+    case foreground
+    /// Nothing, then or later.
+    case background
+    /// Nothing now; when the program is resumed, one delivery for each registration whose name was posted meanwhile.
+    case suspended
+}
