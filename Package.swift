@@ -87,7 +87,7 @@ let package = Package(
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
         .executableTarget(
             name: "notify-swift-programs",
-            dependencies: ["DarwinNotify"],
+            dependencies: ["DarwinNotify", "NotifyBus"],
             path: "Tests/NotifyTests/SwiftPrograms"
         ),
         .testTarget(

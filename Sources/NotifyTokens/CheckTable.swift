@@ -6,8 +6,9 @@ import Synchronization
 ///
 /// A token's number, cut to the size of the table, is its place: numbers whose place is taken are passed over, and never
 /// used. So a look-up is one read, numbers are never used twice, and the memory is bounded by how many tokens live at
-/// once: the table doubles when it is half full. Cells, counters and tables are never given back, because a reader may
-/// stand in one; cells and counters are used again, and all outgrown tables together are smaller than the present one.
+/// once: the table doubles when it is half full. Cells, counters and tables are kept as long as this lives, because a
+/// reader may stand in one; cells and counters are used again, and all outgrown tables together are smaller than the
+/// present one.
 ///
 /// `@unchecked Sendable`: what is not atomic is touched only with the lock of the `TokenEngine` held.
 final class CheckTable: @unchecked Sendable {
@@ -29,6 +30,8 @@ final class CheckTable: @unchecked Sendable {
 
     private let table: Atomic<UInt>
     private let emptyTable: Table
+    /// All memory that readers may stand in. None of it needs to be deinitialized.
+    private var memory: [UnsafeMutableRawPointer]
     private var count: UInt = 0
     private var lastToken: UInt32 = 0
     private var freeCells: [CellPointer] = []
@@ -36,7 +39,13 @@ final class CheckTable: @unchecked Sendable {
 
     init() {
         emptyTable = CheckTable.makeTable(size: 1)
-        table = Atomic(UInt(bitPattern: CheckTable.makeTable(size: CheckTable.firstSize)))
+        let first = CheckTable.makeTable(size: CheckTable.firstSize)
+        table = Atomic(UInt(bitPattern: first))
+        memory = [UnsafeMutableRawPointer(emptyTable), UnsafeMutableRawPointer(first)]
+    }
+
+    deinit {
+        for block in memory { block.deallocate() }
     }
 
     private static func makeTable(size: UInt) -> Table {
@@ -115,13 +124,19 @@ final class CheckTable: @unchecked Sendable {
         count = 0
         freeCells = []
         freeCounters = []
-        table.store(UInt(bitPattern: CheckTable.makeTable(size: CheckTable.firstSize)), ordering: .releasing)
+        replaceTable(CheckTable.makeTable(size: CheckTable.firstSize))
+    }
+
+    private func replaceTable(_ new: Table) {
+        memory.append(UnsafeMutableRawPointer(new))
+        table.store(UInt(bitPattern: new), ordering: .releasing)
     }
 
     /// Gives a name its counter.
     func makeCounter() -> Counter {
         if freeCounters.isEmpty {
             let block = Counter.allocate(capacity: 64)
+            memory.append(UnsafeMutableRawPointer(block))
             for index in 0..<64 {
                 (block + index).initialize(to: Atomic(1))
                 freeCounters.append(block + index)
@@ -168,6 +183,7 @@ final class CheckTable: @unchecked Sendable {
     private func makeCell() -> CellPointer {
         if freeCells.isEmpty {
             let block = CellPointer.allocate(capacity: 64)
+            memory.append(UnsafeMutableRawPointer(block))
             for index in 0..<64 {
                 (block + index).initialize(to: Cell())
                 freeCells.append(block + index)
@@ -185,6 +201,6 @@ final class CheckTable: @unchecked Sendable {
             let token = UInt(cell.pointee.tokenAndSeen.load(ordering: .relaxed) >> 32)
             new[Int(token & (size - 1)) + 1].store(address, ordering: .relaxed)
         }
-        table.store(UInt(bitPattern: new), ordering: .releasing)
+        replaceTable(new)
     }
 }

@@ -24,13 +24,13 @@ extension TokenEngine {
     func beginInChild(_ state: inout State) {
         wasForked.store(false, ordering: .relaxed)
         // What there was belongs to threads that the child does not have, and may be locked by them: it is left alone
-        // for ever, not even released.
-        _ = Unmanaged.passRetained(Inheritance(state))
+        // as long as the engine lives, not even released.
         state = State(
             center: NotifyCenter(bus: state.center.bus),
             keeper: Keeper(),
             isDisabled: state.isDisabled,
-            isChild: true
+            isChild: true,
+            inherited: Inherited(state)
         )
         table.restart()
     }
@@ -70,9 +70,10 @@ extension TokenEngine {
         engine.setOptions(0x0400_0000)
         engine.close()
     }
+}
 
-    private final class Inheritance {
-        let state: State
-        init(_ state: State) { self.state = state }
-    }
+/// The state of a parent, in its child.
+final class Inherited {
+    private let state: TokenEngine.State
+    init(_ state: TokenEngine.State) { self.state = state }
 }

@@ -30,6 +30,8 @@ package final class TokenEngine: Sendable {
         var isDisabled = false
         /// Whether this is the child of a process that had registrations or a connection.
         var isChild = false
+        /// What this process has from its parent and must not touch.
+        var inherited: Inherited?
     }
 
     /// The one of this process, on the bus that ``BusChoice`` names.

@@ -66,6 +66,9 @@ extern "C" {
  * It does not wait: while the bus is busy, posts wait in the library, and equal ones may be merged. That nobody has
  * registered for the name is not an error. Posts of one thread arrive in order.
  *
+ * A program that returns from main() or calls exit(3) first writes the posts that still wait, for one second at most.
+ * _exit(2), exec(3) and a signal end it at once: the posts that wait are lost then.
+ *
  * Return: also NOTIFY_STATUS_NOT_AUTHORIZED for a name that belongs to someone else, NOTIFY_STATUS_SERVER_NOT_FOUND if
  * there is no bus, NOTIFY_STATUS_FAILED if 65,536 names wait already. The post was not made then.
  */

@@ -6,6 +6,7 @@
 #ifndef NOTIFYBUS_CLINUX_H
 #define NOTIFYBUS_CLINUX_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +39,9 @@ int linux_signalfd(const sigset_t *signals);
 
 /* linux_name_thread() - pthread_setname_np(3) for the calling thread; at most 15 bytes */
 void linux_name_thread(const char *name);
+
+/* linux_lock_until() - pthread_mutex_clocklock(3) with the monotonic clock */
+int linux_lock_until(pthread_mutex_t *mutex, const struct timespec *deadline);
 
 /* linux_secure_getenv() - secure_getenv(3) */
 const char *_Nullable linux_secure_getenv(const char *name);

@@ -11,6 +11,9 @@ extension NotifyCenter {
     /// already waiting is merged into the waiting one, and a new name waits as well, up to 65,536 in all. Posts from one
     /// thread reach each observer in order. That nobody observes the name is not an error.
     ///
+    /// When the program returns from `main` or calls `exit`, the posts that still wait are written first, for 1 second at
+    /// most. `_exit`, `exec` and signals end it at once, and the posts that wait are lost.
+    ///
     /// The corresponding C function is `notify_post`.
     ///
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached, `queueFull`
@@ -28,6 +31,7 @@ extension NotifyCenter {
         case .owned, .reserved: try checkPermission(name)
         }
         if try engine.outbox.post(name) {
+            ExitFlush.cover(engine.outbox)
             try engine.start()
             engine.wake()
         }

@@ -144,6 +144,7 @@ final class Outbox: Sendable {
 
     /// Posts no more. What waits is lost, and counted.
     func close() {
+        ExitFlush.forget(self)
         state.withLock { state in
             counters.dropped.increment(by: state.waitingCount)
             for barrier in state.barriers.values { barrier.complete(.failure(.closed)) }

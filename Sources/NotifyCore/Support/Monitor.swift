@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 
 /// State behind a mutex, and a condition to wait for a change of it.
@@ -47,6 +48,14 @@ package final class Monitor<State>: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body(&state.pointee)
+    }
+
+    /// Runs `body` with the lock held, unless it is not to be had before the deadline.
+    package func withLock<Result>(until deadline: MonotonicTime, _ body: (inout State) -> Result) -> Result? {
+        var limit = deadline.timespec
+        guard linux_lock_until(mutex, &limit) == 0 else { return nil }
+        defer { pthread_mutex_unlock(mutex) }
+        return body(&state.pointee)
     }
 
     /// Takes the lock before fork(2), so that the state is whole in the child; see pthread_atfork(3).

@@ -4,6 +4,7 @@
 import DarwinNotify
 import Dispatch
 import Glibc
+import NotifyBus
 
 var token: Int32 = 0
 var count = 0
@@ -63,6 +64,19 @@ case "state":
         say(notify_set_state(token, 42) == NOTIFY_STATUS_SERVER_NOT_FOUND ? "no agent" : "set")
         notify_get_state(token, &state)
         say(state)
+    }
+
+case "end-notify":
+    for number in 0..<10_000 { notify_post("com.example.end.\(number)") }
+
+case "end-center":
+    for number in 0..<10_000 { try NotifyCenter.session.post(name: "com.example.end.\(number)") }
+
+case "end-core-foundation":
+    let center = CFNotificationCenterGetDarwinNotifyCenter()
+    for number in 0..<10_000 {
+        let name = CFNotificationName("com.example.end.\(number)" as CFString)
+        CFNotificationCenterPostNotification(center, name, nil, nil, true)
     }
 
 default:

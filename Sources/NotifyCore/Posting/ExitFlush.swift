@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+
+/// Writes, when the program ends, the posts that still wait in an outbox. See atexit(3).
+///
+/// A post is written at once while the socket has room, and a bus reads to the end what a program has left in its socket:
+/// dbus-daemon 1.14 and dbus-broker 33 delivered 50,000 of 50,000 posts of a program that wrote them and was gone. So only
+/// what the socket did not take needs this, and a program that never filled it pays nothing.
+enum ExitFlush {
+    /// For how long all outboxes together may keep the program from ending, in milliseconds.
+    private static let limit: Int64 = 1_000
+
+    private struct State {
+        var outboxes: [Outbox] = []
+        /// Whether the handler is installed, and has not run yet.
+        var isArranged = false
+    }
+
+    private static let state = Monitor(State())
+
+    /// Flushes an outbox at the program's end. Called when a post is left waiting in it.
+    ///
+    /// Also while the program ends: a handler that was installed before this one runs after it, and may post.
+    static func cover(_ outbox: Outbox) {
+        let mustArrange = state.withLock { state in
+            if !state.outboxes.contains(where: { $0 === outbox }) { state.outboxes.append(outbox) }
+            defer { state.isArranged = true }
+            return !state.isArranged
+        }
+        if mustArrange { atexit { ExitFlush.run() } }
+    }
+
+    /// The outbox was closed.
+    static func forget(_ outbox: Outbox) {
+        state.withLock { $0.outboxes.removeAll { $0 === outbox } }
+    }
+
+    private static func run() {
+        // What waits in the child of fork(2) is its parent's, and so is the thread that holds a lock.
+        if linux_is_cut_off() { return }
+        let deadline = MonotonicTime.now + limit
+        let outboxes = state.withLock(until: deadline) { state in
+            state.isArranged = false
+            return state.outboxes
+        }
+        for outbox in outboxes ?? [] { outbox.finish(until: deadline) }
+    }
+}
+
+extension Outbox {
+    /// Writes what waits, on the thread that ends the program; does not wait for a bus that is away.
+    ///
+    /// It takes no part in what other threads do but for the lock, and waits for that no longer than until the deadline: a
+    /// program may end inside a callback, and while another thread opens the connection.
+    func finish(until deadline: MonotonicTime) {
+        // Another thread may write the last of it meanwhile, and nothing would come to wake this one.
+        let longestSleep: Int32 = 20
+        while MonotonicTime.now < deadline {
+            let descriptor: Int32?? = state.withLock(until: deadline) { state in
+                drain(&state)
+                if state.isDrained { return nil }
+                switch state.link {
+                case .open(let connection): return connection.descriptor
+                // The thread that opens it goes on with that; poll(2) passes over this number.
+                case .opening: return -1
+                case .closed, .shut: return nil
+                }
+            }
+            guard case .some(.some(let number)) = descriptor else { return }
+            var request = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
+            poll(&request, 1, min(longestSleep, deadline.millisecondsFromNow))
+        }
+    }
+}
