@@ -22,8 +22,8 @@ final class AgentBus: Sendable {
         func replace(_ next: RunningCommand?) { command.set(next) }
     }
 
-    init(_ kind: BusKind, limits: [String: Int] = [:]) throws {
-        bus = try PrivateBus(kind, limits: limits)
+    init(_ kind: BusKind, limits: [String: Int] = [:], policy: String = PrivateBus.openPolicy) throws {
+        bus = try PrivateBus(kind, limits: limits, policy: policy)
         control = try RawBusClient(address: bus.address)
         watcher = NotifyCenter(bus: .address(bus.address), peer: Bystander())
         process = Monitored(try AgentBus.startAgent(bus))

@@ -56,6 +56,10 @@ import Testing
             try forge(path: "/org/notifybus/reserved", destination: destination, body: right)
             try forge(path: "/elsewhere", destination: destination, body: right)
             try forge(interface: "org.notifybus.n.com.example.real.x", destination: destination, body: right)
+            // All is right but the member.
+            for member in ["Posted2", "posted", "Poste", "Mark"] {
+                try forge(member: member, destination: destination, body: right)
+            }
         }
         try forger.emitSignal(
             path: "/org/notifybus",

@@ -11,11 +11,7 @@ extension ObservingConnection {
                 if let arrival = arrival(from: message, on: engine) { return arrival }
                 if !message.looksLikePost { passOnSignal(message, on: engine) }
             case .reply, .error:
-                if message.replySerial == connection.helloSerial {
-                    welcome(message, on: engine)
-                } else if let question = questions.removeValue(forKey: message.replySerial) {
-                    answer(question, with: message, on: engine)
-                }
+                if let question = questions.end(with: message) { answer(question, with: message, on: engine) }
             case .call:
                 passOnCall(message, on: engine)
             case .useless:
@@ -26,7 +22,7 @@ extension ObservingConnection {
         }
     }
 
-    func welcome(_ message: BusMessage, on engine: Engine) {
+    private func welcome(_ message: BusMessage, on engine: Engine) {
         if message.kind == .reply {
             uniqueName = message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
             becomeReady(on: engine)
@@ -37,6 +33,8 @@ extension ObservingConnection {
 
     func answer(_ question: Question, with message: BusMessage, on engine: Engine) {
         switch question {
+        case .hello:
+            welcome(message, on: engine)
         case .rule(let topic, generation):
             gate.openQuestions -= 1
             ruleAnswered(for: topic, message.ruleOutcome(by: bus.title), on: engine)

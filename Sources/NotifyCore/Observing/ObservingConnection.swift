@@ -10,6 +10,7 @@ final class ObservingConnection: @unchecked Sendable {
 
     /// What a call of the bus was for.
     enum Question {
+        case hello
         case rule(Topic, generation: Int)
         case wideRule(generation: Int)
         case spareRule(generation: Int)
@@ -26,7 +27,7 @@ final class ObservingConnection: @unchecked Sendable {
     let peer: (any BusPeer)?
     private var phase = Phase.closed
     private var retry = Retry()
-    var questions: [UInt32: Question] = [:]
+    var questions = BusCalls<Question>()
     /// Those that are raised when the bus has let the connection in.
     private var earlyBarriers: [Barrier] = []
     /// Whether this connection takes the place of one that was lost.
@@ -143,17 +144,23 @@ final class ObservingConnection: @unchecked Sendable {
     func ask(_ member: String, _ argument: String?, _ question: Question, on engine: Engine) {
         let serial = connection?.callBus(member, argument) ?? 0
         if serial != 0 {
-            questions[serial] = question
+            questions.begin(serial, to: .bus, for: question)
         } else {
             answer(question, with: BusMessage(kind: .error), on: engine)
         }
     }
 
-    /// Sends a message that is to be answered, and remembers what for.
-    func send(_ draft: BusConnection.Draft, _ arguments: [BusValue], _ question: Question, on engine: Engine) {
+    /// Sends a message that `peer` is to answer, and remembers what for.
+    func send(
+        _ draft: BusConnection.Draft,
+        _ arguments: [BusValue],
+        to peer: BusCalls<Question>.Peer,
+        _ question: Question,
+        on engine: Engine
+    ) {
         let serial = connection?.send(draft, arguments) ?? 0
         if serial != 0 {
-            questions[serial] = question
+            questions.begin(serial, to: peer, for: question)
         } else {
             answer(question, with: BusMessage(kind: .error), on: engine)
         }
@@ -164,11 +171,13 @@ final class ObservingConnection: @unchecked Sendable {
     private func open(on engine: Engine) {
         generation += 1
         do throws(NotifyBusError) {
-            connection = try BusConnection(
+            let connection = try BusConnection(
                 address: bus.resolveAddress(),
                 title: bus.title,
                 takesDescriptors: peer?.takesDescriptors ?? false
             )
+            questions.begin(connection.helloSerial, to: .bus, for: .hello)
+            self.connection = connection
             phase = .opening(until: .now + ObservingConnection.openingLimit)
         } catch {
             lose(error, on: engine)
@@ -204,7 +213,7 @@ final class ObservingConnection: @unchecked Sendable {
 
     func lose(_ error: NotifyBusError, on engine: Engine) {
         let wasReady = if case .ready = phase { true } else { false }
-        let unanswered = questions.values
+        let unanswered = Array(questions.purposes)
         forgetConnection(error)
         gate.forgetTransition()
         for case .call(let completion) in unanswered {
@@ -243,7 +252,7 @@ final class ObservingConnection: @unchecked Sendable {
     private func forgetConnection(_ error: NotifyBusError) {
         for barrier in earlyBarriers { barrier.complete(.failure(error)) }
         earlyBarriers = []
-        for case .barrier(let barrier) in questions.values { barrier.complete(.failure(error)) }
+        for case .barrier(let barrier) in questions.purposes { barrier.complete(.failure(error)) }
         questions.removeAll()
         connection = nil
         phase = .closed

@@ -84,6 +84,10 @@ package struct BusFault: Error, Sendable {
         }
     }
 
+    static func noOwner(of name: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.NameHasNoOwner", message: "Nobody owns the name '\(name)'.")
+    }
+
     static let lost = BusFault(name: "org.freedesktop.DBus.Error.Disconnected", message: "The connection is gone.")
 }
 
@@ -109,6 +113,9 @@ package struct BusLink: ~Copyable {
     package var answerer: String? { observing.answerer }
 
     /// Calls a method; the answer comes to `completion`, on this thread.
+    ///
+    /// Only the one that was called can answer. So a call to a well-known name first asks the bus who owns it now, and
+    /// goes to that connection.
     package func call(
         _ destination: String,
         path: String,
@@ -118,12 +125,61 @@ package struct BusLink: ~Copyable {
         activates: Bool = false,
         then completion: @escaping @Sendable (BusAnswer, borrowing BusLink) -> Void
     ) {
+        let peer: BusCalls<ObservingConnection.Question>.Peer
+        if destination == BusMessage.busName {
+            peer = .bus
+        } else if destination.utf8.first == UInt8(ascii: ":") {
+            peer = .connection(destination)
+        } else {
+            let kept = KeptArguments(arguments)
+            return findOwner(of: destination, activates: activates) { owner, link in
+                switch owner {
+                case .failure(let fault): completion(.failure(fault), link)
+                case .success(let owner):
+                    link.call(
+                        owner,
+                        path: path,
+                        interface: interface,
+                        member: member,
+                        kept.values,
+                        then: completion
+                    )
+                }
+            }
+        }
         observing.send(
             .call(destination: destination, path: path, interface: interface, member: member, activates: activates),
             arguments,
+            to: peer,
             .call(completion),
             on: engine
         )
+    }
+
+    /// Finds the unique name of the connection that owns a well-known name.
+    ///
+    /// - Parameter activates: whether the bus is to start the owner if there is none.
+    package func findOwner(
+        of name: String,
+        activates: Bool = false,
+        then completion: @escaping @Sendable (Result<String, BusFault>, borrowing BusLink) -> Void
+    ) {
+        callBus("GetNameOwner", [.string(name)]) { answer, link in
+            switch answer {
+            case .success(let values):
+                let owner = values.first?.string
+                completion(owner.map { .success($0) } ?? .failure(.noOwner(of: name)), link)
+            case .failure(let fault) where activates && fault.name == BusFault.noOwner(of: name).name:
+                link.callBus("StartServiceByName", [.string(name), .uint32(0)]) { answer, link in
+                    switch answer {
+                    case .failure(let fault): completion(.failure(fault), link)
+                    case .success: link.findOwner(of: name, then: completion)
+                    }
+                }
+            case .failure(let fault):
+                completion(.failure(fault), link)
+            }
+        }
     }
 
     /// Calls a method of the bus.
@@ -132,7 +188,7 @@ package struct BusLink: ~Copyable {
         _ arguments: [BusValue],
         then completion: @escaping @Sendable (BusAnswer, borrowing BusLink) -> Void = { _, _ in }
     ) {
-        let bus = "org.freedesktop.DBus"
+        let bus = BusMessage.busName
         call(bus, path: "/org/freedesktop/DBus", interface: bus, member: member, arguments, then: completion)
     }
 
@@ -178,5 +234,18 @@ package struct BusLink: ~Copyable {
         guard call.wantsReply else { return }
         let draft = BusConnection.Draft.error(destination: call.sender, serial: call.serial, name: fault.name)
         _ = observing.connection?.send(draft, [.string(fault.message)])
+    }
+}
+
+/// Arguments of a call that can't be made yet. Descriptors among them are duplicated, for the caller may close its own.
+private final class KeptArguments: Sendable {
+    let values: [BusValue]
+
+    init(_ values: [BusValue]) {
+        self.values = values.map(\.duplicatingDescriptors)
+    }
+
+    deinit {
+        values.closeDescriptors()
     }
 }

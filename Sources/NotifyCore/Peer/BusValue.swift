@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// An argument of a D-Bus message. See the D-Bus specification, "Type System".
 package enum BusValue: Hashable, Sendable {
     /// The types y, b, n, q, i, u, x and t, with their type code; negative numbers by their bits.
@@ -72,6 +74,20 @@ package enum BusValue: Hashable, Sendable {
         var result: [String: BusValue] = [:]
         for case .entry(.text(_, let key), .variant(let value)) in entries { result[key] = value }
         return result
+    }
+}
+
+extension BusValue {
+    /// The same value, with duplicates of the descriptors in it, which are closed on exec.
+    var duplicatingDescriptors: BusValue {
+        switch self {
+        case .number, .double, .text: self
+        case .descriptor(let descriptor): .descriptor(fcntl(descriptor, F_DUPFD_CLOEXEC, 0))
+        case .array(let element, let values): .array(element: element, values.map(\.duplicatingDescriptors))
+        case .structure(let values): .structure(values.map(\.duplicatingDescriptors))
+        case .entry(let key, let value): .entry(key.duplicatingDescriptors, value.duplicatingDescriptors)
+        case .variant(let value): .variant(value.duplicatingDescriptors)
+        }
     }
 }
 

@@ -34,9 +34,9 @@ extension Outbox {
     private func welcome(_ connection: BusConnection) -> Result<Void, NotifyBusError>? {
         while let message = connection.next() {
             switch message.kind {
-            case .reply where message.replySerial == connection.helloSerial:
+            case .reply where message.replySerial == connection.helloSerial && message.isFromBus:
                 return .success(())
-            case .error where message.replySerial == connection.helloSerial:
+            case .error where message.replySerial == connection.helloSerial && message.isFromBus:
                 return .failure(message.refusalError(by: bus.title))
             case .disconnected:
                 return .failure(BusConnection.refusedEntry(bus.title))
@@ -112,6 +112,8 @@ extension Outbox {
         while let message = connection.next() {
             switch message.kind {
             case .reply, .error:
+                // Anybody may send what looks like an answer.
+                guard message.isFromBus else { continue }
                 state.barriers.removeValue(forKey: message.replySerial)?.complete(.success(()))
             case .call where message.wantsReply && state.rest.count < Outbox.batchSize:
                 // Goes out in its turn: between whole messages, and never without bound.
