@@ -76,9 +76,13 @@ test: test-needs ## Checks every promise, on dbus-daemon and on dbus-broker
 SANITIZED := --filter '^(NotifyBusTests|LifecycleTests\.(GateTests|AgentDeathTests)|NotifyTests\.(TokenTests|PipeTests|FileTests|StateTests|ConcurrencyTests))[./]' \
 	--skip 'makes.no.system.call'
 
+# Programs in C with the library for C: compiled with the sanitizer as well, they also fail if something leaks.
+ADDRESS_SANITIZED := --filter '^NotifyTests\.(CProgramTests|EndingTests|ForkTests)[./]'
+
 .PHONY: sanitize
-sanitize: test-needs ## Runs the library's tests under the thread sanitizer, in .build-thread
+sanitize: test-needs ## Runs the library's tests under the sanitizers of threads and of addresses
 	@swift test --scratch-path .build-thread --sanitize=thread $(SWIFT_FLAGS) $(TESTING) $(SANITIZED)
+	@swift test --scratch-path .build-address --sanitize=address $(SWIFT_FLAGS) $(TESTING) $(ADDRESS_SANITIZED)
 
 .PHONY: linkage
 linkage: build ## Checks that nothing brings Foundation along
@@ -124,7 +128,7 @@ format: swift-needs ## Lays out the sources as lint wants them
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-order .build-thread Benchmarks/.build
+	@rm -rf .build .build-address .build-order .build-thread Benchmarks/.build
 
 # What each job needs, installed where it is missing.
 .PHONY: swift-needs build-needs run-needs test-needs session-needs bench-needs

@@ -35,11 +35,29 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
 
     /// The kind of failure.
     public let code: Code
-    /// What went wrong and what to do, as one sentence or two.
+    /// What went wrong and what to do, as one sentence or two. Its wording may change.
     public let description: String
+    /// The number of the system call's error underneath; nil if there is none. See errno(3).
+    public let errno: Int32?
+    /// The name of the D-Bus error underneath, such as `org.freedesktop.DBus.Error.NoServer`; nil if there is none.
+    public let busErrorName: String?
 
-    package init(_ code: Code, _ description: String) {
+    package init(_ code: Code, _ description: String, errno: Int32? = nil, busErrorName: String? = nil) {
         self.code = code
         self.description = description
+        self.errno = errno
+        self.busErrorName = busErrorName
+    }
+
+    /// Whether two errors are of the same kind and have the same reason underneath, whatever their descriptions say.
+    public static func == (left: NotifyBusError, right: NotifyBusError) -> Bool {
+        left.code == right.code && left.errno == right.errno && left.busErrorName == right.busErrorName
+    }
+
+    /// Feeds into a hasher what equality looks at.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(code)
+        hasher.combine(errno)
+        hasher.combine(busErrorName)
     }
 }

@@ -88,6 +88,11 @@ struct CProgramTests {
         #expect(result.lines == ["6 -1", "10", "0"])
     }
 
+    @Test func `without descriptors the status is a failure, and not a missing bus`() throws {
+        let result = try library.start("no-descriptors.c", on: bus).wait()
+        #expect(result.lines == ["1000000 1000000 -1"])
+    }
+
     @Test func `Mach ports are refused by the compiler, with the reason`() throws {
         let error = #expect(throws: TestSupportError.self) { try library.compile("mach-port.c") }
         #expect("\(error as Any)".contains("Linux has no Mach ports; use notify_register_file_descriptor()"))
@@ -109,6 +114,7 @@ struct CProgramTests {
 
     @Test func `Python uses the library through ctypes`() throws {
         guard try run("sh", ["-c", "command -v python3"]).status == 0 else { try Test.cancel("There is no python3.") }
+        if library.isSanitized { try Test.cancel("Python has no runtime of the address sanitizer.") }
         let result = try run("python3", [library.source("with_ctypes.py")], environment: library.environment(bus))
         #expect(result.lines == ["python heard it"], "\(result.errorOutput)")
     }

@@ -12,7 +12,8 @@ extension LifecyclePeer {
             switch answer {
             case .success: completion(.success(()))
             case .failure(.unreachable(let error)): completion(.failure(error))
-            case .failure(.refused(let fault)): completion(.failure(NotifyBusError(.failed, fault.message)))
+            case .failure(.refused(let fault)):
+                completion(.failure(NotifyBusError(.failed, fault.message, busErrorName: fault.name)))
             }
         }
     }

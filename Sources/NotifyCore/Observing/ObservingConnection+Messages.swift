@@ -77,6 +77,10 @@ extension BusMessage {
 
     func refusalError(by title: String, code: NotifyBusError.Code = .noBus) -> NotifyBusError {
         let reason = text.map { String(decoding: $0, as: UTF8.self) } ?? "it gave no reason"
-        return NotifyBusError(code, "The request was refused by \(title): \(reason).")
+        return NotifyBusError(
+            code,
+            "The request was refused by \(title): \(reason).",
+            busErrorName: errorName.map { String(cString: $0) }
+        )
     }
 }

@@ -47,10 +47,16 @@ final class BusConnection {
     init(address: String, title: String, takesDescriptors: Bool = false) throws(NotifyBusError) {
         var error = nb_error()
         guard let raw = nb_open(address, &error) else {
-            let reason = withUnsafePointer(to: &error.message) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 1) { String(cString: $0) }
-            }
-            throw NotifyBusError(.noBus, "\(BusConnection.capitalized(title)) cannot be reached: \(reason).")
+            let reason = BusConnection.string(&error.message)
+            let name = BusConnection.string(&error.name)
+            // Of this program's own means, there may be a bus all the same.
+            let isOurs = ["org.freedesktop.DBus.Error.LimitsExceeded", "org.freedesktop.DBus.Error.NoMemory"]
+                .contains(name)
+            throw NotifyBusError(
+                isOurs ? .failed : .noBus,
+                "\(BusConnection.capitalized(title)) cannot be reached: \(reason).",
+                busErrorName: name
+            )
         }
         self.raw = raw
         helloSerial = nb_hello_serial(raw)
@@ -187,6 +193,13 @@ final class BusConnection {
         defer { nb_free(pointer) }
         guard let pointer else { return [] }
         return Array(UnsafeBufferPointer(start: pointer, count: count))
+    }
+
+    /// The text in an array of C, which Swift sees as a tuple.
+    private static func string<Characters>(_ characters: inout Characters) -> String {
+        withUnsafePointer(to: &characters) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 1) { String(cString: $0) }
+        }
     }
 
     private static func capitalized(_ title: String) -> String {

@@ -34,7 +34,7 @@ package struct EngineThread {
         )
         guard status == 0 else {
             box.release()
-            throw NotifyBusError(.failed, "No thread could be started: \(describe(errno: status)).")
+            throw NotifyBusError(.failed, "Cannot start a thread: \(describe(errno: status)).", errno: status)
         }
         self.handle = handle
     }

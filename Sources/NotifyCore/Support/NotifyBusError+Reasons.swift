@@ -21,7 +21,7 @@ extension NotifyBusError {
     )
 
     static func outOfDescriptors(_ what: String, _ code: Int32) -> NotifyBusError {
-        NotifyBusError(.failed, "There is no \(what) to be had: \(describe(errno: code)).")
+        NotifyBusError(.failed, "Cannot create \(what): \(describe(errno: code)).", errno: code)
     }
 
     static func timedOut(_ what: String) -> NotifyBusError {

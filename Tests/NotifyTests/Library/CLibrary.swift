@@ -11,6 +11,8 @@ final class CLibrary: Sendable {
 
     /// Has `libnotifybus.so.0`, `libnotifybus.so` and the programs.
     let folder: String
+    /// Whether it was built with the address sanitizer; programs are compiled with it then.
+    let isSanitized: Bool
     private let sources: String
 
     private init() throws {
@@ -21,6 +23,7 @@ final class CLibrary: Sendable {
         let library = try productPath("libnotifybus.so")
         symlink(library, folder + "/libnotifybus.so")
         symlink(library, folder + "/libnotifybus.so.0")
+        isSanitized = try run("nm", ["-D", "--undefined-only", library]).output.contains(" __asan_init")
         let tests = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
         sources = "/" + tests
         atexit {
@@ -45,9 +48,10 @@ final class CLibrary: Sendable {
     func compile(_ source: String, with compiler: String = "cc", _ flags: [String] = []) throws -> String {
         let program = "\(folder)/\(source)-\(UInt32.random(in: 0..<UInt32.max))"
         let result = try run(
-            compiler,
+            // The runtime of the address sanitizer must be that of the library: the toolchain's.
+            isSanitized ? "clang" : compiler,
             ["-Wall", "-Wextra", "-Werror", "-O1", "-I", includes, "-o", program, self.source(source)]
-                + ["-L", folder, "-lnotifybus", "-lpthread"] + flags,
+                + ["-L", folder, "-lnotifybus", "-lpthread"] + (isSanitized ? ["-fsanitize=address"] : []) + flags,
             timeout: .seconds(60)
         )
         guard result.status == 0 else { throw TestSupportError("\(source) does not compile: \(result.errorOutput)") }
