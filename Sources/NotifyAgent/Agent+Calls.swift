@@ -18,13 +18,13 @@ extension Agent {
             guard let xml = Introspection.text(for: call.path) else { throw .unknownMethod(call) }
             return link.reply(to: call, [.string(xml)])
         }
-        guard call.path == Agent.path else {
+        guard call.path == AgentInterface.path else {
             call.arguments.closeDescriptors()
             throw .unknownMethod(call)
         }
         switch call.interface {
         case "org.freedesktop.DBus.Properties": try answerProperties(call, on: link)
-        case Agent.interface, "": try answerAgent(call, on: link)
+        case AgentInterface.name, "": try answerAgent(call, on: link)
         default:
             call.arguments.closeDescriptors()
             throw .unknownMethod(call)
@@ -63,10 +63,10 @@ extension Agent {
             try getNameState(call, on: link)
         case "List":
             try expect(call, "")
-            link.reply(to: call, [list()])
+            link.reply(to: call, list().arguments)
         case "Status":
             try expect(call, "")
-            link.reply(to: call, [status()])
+            link.reply(to: call, status().arguments)
         default:
             call.arguments.closeDescriptors()
             throw .unknownMethod(call)

@@ -36,13 +36,7 @@ extension Agent {
     func tellDecider(_ connection: ManagedConnection, _ link: borrowing BusLink) {
         guard connection.toldDecider != connection.decision.decider else { return }
         connection.toldDecider = connection.decision.decider
-        link.emit(
-            to: connection.name,
-            path: Agent.path,
-            interface: Agent.interface,
-            member: "Decided",
-            [.string(connection.decision.decider.name)]
-        )
+        link.emit(AgentInterface.Decided(decider: connection.decision.decider.name), to: connection.name)
     }
 
     // MARK: - Release

@@ -7,49 +7,49 @@ extension Agent {
     static let version: UInt32 = 1
 
     /// Every connection, in the order in which they came.
-    func list() -> BusValue {
+    func list() -> AgentInterface.List.Answer {
         let connections = directory.connections.values.sorted { $0.number < $1.number }
-        return .array(element: "a{sv}", connections.map(entry))
+        return AgentInterface.List.Answer(connections: connections.map(entry))
     }
 
-    private func entry(for connection: ManagedConnection) -> BusValue {
-        .dictionary([
-            ("name", .string(connection.name)),
-            ("pid", .uint32(UInt32(connection.process.pid))),
-            ("uid", .uint32(connection.user)),
-            ("program", .string(connection.program)),
-            ("application", .string(connection.process.application)),
-            ("state", .string(connection.state.rawValue)),
-            ("parked", .boolean(connection.parking == .parked)),
-            ("names", .uint32(UInt32(connection.subjects.names.count + connection.subjects.prefixes.count))),
-            ("pending", .uint32(UInt32(connection.pending.count))),
-            ("dropped", .uint64(connection.dropped)),
-            ("since", .uint64(connection.since)),
-            ("decider", .string(connection.decision.decider.name)),
-            ("focused", .boolean(hasFocus(connection.process))),
-        ])
+    private func entry(for connection: ManagedConnection) -> AgentInterface.ListEntry {
+        var entry = AgentInterface.ListEntry()
+        entry.name = connection.name
+        entry.process = UInt32(connection.process.pid)
+        entry.user = connection.user
+        entry.program = connection.program
+        entry.application = connection.process.application
+        entry.state = connection.state.rawValue
+        entry.isParked = connection.parking == .parked
+        entry.names = UInt32(connection.subjects.names.count + connection.subjects.prefixes.count)
+        entry.pending = UInt32(connection.pending.count)
+        entry.dropped = connection.dropped
+        entry.since = connection.since
+        entry.decider = connection.decision.decider.name
+        entry.hasFocus = hasFocus(connection.process)
+        return entry
     }
 
     private func hasFocus(_ process: ManagedProcess) -> Bool {
         sources.focus(pid: process.pid, application: process.application, user: process.user)?.hasIt ?? false
     }
 
-    func status() -> BusValue {
+    func status() -> AgentInterface.StatusReport {
         let states = directory.connections.values.map(\.state)
-        func count(_ state: LifecycleState) -> BusValue { .uint32(UInt32(states.lazy.filter { $0 == state }.count)) }
-        return .dictionary([
-            ("version", .string(configuration.version)),
-            ("pid", .uint32(UInt32(getpid()))),
-            ("since", .uint64(started)),
-            ("observers", .uint32(UInt32(states.count))),
-            ("processes", .uint32(UInt32(directory.processes.count))),
-            ("foreground", count(.foreground)),
-            ("background", count(.background)),
-            ("suspended", count(.suspended)),
-            ("parked", .uint32(parkedCount)),
-            ("held", .uint32(UInt32(holds.count))),
-            ("sources", sources.listed),
-        ])
+        func count(_ state: LifecycleState) -> UInt32 { UInt32(states.lazy.filter { $0 == state }.count) }
+        var report = AgentInterface.StatusReport()
+        report.version = configuration.version
+        report.process = UInt32(getpid())
+        report.since = started
+        report.observers = UInt32(states.count)
+        report.processes = UInt32(directory.processes.count)
+        report.foreground = count(.foreground)
+        report.background = count(.background)
+        report.suspended = count(.suspended)
+        report.parked = parkedCount
+        report.held = UInt32(holds.count)
+        report.sources = sources.listed
+        return report
     }
 
     private var parkedCount: UInt32 {
@@ -100,7 +100,7 @@ extension Agent {
 
     private func checkInterface(_ call: BusCall) throws(BusFault) {
         let interface = call.arguments[0].string ?? ""
-        guard interface == Agent.interface || interface.isEmpty else {
+        guard interface == AgentInterface.name || interface.isEmpty else {
             throw BusFault(
                 name: "org.freedesktop.DBus.Error.UnknownInterface",
                 message: "There is no interface '\(interface)' at \(call.path)."

@@ -29,8 +29,8 @@ extension Agent {
             settleParked(connection, link)
             link.tell(
                 connection.name,
-                path: Agent.observerPath,
-                interface: Agent.observerInterface,
+                path: ObserverInterface.path,
+                interface: ObserverInterface.name,
                 member: "Mark",
                 [.uint64(connection.number)]
             )

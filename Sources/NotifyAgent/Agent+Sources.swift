@@ -73,12 +73,7 @@ extension Agent {
         let changes = sources.note(board.take())
         for (source, fact) in changes {
             logger.debug("\(fact.text)", metadata: ["source": "\(source)"])
-            link.emit(
-                path: Agent.path,
-                interface: Agent.interface,
-                member: "FactChanged",
-                [.string(source), .string(fact.text)]
-            )
+            link.emit(AgentInterface.FactChanged(source: source, fact: fact.text))
         }
         reconsider(directory.connections.values, link)
         board.rest(after: MonotonicClock.now - began)

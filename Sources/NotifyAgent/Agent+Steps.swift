@@ -79,8 +79,8 @@ extension Agent {
         }
         link.call(
             connection.name,
-            path: Agent.observerPath,
-            interface: Agent.observerInterface,
+            path: ObserverInterface.path,
+            interface: ObserverInterface.name,
             member: "SetState",
             [.string(state.rawValue)]
         ) { [self] answer, link in
@@ -106,8 +106,8 @@ extension Agent {
         while !rest.isEmpty {
             link.tell(
                 connection.name,
-                path: Agent.observerPath,
-                interface: Agent.observerInterface,
+                path: ObserverInterface.path,
+                interface: ObserverInterface.name,
                 member: "Deliver",
                 [.strings(rest.prefix(Agent.deliveryLimit).map(\.string))]
             )
@@ -127,13 +127,13 @@ extension Agent {
             metadata: ["connection": "\(connection.name)", "process": "\(connection.process.pid)"]
         )
         link.emit(
-            path: Agent.path,
-            interface: Agent.interface,
-            member: "StateChanged",
-            [
-                .string(connection.name), .uint32(UInt32(connection.process.pid)),
-                .string(connection.process.application), .string(old.rawValue), .string(new.rawValue),
-            ]
+            AgentInterface.StateChanged(
+                connection: connection.name,
+                process: UInt32(connection.process.pid),
+                application: connection.process.application,
+                from: old.rawValue,
+                to: new.rawValue
+            )
         )
     }
 

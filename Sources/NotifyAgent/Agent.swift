@@ -8,12 +8,6 @@ package import NotifyCore
 ///
 /// `@unchecked Sendable`: everything in it is touched only by the thread that reads the center's observing connection.
 package final class Agent: BusPeer, @unchecked Sendable {
-    static let name = "org.notifybus.Agent1"
-    static let path = "/org/notifybus/Agent1"
-    static let interface = "org.notifybus.Agent1"
-    static let observerPath = "/org/notifybus/Observer1"
-    static let observerInterface = "org.notifybus.Observer1"
-
     package enum Event: Sendable {
         /// The name is owned.
         case ready
@@ -102,7 +96,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     package func linkIsReady(_ link: borrowing BusLink) {
         // ALLOW_REPLACEMENT, DO_NOT_QUEUE, REPLACE_EXISTING
         let flags: UInt32 = 1 | 4 | (configuration.replaces ? 2 : 0)
-        link.callBus("RequestName", [.string(Agent.name), .uint32(flags)]) { [self] answer, link in
+        link.callBus("RequestName", [.string(AgentInterface.name), .uint32(flags)]) { [self] answer, link in
             switch answer {
             case .failure(let fault): report(.refused(fault.message))
             case .success(let values):
@@ -120,7 +114,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     }
 
     private func nameIsTaken(_ link: borrowing BusLink) {
-        link.callBus("GetConnectionUnixProcessID", [.string(Agent.name)]) { [report] answer, _ in
+        link.callBus("GetConnectionUnixProcessID", [.string(AgentInterface.name)]) { [report] answer, _ in
             let owner: UInt32? = if case .success(let values) = answer { values.first?.uint32 } else { nil }
             report(.nameIsTaken(owner: owner))
         }
@@ -142,7 +136,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         guard signal.sender == "org.freedesktop.DBus", signal.interface == "org.freedesktop.DBus" else { return }
         let texts = signal.arguments.compactMap(\.string)
         switch signal.member {
-        case "NameLost" where texts == [Agent.name] && !uniqueName.isEmpty:
+        case "NameLost" where texts == [AgentInterface.name] && !uniqueName.isEmpty:
             report(.wasReplaced)
         case "NameOwnerChanged" where texts.count == 3 && texts[2].isEmpty:
             shellHasLeft(texts[0], link)

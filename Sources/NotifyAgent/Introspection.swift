@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
+
 /// What the agent says of itself; the file that is installed is the same, and a test compares them.
 enum Introspection {
     private static let doctype = """
@@ -10,10 +12,10 @@ enum Introspection {
 
     /// The description of an object; nil if there is none at this path.
     static func text(for path: String) -> String? {
-        if path == Agent.path { return doctype + "<node>\n" + agent + standard + "</node>\n" }
+        if path == AgentInterface.path { return doctype + "<node>\n" + agent + standard + "</node>\n" }
         let prefix = path == "/" ? "/" : path + "/"
-        guard Agent.path.utf8.starts(with: prefix.utf8) else { return nil }
-        let child = Agent.path.dropFirst(prefix.count).prefix { $0 != "/" }
+        guard AgentInterface.path.utf8.starts(with: prefix.utf8) else { return nil }
+        let child = AgentInterface.path.dropFirst(prefix.count).prefix { $0 != "/" }
         return doctype + "<node>\n  <node name=\"\(child)\"/>\n</node>\n"
     }
 
@@ -22,69 +24,30 @@ enum Introspection {
         "<!-- SPDX-License-Identifier: Apache-2.0 -->\n" + doctype + "<node>\n" + agent + "</node>\n"
     }
 
-    private static let agent = """
-          <interface name="org.notifybus.Agent1">
-            <method name="Register">
-              <arg name="options" type="a{sv}" direction="in"/>
-              <arg name="state" type="s" direction="out"/>
-              <arg name="pending" type="as" direction="out"/>
-            </method>
-            <method name="AddNames">
-              <arg name="names" type="as" direction="in"/>
-              <arg name="prefixes" type="as" direction="in"/>
-            </method>
-            <method name="RemoveNames">
-              <arg name="names" type="as" direction="in"/>
-              <arg name="prefixes" type="as" direction="in"/>
-            </method>
-            <method name="Report">
-              <arg name="state" type="s" direction="in"/>
-            </method>
-            <method name="SetState">
-              <arg name="target" type="s" direction="in"/>
-              <arg name="state" type="s" direction="in"/>
-              <arg name="freeze" type="b" direction="in"/>
-              <arg name="connections" type="u" direction="out"/>
-            </method>
-            <method name="SetNameState">
-              <arg name="name" type="s" direction="in"/>
-              <arg name="value" type="t" direction="in"/>
-              <arg name="stamp" type="t" direction="out"/>
-            </method>
-            <method name="GetNameState">
-              <arg name="name" type="s" direction="in"/>
-              <arg name="value" type="t" direction="out"/>
-            </method>
-            <method name="FollowFocus">
-              <arg name="follows" type="b" direction="in"/>
-            </method>
-            <method name="Release">
-              <arg name="target" type="s" direction="in"/>
-              <arg name="connections" type="u" direction="out"/>
-            </method>
-            <method name="SetForeground">
-              <arg name="process" type="u" direction="in"/>
-            </method>
-            <method name="List">
-              <arg name="connections" type="aa{sv}" direction="out"/>
-            </method>
-            <method name="Status">
-              <arg name="status" type="a{sv}" direction="out"/>
-            </method>
-            <signal name="StateChanged">
-              <arg name="connection" type="s"/>
-              <arg name="process" type="u"/>
-              <arg name="application" type="s"/>
-              <arg name="from" type="s"/>
-              <arg name="to" type="s"/>
-            </signal>
-            <signal name="FactChanged">
-              <arg name="source" type="s"/>
-              <arg name="fact" type="s"/>
-            </signal>
-            <signal name="Decided">
-              <arg name="decider" type="s"/>
-            </signal>
+    /// The interface, as its messages describe themselves.
+    private static let agent: String = {
+        var text = "  <interface name=\"\(AgentInterface.name)\">\n"
+        for method in AgentInterface.methods {
+            text += element("method", method.member, arguments(method, "in") + answer(of: method))
+        }
+        for signal in AgentInterface.signals { text += element("signal", signal.member, arguments(signal, nil)) }
+        return text + properties + "  </interface>\n"
+    }()
+
+    private static func answer<Call: ProtocolCall>(of call: Call.Type) -> String { arguments(Call.Answer.self, "out") }
+
+    private static func arguments(_ type: any ProtocolArguments.Type, _ direction: String?) -> String {
+        type.parameters.map { parameter in
+            let direction = direction.map { " direction=\"\($0)\"" } ?? ""
+            return "      <arg name=\"\(parameter.name)\" type=\"\(parameter.type)\"\(direction)/>\n"
+        }.joined()
+    }
+
+    private static func element(_ kind: String, _ name: String, _ content: String) -> String {
+        "    <\(kind) name=\"\(name)\">\n\(content)    </\(kind)>\n"
+    }
+
+    private static let properties = """
             <property name="Version" type="u" access="read">
               <annotation name="org.freedesktop.DBus.Property.EmitsChangedSignal" value="const"/>
             </property>
@@ -94,7 +57,6 @@ enum Introspection {
             <property name="Parked" type="u" access="read">
               <annotation name="org.freedesktop.DBus.Property.EmitsChangedSignal" value="false"/>
             </property>
-          </interface>
 
         """
 

@@ -51,20 +51,19 @@ struct AgentConnection {
     /// Calls a method of the agent, which the bus starts if it can and must, and returns what it answers.
     ///
     /// - Parameter target: whose state is to be changed, for the message of the error that is thrown.
-    mutating func call(
-        _ member: String,
-        _ arguments: [BusValue] = [],
+    mutating func call<Call: ProtocolCall>(
+        _ call: Call,
         for target: Target? = nil
-    ) throws(LifecycleFailure) -> [BusValue] {
+    ) throws(LifecycleFailure) -> Call.Answer {
         calls += 1
         let (number, mailbox) = (calls, mailbox)
         center.perform { link in
             link.call(
-                Agent.name,
-                path: Agent.path,
-                interface: Agent.interface,
-                member: member,
-                arguments,
+                AgentInterface.name,
+                path: AgentInterface.path,
+                interface: AgentInterface.name,
+                member: Call.member,
+                call.arguments,
                 activates: true
             ) { answer, _ in
                 mailbox.put(.answer(number: number, answer))
@@ -76,10 +75,13 @@ struct AgentConnection {
             guard case .answer(number, let answer) = event else { continue }
             switch answer {
             case .success(let values):
-                values.closeDescriptors()
-                return values
+                do throws(ArgumentError) {
+                    return try Call.Answer(values)
+                } catch {
+                    throw .nonsense(Call.member, error, for: target)
+                }
             case .failure(let fault):
-                throw LifecycleFailure(fault, to: member, target: target, on: settings.common.bus)
+                throw LifecycleFailure(fault, to: Call.member, target: target, on: settings.common.bus)
             }
         }
         throw .lateAgent

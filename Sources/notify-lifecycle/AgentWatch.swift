@@ -36,7 +36,7 @@ final class AgentWatch: BusPeer {
     init(_ mailbox: Mailbox<Event>, on bus: CommonOptions.Bus?, wantsFacts: Bool) {
         self.mailbox = mailbox
         self.bus = bus
-        rules = AgentWatch.rules + (wantsFacts ? [AgentWatch.rule(for: "FactChanged")] : [])
+        rules = AgentWatch.rules + (wantsFacts ? [AgentWatch.rule(for: AgentInterface.FactChanged.member)] : [])
     }
 
     // MARK: - The connection
@@ -65,7 +65,7 @@ final class AgentWatch: BusPeer {
     }
 
     private func findAgent(_ link: borrowing BusLink, startingIt: Bool) {
-        link.callBus("GetNameOwner", [.string(Agent.name)]) { answer, link in
+        link.callBus("GetNameOwner", [.string(AgentInterface.name)]) { answer, link in
             if case .failure(let fault) = answer, fault.isLossOfBus { return }
             let agent = try? answer.get().first?.string
             if agent != nil || self.keepsConnection {
@@ -80,7 +80,7 @@ final class AgentWatch: BusPeer {
 
     /// The one moment at which an agent is started: later it may be away because someone wants it so.
     private func startAgent(_ link: borrowing BusLink) {
-        link.callBus("StartServiceByName", [.string(Agent.name), .uint32(0)]) { answer, link in
+        link.callBus("StartServiceByName", [.string(AgentInterface.name), .uint32(0)]) { answer, link in
             // Where nothing says how to start it, someone may have started it by hand since it was asked for.
             if case .failure(let fault) = answer, self.state.withLock({ $0.agent == nil }) {
                 self.fail(fault)
@@ -106,29 +106,28 @@ final class AgentWatch: BusPeer {
     func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
 
     func handle(_ signal: BusSignal, on link: borrowing BusLink) {
-        defer { signal.arguments.closeDescriptors() }
-        if signal.sender == AgentWatch.bus {
-            if signal.interface == AgentWatch.bus, signal.member == "NameOwnerChanged" {
-                ownerChanged(signal.arguments)
-            }
-            return
-        }
+        let isBus = signal.sender == AgentWatch.bus
         // Anyone can send a signal to one connection, whatever its match rules.
-        guard signal.interface == Agent.interface, signal.sender == state.withLock({ $0.agent }) else { return }
-        if signal.member == "FactChanged" {
-            let fact = FactChange(signal.arguments, at: Clock.timeOfDay)
-            return mailbox.offer(fact.map { .learned($0) } ?? .nonsense)
-        }
-        guard signal.member == "StateChanged" else { return }
-        if let change = StateChange(signal.arguments, at: Clock.timeOfDay) {
-            mailbox.offer(.changed(change))
-        } else {
-            mailbox.offer(.nonsense)
+        let isAgent = signal.interface == AgentInterface.name && signal.sender == state.withLock({ $0.agent })
+        switch signal.member {
+        case "NameOwnerChanged" where isBus && signal.interface == AgentWatch.bus:
+            ownerChanged(signal.arguments)
+            signal.arguments.closeDescriptors()
+        case AgentInterface.FactChanged.member where isAgent:
+            let fact = try? FactChange(signal.arguments, at: Clock.timeOfDay)
+            mailbox.offer(fact.map { .learned($0) } ?? .nonsense)
+        case AgentInterface.StateChanged.member where isAgent:
+            let change = try? StateChange(signal.arguments, at: Clock.timeOfDay)
+            mailbox.offer(change.map { .changed($0) } ?? .nonsense)
+        default:
+            signal.arguments.closeDescriptors()
         }
     }
 
     private func ownerChanged(_ arguments: [BusValue]) {
-        guard arguments.count == 3, arguments[0].string == Agent.name, let owner = arguments[2].string else { return }
+        guard arguments.count == 3, arguments[0].string == AgentInterface.name, let owner = arguments[2].string else {
+            return
+        }
         let (agent, isSettled) = state.withLock { state in
             defer { state.agent = owner.isEmpty ? nil : owner }
             return (state.agent, state.isSettled)
@@ -143,11 +142,11 @@ final class AgentWatch: BusPeer {
 
     private static let bus = "org.freedesktop.DBus"
     private static let rules = [
-        "type='signal',sender='\(bus)',interface='\(bus)',member='NameOwnerChanged',arg0='\(Agent.name)'",
-        rule(for: "StateChanged"),
+        "type='signal',sender='\(bus)',interface='\(bus)',member='NameOwnerChanged',arg0='\(AgentInterface.name)'",
+        rule(for: AgentInterface.StateChanged.member),
     ]
 
     private static func rule(for member: String) -> String {
-        "type='signal',sender='\(Agent.name)',path='\(Agent.path)',interface='\(Agent.interface)',member='\(member)'"
+        "type='signal',sender='\(AgentInterface.name)',path='\(AgentInterface.path)',interface='\(AgentInterface.name)',member='\(member)'"
     }
 }

@@ -7,27 +7,24 @@ import NotifyCore
 struct FactChange: Sendable {
     /// In nanoseconds since 1970.
     let time: Int64
-    let source: String
-    let fact: String
+    let change: AgentInterface.FactChanged
 
-    /// Returns nil if the arguments are not those of a FactChanged.
-    init?(_ arguments: [BusValue], at time: Int64) {
-        guard arguments.count == 2, let source = arguments[0].string, let fact = arguments[1].string else { return nil }
+    /// Throws if the arguments are not those of a FactChanged.
+    init(_ arguments: [BusValue], at time: Int64) throws(ArgumentError) {
         self.time = time
-        self.source = source
-        self.fact = fact
+        change = try AgentInterface.FactChanged(arguments)
     }
 
     var text: String {
-        LocalTime.text(nanosecondsSince1970: time) + " " + BusValue.string(source).readable + ": "
-            + BusValue.string(fact).readable + "\n"
+        LocalTime.text(nanosecondsSince1970: time) + " " + BusValue.string(change.source).readable + ": "
+            + BusValue.string(change.fact).readable + "\n"
     }
 
     var json: String {
         var object = JSONObject()
         object.add("time", .string(LocalTime.text(nanosecondsSince1970: time)))
-        object.add("source", .string(source))
-        object.add("fact", .string(fact))
+        object.add("source", .string(change.source))
+        object.add("fact", .string(change.fact))
         return object.line
     }
 }

@@ -2,6 +2,7 @@
 
 import CommandSupport
 import Glibc
+import NotifyCore
 
 /// `notify-lifecycle`: shows the lifecycle states of the observers on a bus, and changes them.
 enum LifecycleCommand {
@@ -38,7 +39,7 @@ enum LifecycleCommand {
         _ diagnostics: Diagnostics
     ) throws(LifecycleFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
-        let observers = try ObserverEntry.entries(in: agent.call("List"))
+        let observers = AgentInterface.ListEntry.sorted(try agent.call(AgentInterface.List()).connections)
         if settings.isJSON {
             return try print(observers.map(\.json).joined())
         }
@@ -55,7 +56,7 @@ enum LifecycleCommand {
         _ diagnostics: Diagnostics
     ) throws(LifecycleFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
-        let report = try StatusReport(agent.call("Status"))
+        let report = StatusReport(try agent.call(AgentInterface.Status()))
         return try print(settings.isJSON ? report.json : report.text)
     }
 

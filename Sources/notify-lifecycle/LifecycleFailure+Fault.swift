@@ -25,9 +25,9 @@ extension LifecycleFailure {
             } else {
                 self.init("permission denied: \(reason)")
             }
-        case "org.notifybus.Error.NoSuchTarget":
+        case AgentInterface.ErrorName.noSuchTarget:
             self.init("there is no observer \(target?.title ?? ""); 'notify-lifecycle list' shows those there are")
-        case "org.notifybus.Error.TimedOut":
+        case AgentInterface.ErrorName.timedOut:
             self.init("\(target?.title ?? "an observer") did not follow in time: \(reason)", code: .timedOut)
         case standard + "UnknownMethod", standard + "UnknownInterface", standard + "UnknownObject":
             self.init("the agent does not know \(member); it may be of another version than this command")

@@ -44,8 +44,16 @@ struct LifecycleFailure: Error {
     static let lateAgent = LifecycleFailure("the agent did not answer in time", code: .timedOut, isLasting: true)
 
     /// The agent said something else than the protocol has it say.
-    static func nonsense(_ member: String, _ detail: String) -> LifecycleFailure {
-        LifecycleFailure(
+    static func nonsense(_ member: String, _ error: ArgumentError, for target: Target?) -> LifecycleFailure {
+        let detail =
+            switch error {
+            case .types(let expected, let given):
+                (target.map { "for \($0.title) it has" } ?? "it has") + " the type '\(given)' in place of '\(expected)'"
+            case .missing(let key): "an entry has no '\(key)'"
+            case .mistyped(let key, _, let given): "the '\(key)' of an entry has the type '\(given)'"
+            case .value(let text): text
+            }
+        return LifecycleFailure(
             "the agent's answer to \(member) makes no sense: \(detail); it may be of another version than this command"
         )
     }

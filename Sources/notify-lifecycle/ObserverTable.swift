@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
+import NotifyCore
 
 /// The observers of a bus as a table for people.
 struct ObserverTable {
     private struct Column {
         let title: String
         var isNumber = false
-        let cell: (ObserverEntry) -> String
+        let cell: (AgentInterface.ListEntry) -> String
     }
 
-    private let observers: [ObserverEntry]
+    private let observers: [AgentInterface.ListEntry]
     private let isDetailed: Bool
 
     /// - Parameter isDetailed: whether connections and users are shown too.
-    init(_ observers: [ObserverEntry], isDetailed: Bool) {
+    init(_ observers: [AgentInterface.ListEntry], isDetailed: Bool) {
         self.observers = observers
         self.isDetailed = isDetailed
     }

@@ -6,7 +6,7 @@ import NotifyCore
 /// A change of state to be made.
 struct StateCommand {
     enum Change {
-        case set(String, freezes: Bool)
+        case set(NotifyCenter.LifecycleState, freezes: Bool)
         case release
     }
 
@@ -35,26 +35,18 @@ struct StateCommand {
 
     private var outcome: String {
         switch change {
-        case .set(let state, _): state
+        case .set(let state, _): state.rawValue
         case .release: "released"
         }
     }
 
     private func change(_ target: Target, by agent: inout AgentConnection) throws(LifecycleFailure) -> UInt32 {
-        let member: String
-        let answer: [BusValue]
         switch change {
         case .set(let state, let freezes):
-            member = "SetState"
-            answer = try agent.call(member, [.string(target.text), .string(state), .boolean(freezes)], for: target)
+            let call = AgentInterface.SetState(target: target.text, state: state, freezes: freezes)
+            return try agent.call(call, for: target).connections
         case .release:
-            member = "Release"
-            answer = try agent.call(member, [.string(target.text)], for: target)
+            return try agent.call(AgentInterface.Release(target: target.text), for: target).connections
         }
-        guard answer.count == 1, let count = answer[0].uint32 else {
-            let signature = answer.map(\.signature).joined()
-            throw .nonsense(member, "for \(target.title) it has the type '\(signature)' in place of 'u'")
-        }
-        return count
     }
 }

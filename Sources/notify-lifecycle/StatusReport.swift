@@ -7,14 +7,8 @@ import NotifyCore
 struct StatusReport {
     private let fields: [(key: String, value: BusValue)]
 
-    init(_ answer: [BusValue]) throws(LifecycleFailure) {
-        guard answer.count == 1, let dictionary = answer[0].dictionary else {
-            let signature = answer.map(\.signature).joined()
-            throw .nonsense("Status", "it has the type '\(signature)' in place of 'a{sv}'")
-        }
-        let first = ["version", "pid"]
-        let keys = first.filter { dictionary[$0] != nil } + dictionary.keys.filter { !first.contains($0) }.sorted()
-        fields = keys.compactMap { key in dictionary[key].map { (key, $0) } }
+    init(_ answer: AgentInterface.Status.Answer) {
+        fields = answer.fields
     }
 
     var json: String {
@@ -39,17 +33,16 @@ struct StatusReport {
 
     /// A line a source of facts; nil if the value is not a list of them.
     private func sources(_ key: String, _ value: BusValue) -> [String]? {
-        guard key == "sources", value.signature == "aa{sv}", let all = value.elements?.map({ $0.dictionary ?? [:] }),
-            !all.isEmpty
-        else { return nil }
-        let names = all.map { $0["name"]?.readable ?? "-" }
+        guard key == "sources", let all = try? AgentInterface.SourceEntry.entries(in: value), !all.isEmpty else {
+            return nil
+        }
+        let names = all.map { BusValue.string($0.name).readable }
         let width = names.map(\.count).max() ?? 0
         return zip(names, all).map { name, source in
-            let isLive = source["live"]?.boolean ?? false
-            let remark = source[isLive ? "fact" : "reason"].flatMap { $0.string?.isEmpty == false ? $0.readable : nil }
-            let count = source["facts"]?.uint64 ?? 0
-            return name + String(repeating: " ", count: width - name.count) + (isLive ? "  live  " : "  off   ")
-                + "\(count) fact\(count == 1 ? "" : "s")" + (remark.map { ": " + $0 } ?? "")
+            let remark = source.isLive ? source.fact : source.reason
+            return name + String(repeating: " ", count: width - name.count) + (source.isLive ? "  live  " : "  off   ")
+                + "\(source.facts) fact\(source.facts == 1 ? "" : "s")"
+                + (remark.isEmpty ? "" : ": " + BusValue.string(remark).readable)
         }
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
+
 /// What the first operand asks for.
 enum Verb: String, CaseIterable {
     case list, status, watch
@@ -27,12 +29,12 @@ enum Verb: String, CaseIterable {
     }
 
     /// The state that it puts targets in; nil if it changes nothing.
-    var state: String? {
+    var state: NotifyCenter.LifecycleState? {
         switch self {
         case .list, .status, .watch, .release: nil
-        case .foreground, .resume: "foreground"
-        case .background: "background"
-        case .suspend: "suspended"
+        case .foreground, .resume: .foreground
+        case .background: .background
+        case .suspend: .suspended
         }
     }
 }

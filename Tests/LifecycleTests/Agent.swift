@@ -67,7 +67,7 @@ final class AgentBus: Sendable {
             let reply = try control.callBus(
                 "NameHasOwner",
                 signature: "s",
-                body: RawBusClient.stringBody(AgentNames.agent)
+                body: RawBusClient.stringBody(AgentInterface.name)
             )
             return reply.body.first == 1
         }
@@ -86,9 +86,9 @@ final class AgentBus: Sendable {
         body.append(state.rawValue)
         body.append(UInt32(freeze ? 1 : 0))
         return try control.call(
-            destination: AgentNames.agent,
-            path: AgentNames.agentPath,
-            interface: AgentNames.agent,
+            destination: AgentInterface.name,
+            path: AgentInterface.path,
+            interface: AgentInterface.name,
             member: "SetState",
             signature: "ssb",
             body: body.bytes
@@ -101,7 +101,7 @@ final class AgentBus: Sendable {
         try watcher.open()
         try watcher.barrier(timeout: .seconds(10))
         watcher.perform { link in
-            link.call(AgentNames.agent, path: AgentNames.agentPath, interface: AgentNames.agent, member: "List") {
+            link.call(AgentInterface.name, path: AgentInterface.path, interface: AgentInterface.name, member: "List") {
                 result,
                 _ in
                 let values = (try? result.get()) ?? []

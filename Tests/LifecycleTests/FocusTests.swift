@@ -12,9 +12,9 @@ import Testing
         var body = RawBody()
         body.append(UInt32(pid))
         let reply = try desktop.call(
-            destination: AgentNames.agent,
-            path: AgentNames.agentPath,
-            interface: AgentNames.agent,
+            destination: AgentInterface.name,
+            path: AgentInterface.path,
+            interface: AgentInterface.name,
             member: "SetForeground",
             signature: "u",
             body: body.bytes

@@ -16,8 +16,8 @@ import Testing
         let stranger = try RawBusClient(address: agent.bus.address)
         let reply = try stranger.call(
             destination: try center.observingName(),
-            path: AgentNames.observerPath,
-            interface: AgentNames.observer,
+            path: ObserverInterface.path,
+            interface: ObserverInterface.name,
             member: "SetState",
             signature: "s",
             body: RawBusClient.stringBody("background")
@@ -81,7 +81,7 @@ private final class Impostor: Sendable {
         try center.open()
         let owns = Counter()
         center.perform { link in
-            link.callBus("RequestName", [.string(AgentNames.agent), .uint32(4)]) { _, _ in owns.add() }
+            link.callBus("RequestName", [.string(AgentInterface.name), .uint32(4)]) { _, _ in owns.add() }
         }
         try #require(owns.wait(for: 1))
     }
@@ -92,8 +92,8 @@ private final class Impostor: Sendable {
             for member in ["SetState", "Deliver", "Mark", "Other"] {
                 link.tell(
                     observer,
-                    path: AgentNames.observerPath,
-                    interface: AgentNames.observer,
+                    path: ObserverInterface.path,
+                    interface: ObserverInterface.name,
                     member: member,
                     arguments
                 )

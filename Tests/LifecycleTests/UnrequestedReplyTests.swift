@@ -33,7 +33,7 @@ import Testing
         try #require(heard.wait(for: 1))
         let connections = try uniqueNames(control).subtracting(before)
         try #require(connections.count == 2)
-        let owner = try owner(of: AgentNames.agent, control)
+        let owner = try owner(of: AgentInterface.name, control)
         try #require(try answersPass(from: stranger, on: agent.bus) || kind == .broker)
 
         // Meanwhile all of them ask much, so that the answers come while questions are open.
@@ -62,7 +62,7 @@ import Testing
         try center.barrier(timeout: .seconds(10))
         #expect(heard.value == posts + 1)
         #expect(changes.value == 0)
-        #expect(try self.owner(of: AgentNames.agent, control) == owner)
+        #expect(try self.owner(of: AgentInterface.name, control) == owner)
         #expect(try agent.state(of: observer) == "foreground")
         #expect(try command(observer, by: stranger) == "org.freedesktop.DBus.Error.AccessDenied")
         #expect(center.lifecycle.state == .foreground)
@@ -80,7 +80,8 @@ import Testing
         try stop(agent.agentProcess)
         defer { kill(agent.agentProcess, SIGCONT) }
         center.perform { link in
-            link.call(AgentNames.agent, path: AgentNames.agentPath, interface: AgentNames.agent, member: "Status") {
+            link.call(AgentInterface.name, path: AgentInterface.path, interface: AgentInterface.name, member: "Status")
+            {
                 answer,
                 _ in
                 answers.append((try? answer.get())?.count)
@@ -151,8 +152,8 @@ import Testing
     private func command(_ observer: String, by stranger: RawBusClient) throws -> String? {
         try stranger.call(
             destination: observer,
-            path: AgentNames.observerPath,
-            interface: AgentNames.observer,
+            path: ObserverInterface.path,
+            interface: ObserverInterface.name,
             member: "SetState",
             signature: "s",
             body: RawBusClient.stringBody("background")

@@ -103,21 +103,21 @@ package struct SourceTable: Sendable {
     }
 
     /// For Status: an aa{sv}.
-    var listed: BusValue {
-        .array(
-            element: "a{sv}",
-            entries.map { entry in
-                let (isLive, reason): (Bool, String) =
-                    switch entry.condition {
-                    case .live: (true, "")
-                    case .off(let reason): (false, reason)
-                    case nil: (false, "has not said anything yet")
-                    }
-                return .dictionary([
-                    ("name", .string(entry.name)), ("live", .boolean(isLive)), ("reason", .string(reason)),
-                    ("fact", .string(entry.fact?.text ?? "")), ("facts", .uint64(entry.count)),
-                ])
-            }
-        )
+    var listed: [AgentInterface.SourceEntry] {
+        entries.map { entry in
+            let (isLive, reason): (Bool, String) =
+                switch entry.condition {
+                case .live: (true, "")
+                case .off(let reason): (false, reason)
+                case nil: (false, "has not said anything yet")
+                }
+            return AgentInterface.SourceEntry(
+                name: entry.name,
+                isLive: isLive,
+                reason: reason,
+                fact: entry.fact?.text ?? "",
+                facts: entry.count
+            )
+        }
     }
 }

@@ -20,26 +20,26 @@ extension BusFault {
 
     static func noSuchTarget(_ target: String) -> BusFault {
         BusFault(
-            name: "org.notifybus.Error.NoSuchTarget",
+            name: AgentInterface.ErrorName.noSuchTarget,
             message: "Nobody who observes is meant by '\(target)'; 'notify-lifecycle list' shows who does."
         )
     }
 
     static let notRegistered = BusFault(
-        name: "org.notifybus.Error.NotRegistered",
+        name: AgentInterface.ErrorName.notRegistered,
         message: "This connection has not registered."
     )
 
     static func notObserved(_ name: NotifyName) -> BusFault {
         BusFault(
-            name: "org.notifybus.Error.NotObserved",
+            name: AgentInterface.ErrorName.notObserved,
             message: "No connection observes '\(name)', so it has no state."
         )
     }
 
     static func timedOut(_ seconds: Int64, _ stragglers: String) -> BusFault {
         BusFault(
-            name: "org.notifybus.Error.TimedOut",
+            name: AgentInterface.ErrorName.timedOut,
             message: "The change was not in force after \(seconds) seconds for \(stragglers)."
         )
     }

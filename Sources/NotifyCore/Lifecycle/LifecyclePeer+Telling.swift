@@ -8,7 +8,7 @@ extension LifecyclePeer {
         _ link: borrowing BusLink,
         then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) {
-        ask("Report", [.string(state.rawValue)], link) { answer in
+        ask(AgentInterface.Report(state: state), link) { answer in
             switch answer {
             case .success: completion(.success(()))
             case .failure(.unreachable(let error)): completion(.failure(error))
@@ -19,29 +19,19 @@ extension LifecyclePeer {
     }
 
     /// Calls a method of the agent, once it knows this connection.
-    func ask(
-        _ member: String,
-        _ arguments: [BusValue],
+    func ask<Call: ProtocolCall>(
+        _ call: Call,
         _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Result<[BusValue], AgentError>) -> Void
+        then completion: @escaping @Sendable (Result<Call.Answer, AgentError>) -> Void
     ) {
         if isRegistering {
-            postponed.append { [weak self] link in self?.ask(member, arguments, link, then: completion) }
+            postponed.append { [weak self] link in self?.ask(call, link, then: completion) }
             postponedFailures.append { completion(.failure(.unreachable($0))) }
             return
         }
         guard let agent else { return completion(.failure(.unreachable(.noAgent))) }
-        link.call(
-            agent,
-            path: AgentNames.agentPath,
-            interface: AgentNames.agent,
-            member: member,
-            arguments
-        ) { answer, _ in
-            switch answer {
-            case .success(let values): completion(.success(values))
-            case .failure(let fault): completion(.failure(fault.saysGone ? .unreachable(.noAgent) : .refused(fault)))
-            }
+        link.call(call, to: agent) { answer, _ in
+            completion(answer.mapError { $0.saysGone ? .unreachable(.noAgent) : .refused($0) })
         }
     }
 
@@ -52,13 +42,7 @@ extension LifecyclePeer {
             return postponed.append { [weak self] link in self?.followFocus(follows, link) }
         }
         guard let agent else { return }
-        link.tell(
-            agent,
-            path: AgentNames.agentPath,
-            interface: AgentNames.agent,
-            member: "FollowFocus",
-            [.boolean(follows)]
-        )
+        link.tell(AgentInterface.FollowFocus(follows: follows), to: agent)
     }
 
     /// What is observed has changed.
@@ -71,12 +55,10 @@ extension LifecyclePeer {
             return
         }
         guard let agent else { return }
-        link.tell(
-            agent,
-            path: AgentNames.agentPath,
-            interface: AgentNames.agent,
-            member: added ? "AddNames" : "RemoveNames",
-            [.strings(names), .strings(prefixes)]
-        )
+        if added {
+            link.tell(AgentInterface.AddNames(names: names, prefixes: prefixes), to: agent)
+        } else {
+            link.tell(AgentInterface.RemoveNames(names: names, prefixes: prefixes), to: agent)
+        }
     }
 }

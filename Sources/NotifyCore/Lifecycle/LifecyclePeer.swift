@@ -9,8 +9,6 @@ import Synchronization
 final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// How long the agent may take to answer, and how long it may stay away until the gate opens, in milliseconds.
     private static let patience: Int64 = 2_000
-    /// What stands for a decider where nobody has decided anything: then a program is in the foreground.
-    private static let nobody = "default"
 
     /// The state that others see, and who wants to hear of changes.
     let states = LifecycleStates()
@@ -22,7 +20,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// The unique name of this connection before the bus or the agent closed it.
     private var previousName = ""
     /// Who decided the state, in the agent's words. An agent that comes later is told.
-    private var decider = LifecyclePeer.nobody
+    private var decider = AgentInterface.nobody
     private var ownName = ""
     /// Whether an agent died that may have known of posts made while the program was suspended.
     private var mayHaveMissedPosts = false
@@ -51,7 +49,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     private static let ownerRule =
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-        + "arg0='\(AgentNames.agent)'"
+        + "arg0='\(AgentInterface.name)'"
 
     private func register(_ link: borrowing BusLink) {
         isRegistering = true
@@ -59,32 +57,25 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let (names, prefixes) = link.registeredNames
         let socket = dup(link.descriptor)
         defer { if socket >= 0 { close(socket) } }
-        var details: [(String, BusValue)] = [
-            ("names", .strings(names)), ("prefixes", .strings(prefixes)), ("state", .string(state.rawValue)),
-            ("previous", .string(previousName)), ("program", .string(LifecyclePeer.programName)),
-            ("decider", .string(decider)), ("followsFocus", .boolean(states.followsFocus)),
-        ]
-        if socket >= 0 { details.append(("socket", .descriptor(socket))) }
-        if let option = nameStates.registrationOption { details.append(("states", option)) }
-        link.call(
-            AgentNames.agent,
-            path: AgentNames.agentPath,
-            interface: AgentNames.agent,
-            member: "Register",
-            [.dictionary(details)],
-            activates: true
-        ) { [weak self] answer, link in self?.registered(answer, link) }
+        var registration = AgentInterface.Register()
+        (registration.names, registration.prefixes) = (names, prefixes)
+        registration.state = state
+        registration.previous = previousName
+        registration.program = LifecyclePeer.programName
+        registration.decider = decider
+        registration.followsFocus = states.followsFocus
+        registration.socket = socket >= 0 ? socket : nil
+        registration.states = nameStates.entriesToRegister
+        link.call(registration, activates: true) { [weak self] answer, link in self?.registered(answer, link) }
     }
 
-    private func registered(_ answer: BusAnswer, _ link: borrowing BusLink) {
+    private func registered(_ answer: Result<AgentInterface.Register.Answer, BusFault>, _ link: borrowing BusLink) {
         previousName = ownName
         agent = if case .success = answer { link.answerer } else { nil }
         if let formerAgent, formerAgent != agent { mayHaveMissedPosts = true }
         formerAgent = nil
         defer { runPostponed(link) }
-        guard case .success(let values) = answer, values.count >= 2, let word = values[0].string,
-            let state = NotifyCenter.LifecycleState(rawValue: word)
-        else {
+        guard case .success(let welcome) = answer else {
             // No agent: as long as one may come back, the state stays.
             if state == .foreground {
                 deadline = nil
@@ -95,8 +86,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             return
         }
         deadline = nil
-        let pending = values[1].strings ?? []
-        change(to: state, pending: pending, link) { link in link.observing.finishEntering(on: link.engine) }
+        change(to: welcome.state, pending: welcome.pending, link) { link in
+            link.observing.finishEntering(on: link.engine)
+        }
     }
 
     /// Confirms registrations in the state that the program was in.
@@ -117,12 +109,13 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func handle(_ signal: BusSignal, on link: borrowing BusLink) {
-        if signal.member == "Decided", signal.interface == AgentNames.agent, signal.sender == agent {
-            if signal.arguments.count == 1, let text = signal.arguments[0].string { decider = text }
-            return BusConnection.close(signal.arguments)
+        typealias Decided = AgentInterface.Decided
+        if signal.member == Decided.member, signal.interface == AgentInterface.name, signal.sender == agent {
+            if let decided = try? Decided(signal.arguments) { decider = decided.decider }
+            return
         }
         guard signal.member == "NameOwnerChanged", signal.sender == "org.freedesktop.DBus",
-            signal.arguments.count == 3, signal.arguments[0].string == AgentNames.agent,
+            signal.arguments.count == 3, signal.arguments[0].string == AgentInterface.name,
             let owner = signal.arguments[2].string
         else { return BusConnection.close(signal.arguments) }
         if state == .suspended { mayHaveMissedPosts = true }
@@ -138,7 +131,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func deadlineHasPassed(_ link: borrowing BusLink) {
         deadline = nil
         agent = nil
-        decider = LifecyclePeer.nobody
+        decider = AgentInterface.nobody
         runPostponed(link)
         change(to: .foreground, pending: [], link) { link in link.observing.finishEntering(on: link.engine) }
     }
@@ -146,37 +139,29 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     // MARK: - Doing as the agent says
 
     func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
-        guard call.path == AgentNames.observerPath, call.interface == AgentNames.observer else { return false }
+        guard call.path == ObserverInterface.path, call.interface == ObserverInterface.name else { return false }
         guard call.sender == agent else {
+            call.arguments.closeDescriptors()
             link.refuse(call, .accessDenied("Only the lifecycle agent may do this."))
             return true
         }
-        switch call.member {
-        case "SetState":
-            guard call.arguments.count == 1,
-                let state = call.arguments[0].string.flatMap(NotifyCenter.LifecycleState.init)
-            else { return refuseArguments(of: call, link) }
-            change(to: state, pending: [], link) { link in
-                link.reply(to: call, [.uint64(UInt64(link.engine.counters.dropped.load(ordering: .relaxed)))])
+        do throws(ArgumentError) {
+            switch call.member {
+            case ObserverInterface.SetState.member:
+                let state = try ObserverInterface.SetState(call.arguments).state
+                change(to: state, pending: [], link) { link in
+                    let dropped = UInt64(link.engine.counters.dropped.load(ordering: .relaxed))
+                    link.reply(to: call, ObserverInterface.SetState.Answer(dropped: dropped).arguments)
+                }
+            case ObserverInterface.Deliver.member:
+                deliver(try ObserverInterface.Deliver(call.arguments).names, link)
+                link.reply(to: call)
+            default:
+                return false
             }
-        case "Deliver":
-            guard call.arguments.count == 1, let names = call.arguments[0].strings else {
-                return refuseArguments(of: call, link)
-            }
-            deliver(names, link)
-            link.reply(to: call)
-        default:
-            return false
+        } catch {
+            link.refuse(call, error.fault(for: call.member))
         }
-        return true
-    }
-
-    private func refuseArguments(of call: BusCall, _ link: borrowing BusLink) -> Bool {
-        BusConnection.close(call.arguments)
-        link.refuse(
-            call,
-            BusFault(name: "org.freedesktop.DBus.Error.InvalidArgs", message: "The arguments are not as documented.")
-        )
         return true
     }
 

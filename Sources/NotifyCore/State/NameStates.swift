@@ -18,16 +18,12 @@ final class NameStates: Sendable {
         entries.withLock { $0[name] = nil }
     }
 
-    /// The option `states` of the agent's method `Register`; nil when there are none.
-    var registrationOption: BusValue? {
+    /// What the agent's method `Register` is told.
+    var entriesToRegister: [AgentInterface.NameStateEntry] {
         entries.withLock { entries in
-            if entries.isEmpty { return nil }
-            return .array(
-                element: "(stt)",
-                entries.map { name, entry in
-                    .structure([.string(name.string), .uint64(entry.value), .uint64(entry.stamp)])
-                }
-            )
+            entries.map { name, entry in
+                AgentInterface.NameStateEntry(name: name.string, number: entry.value, stamp: entry.stamp)
+            }
         }
     }
 }

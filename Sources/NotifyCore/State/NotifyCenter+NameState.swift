@@ -19,16 +19,15 @@ extension NotifyCenter {
         of name: NotifyName,
         timeout: Duration = .seconds(2)
     ) throws(AgentError) {
-        let answer = try askAgent("SetNameState", [.string(name.string), .uint64(value)], timeout: timeout)
-        guard let stamp = answer.first?.uint64 else { return }
-        peer?.nameStates.note(NameStates.Entry(value: value, stamp: stamp), of: name)
+        let answer = try askAgent(AgentInterface.SetNameState(name: name.string, value: value), timeout: timeout)
+        peer?.nameStates.note(NameStates.Entry(value: value, stamp: answer.stamp), of: name)
     }
 
     /// The state of a name; 0 if nobody has set it.
     ///
     /// The corresponding C function is `notify_get_state`.
     package func state(of name: NotifyName, timeout: Duration = .seconds(2)) throws(AgentError) -> UInt64 {
-        try askAgent("GetNameState", [.string(name.string)], timeout: timeout).first?.uint64 ?? 0
+        try askAgent(AgentInterface.GetNameState(name: name.string), timeout: timeout).value
     }
 
     /// No longer tells a new agent what the state of a name was.
@@ -44,18 +43,19 @@ extension NotifyCenter {
         ofProcess process: Int32,
         timeout: Duration = .seconds(10)
     ) throws(AgentError) {
-        let arguments: [BusValue] = [.string("pid:\(process)"), .string(state.rawValue), .boolean(false)]
-        _ = try askAgent("SetState", arguments, timeout: timeout)
+        _ = try askAgent(
+            AgentInterface.SetState(target: "pid:\(process)", state: state, freezes: false),
+            timeout: timeout
+        )
     }
 
     /// Calls a method of the agent, and waits for the answer. Opens the observing connection, if need be.
-    private func askAgent(
-        _ member: String,
-        _ arguments: [BusValue],
+    private func askAgent<Call: ProtocolCall>(
+        _ call: Call,
         timeout: Duration
-    ) throws(AgentError) -> [BusValue] {
+    ) throws(AgentError) -> Call.Answer {
         guard let peer else { throw .unreachable(.closed) }
-        let outcome = Monitor<Result<[BusValue], AgentError>?>(nil)
+        let outcome = Monitor<Result<Call.Answer, AgentError>?>(nil)
         do throws(NotifyBusError) {
             try open()
         } catch {
@@ -63,12 +63,12 @@ extension NotifyCenter {
         }
         engine.prepareToWait()
         perform { link in
-            peer.ask(member, arguments, link) { answer in
+            peer.ask(call, link) { answer in
                 outcome.withLock { $0 = answer }
                 outcome.wakeAll()
             }
         }
-        let answer: Result<[BusValue], AgentError>? = outcome.wait(until: .after(timeout)) { $0 }
+        let answer: Result<Call.Answer, AgentError>? = outcome.wait(until: .after(timeout)) { $0 }
         guard let answer else { throw .unreachable(.timedOut("bring the lifecycle agent's answer")) }
         return try answer.get()
     }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the agent announces. States and sources are text here: listeners show what an agent of a later version says.
+extension AgentInterface {
+    /// A connection is in another state. To everyone.
+    package struct StateChanged: ProtocolMessage {
+        package static let member = "StateChanged"
+        package static let parameters = [
+            Parameter("connection", "s"), Parameter("process", "u"), Parameter("application", "s"),
+            Parameter("from", "s"), Parameter("to", "s"),
+        ]
+        package var connection: String
+        package var process: UInt32
+        package var application: String
+        package var from: String
+        package var to: String
+
+        package init(connection: String, process: UInt32, application: String, from: String, to: String) {
+            self.connection = connection
+            self.process = process
+            self.application = application
+            self.from = from
+            self.to = to
+        }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            connection = try arguments.read(0, \.string)
+            process = try arguments.read(1, \.exactUInt32)
+            application = try arguments.read(2, \.string)
+            from = try arguments.read(3, \.string)
+            to = try arguments.read(4, \.string)
+        }
+
+        package var arguments: [BusValue] {
+            [.string(connection), .uint32(process), .string(application), .string(from), .string(to)]
+        }
+    }
+
+    /// A source of facts has another one. To everyone.
+    package struct FactChanged: ProtocolMessage {
+        package static let member = "FactChanged"
+        package static let parameters = [Parameter("source", "s"), Parameter("fact", "s")]
+        package var source: String
+        /// For people.
+        package var fact: String
+
+        package init(source: String, fact: String) {
+            self.source = source
+            self.fact = fact
+        }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            source = try arguments.read(0, \.string)
+            fact = try arguments.read(1, \.string)
+        }
+
+        package var arguments: [BusValue] { [.string(source), .string(fact)] }
+    }
+
+    /// Who has decided the state of a connection is another than before. To that connection alone.
+    package struct Decided: ProtocolMessage {
+        package static let member = "Decided"
+        package static let parameters = [Parameter("decider", "s")]
+        package var decider: String
+
+        package init(decider: String) { self.decider = decider }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            decider = try arguments.read(0, \.string)
+        }
+
+        package var arguments: [BusValue] { [.string(decider)] }
+    }
+
+    /// What stands for a decider where nobody has decided anything: then a program is in the foreground.
+    package static let nobody = "default"
+}

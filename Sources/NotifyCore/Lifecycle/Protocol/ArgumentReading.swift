@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Reads values without believing anything: a value of another type, or an array with an element of another type, is nil.
+extension BusValue {
+    /// Whether the value, and all that is in it, has a type.
+    func hasType(_ type: some StringProtocol) -> Bool {
+        switch self {
+        case .array(let element, let values):
+            type.first == "a" && type.dropFirst() == element[...] && values.allSatisfy { $0.hasType(element) }
+        case .number(let code, _), .text(let code, _): type.utf8.count == 1 && type.utf8.first == code
+        case .variant: type == "v"
+        case .double, .descriptor, .structure, .entry: signature == type
+        }
+    }
+
+    var exactUInt32: UInt32? {
+        if case .number(UInt8(ascii: "u"), let value) = self { UInt32(exactly: value) } else { nil }
+    }
+
+    var exactBoolean: Bool? {
+        if case .number(UInt8(ascii: "b"), let value) = self, value <= 1 { value == 1 } else { nil }
+    }
+
+    var exactStrings: [String]? {
+        guard case .array("s", let values) = self else { return nil }
+        var texts: [String] = []
+        texts.reserveCapacity(values.count)
+        for value in values {
+            guard let text = value.string else { return nil }
+            texts.append(text)
+        }
+        return texts
+    }
+
+    /// The entries of an a{sv}, without the variants around the values; nil if it is none or a key comes twice.
+    var exactDictionary: [String: BusValue]? {
+        guard case .array("{sv}", let entries) = self else { return nil }
+        var result: [String: BusValue] = [:]
+        for entry in entries {
+            guard case .entry(.text(UInt8(ascii: "s"), let key), .variant(let value)) = entry,
+                result.updateValue(value, forKey: key) == nil
+            else { return nil }
+        }
+        return result
+    }
+}
+
+extension [BusValue] {
+    func haveTypes(of parameters: [Parameter]) -> Bool {
+        count == parameters.count && zip(self, parameters).allSatisfy { $0.hasType($1.type) }
+    }
+
+    /// The argument at a place, whose type has been looked at.
+    func read<Value>(_ index: Int, _ read: (BusValue) -> Value?) throws(ArgumentError) -> Value {
+        guard indices.contains(index), let value = read(self[index]) else {
+            throw .types(expected: "", given: map(\.signature).joined())
+        }
+        return value
+    }
+
+    func state(_ index: Int) throws(ArgumentError) -> LifecycleState {
+        guard let state = LifecycleState(rawValue: try read(index, \.string)) else {
+            throw .value("A state is 'foreground', 'background' or 'suspended'.")
+        }
+        return state
+    }
+}
+
+/// A dictionary that is read key by key.
+struct FieldReader {
+    private(set) var rest: [String: BusValue]
+
+    init(_ value: BusValue?) throws(ArgumentError) {
+        guard let fields = value?.exactDictionary else {
+            throw .types(expected: "a{sv}", given: value?.signature ?? "")
+        }
+        rest = fields
+    }
+
+    /// Takes a value out; nil if the key is not there.
+    mutating func take<Value>(
+        _ key: String,
+        _ type: String,
+        _ read: (BusValue) -> Value?
+    ) throws(ArgumentError) -> Value? {
+        guard let value = rest.removeValue(forKey: key) else { return nil }
+        guard value.hasType(type), let result = read(value) else {
+            throw .mistyped(key: key, expected: type, given: value.signature)
+        }
+        return result
+    }
+
+    /// Takes a value out that must be there.
+    mutating func need<Value>(
+        _ key: String,
+        _ type: String,
+        _ read: (BusValue) -> Value?
+    ) throws(ArgumentError) -> Value {
+        guard let value = try take(key, type, read) else { throw .missing(key: key) }
+        return value
+    }
+}

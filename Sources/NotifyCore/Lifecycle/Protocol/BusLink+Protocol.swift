@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension BusLink {
+    /// Calls the agent; the answer comes to `completion`, on this thread.
+    ///
+    /// - Parameter activates: whether the bus may start the agent.
+    package func call<Call: ProtocolCall>(
+        _ call: Call,
+        to agent: String = AgentInterface.name,
+        activates: Bool = false,
+        then completion: @escaping @Sendable (Result<Call.Answer, BusFault>, borrowing BusLink) -> Void
+    ) {
+        self.call(
+            agent,
+            path: AgentInterface.path,
+            interface: AgentInterface.name,
+            member: Call.member,
+            call.arguments,
+            activates: activates
+        ) { answer, link in completion(answer.reading(Call.self), link) }
+    }
+
+    /// Sends a signal of the agent, to everyone or to one connection.
+    package func emit(_ signal: some ProtocolMessage, to destination: String? = nil) {
+        emit(
+            to: destination,
+            path: AgentInterface.path,
+            interface: AgentInterface.name,
+            member: type(of: signal).member,
+            signal.arguments
+        )
+    }
+
+    /// Calls the agent, and wants no answer.
+    package func tell(_ call: some ProtocolCall, to agent: String) {
+        tell(
+            agent,
+            path: AgentInterface.path,
+            interface: AgentInterface.name,
+            member: type(of: call).member,
+            call.arguments
+        )
+    }
+}
+
+extension BusAnswer {
+    /// The answer to a call; a fault if it is not what the protocol has.
+    package func reading<Call: ProtocolCall>(_ call: Call.Type) -> Result<Call.Answer, BusFault> {
+        switch self {
+        case .failure(let fault): return .failure(fault)
+        case .success(let values):
+            do throws(ArgumentError) {
+                return .success(try Call.Answer(values))
+            } catch {
+                return .failure(.unreadableAnswer(to: Call.member))
+            }
+        }
+    }
+}
+
+extension BusFault {
+    static func unreadableAnswer(to member: String) -> BusFault {
+        BusFault(
+            name: "org.freedesktop.DBus.Error.InvalidSignature",
+            message: "The answer to \(member) is not as documented."
+        )
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The agent's side of the lifecycle protocol: its name on the bus, and what it serves there.
+///
+/// See Documentation/lifecycle-protocol.md. Every word of the protocol stands in this folder, once.
+package enum AgentInterface {
+    /// The well-known name, and the interface.
+    package static let name = "org.notifybus.Agent1"
+    package static let path = "/org/notifybus/Agent1"
+
+    /// Each method, with the type of its call. The agent's introspection is made from it.
+    package static let methods: [any ProtocolCall.Type] = [
+        Register.self, AddNames.self, RemoveNames.self, Report.self, SetState.self, SetNameState.self,
+        GetNameState.self, FollowFocus.self, Release.self, SetForeground.self, List.self, Status.self,
+    ]
+    package static let signals: [any ProtocolMessage.Type] = [StateChanged.self, FactChanged.self, Decided.self]
+
+    /// The D-Bus errors that the agent answers with, beside those of the bus.
+    package enum ErrorName {
+        package static let noSuchTarget = "org.notifybus.Error.NoSuchTarget"
+        package static let notObserved = "org.notifybus.Error.NotObserved"
+        package static let notRegistered = "org.notifybus.Error.NotRegistered"
+        package static let timedOut = "org.notifybus.Error.TimedOut"
+    }
+}
+
+/// The observer's side of the lifecycle protocol, which every observing connection serves.
+package enum ObserverInterface {
+    package static let name = "org.notifybus.Observer1"
+    package static let path = "/org/notifybus/Observer1"
+}
+
+/// What a message carries: it writes itself into D-Bus arguments, and reads itself from them.
+package protocol ProtocolArguments: Equatable, Sendable {
+    /// The names of the arguments, with their types as the D-Bus specification writes them.
+    static var parameters: [Parameter] { get }
+    var arguments: [BusValue] { get }
+
+    /// Whether a descriptor among the arguments stays open, and belongs to whoever reads the message.
+    static var keepsDescriptor: Bool { get }
+
+    /// Reads arguments whose number and types are those of ``parameters``.
+    init(reading arguments: [BusValue]) throws(ArgumentError)
+}
+
+/// A call or a signal.
+package protocol ProtocolMessage: ProtocolArguments {
+    static var member: String { get }
+}
+
+/// A call, and what it is answered with.
+package protocol ProtocolCall: ProtocolMessage {
+    associatedtype Answer: ProtocolArguments
+}
+
+/// An argument of a message.
+package struct Parameter: Equatable, Sendable {
+    package let name: String
+    package let type: String
+
+    package init(_ name: String, _ type: String) {
+        self.name = name
+        self.type = type
+    }
+}
+
+extension ProtocolArguments {
+    package static var signature: String { parameters.map(\.type).joined() }
+
+    package static var keepsDescriptor: Bool { false }
+
+    /// Reads arguments that have come over the bus, whatever they are.
+    ///
+    /// Descriptors among them are closed, but for one that the message keeps. If this throws, all are closed.
+    package init(_ arguments: [BusValue]) throws(ArgumentError) {
+        do throws(ArgumentError) {
+            guard arguments.haveTypes(of: Self.parameters) else {
+                throw .types(expected: Self.signature, given: arguments.map(\.signature).joined())
+            }
+            try self.init(reading: arguments)
+        } catch {
+            arguments.closeDescriptors()
+            throw error
+        }
+        if !Self.keepsDescriptor { arguments.closeDescriptors() }
+    }
+}
+
+/// An answer that says no more than that it is one.
+package struct Acknowledgement: ProtocolArguments {
+    package static let parameters: [Parameter] = []
+    package var arguments: [BusValue] { [] }
+
+    package init() {}
+    package init(reading arguments: [BusValue]) {}
+}
+
+/// Why arguments are not those of a message.
+package enum ArgumentError: Error, Equatable {
+    case types(expected: String, given: String)
+    /// A dictionary lacks a key.
+    case missing(key: String)
+    /// A value in a dictionary has another type.
+    case mistyped(key: String, expected: String, given: String)
+    /// The types are right, but the value has no meaning.
+    case value(String)
+
+    /// A sentence for the caller.
+    package func text(for member: String) -> String {
+        switch self {
+        case .types(let expected, let given):
+            "\(member) takes arguments of type '\(expected)', not '\(ArgumentError.short(given))'."
+        case .missing(let key): "The option '\(key)' is missing."
+        case .mistyped(let key, let expected, _): "The option '\(key)' has type \(expected)."
+        case .value(let text): text
+        }
+    }
+
+    /// The answer to a call whose arguments these are.
+    package func fault(for member: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.InvalidArgs", message: text(for: member))
+    }
+
+    /// A signature has at most 255 bytes; what comes out of a peer's arguments may have more.
+    private static func short(_ signature: String) -> String { signature.utf8.count > 255 ? "…" : signature }
+}

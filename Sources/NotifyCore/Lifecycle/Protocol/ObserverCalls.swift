@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the agent asks of an observer.
+extension ObserverInterface {
+    /// The observer goes into a state. The answer says that it is in force.
+    package struct SetState: ProtocolCall, StateArgument {
+        package static let member = "SetState"
+        package var state: LifecycleState
+
+        package init(state: LifecycleState) { self.state = state }
+
+        package struct Answer: ProtocolArguments {
+            package static let parameters = [Parameter("dropped", "t")]
+            /// How many posts the observer has dropped so far.
+            package var dropped: UInt64
+
+            package init(dropped: UInt64) { self.dropped = dropped }
+
+            package init(reading arguments: [BusValue]) throws(ArgumentError) {
+                dropped = try arguments.read(0, \.uint64)
+            }
+
+            package var arguments: [BusValue] { [.uint64(dropped)] }
+        }
+    }
+
+    /// Names that were posted while the observer was suspended, to be delivered once each.
+    package struct Deliver: ProtocolCall {
+        package typealias Answer = Acknowledgement
+        package static let member = "Deliver"
+        package static let parameters = [Parameter("names", "as")]
+        package var names: [String]
+
+        package init(names: [String]) { self.names = names }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            names = try arguments.read(0, \.exactStrings)
+        }
+
+        package var arguments: [BusValue] { [.strings(names)] }
+    }
+
+    /// A place in the stream, for the agent itself, which reads the stream of a stopped process. Observers ignore it.
+    package struct Mark: ProtocolMessage {
+        package static let member = "Mark"
+        package static let parameters = [Parameter("number", "t")]
+        package var number: UInt64
+
+        package init(number: UInt64) { self.number = number }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            number = try arguments.read(0, \.uint64)
+        }
+
+        package var arguments: [BusValue] { [.uint64(number)] }
+    }
+}

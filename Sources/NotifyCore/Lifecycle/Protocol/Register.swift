@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+extension AgentInterface {
+    /// A connection says that it observes, what it observes, and what it was in before.
+    ///
+    /// Whoever reads one from the bus owns its socket.
+    package struct Register: ProtocolCall {
+        package static let member = "Register"
+        package static let parameters = [Parameter("options", "a{sv}")]
+        package static let keepsDescriptor = true
+
+        package var names: [String] = []
+        package var prefixes: [String] = []
+        /// What the connection believes to be in; nil if it doesn't say.
+        package var state: LifecycleState?
+        /// Its unique name before it was reconnected, or empty.
+        package var previous = ""
+        /// Who has decided that state, as the last ``Decided`` said; empty if it doesn't know.
+        package var decider = ""
+        /// Whether it wants to be in the foreground only while its program has the focus.
+        package var followsFocus = false
+        /// The program's name, for people.
+        package var program = ""
+        /// A duplicate of its own socket.
+        package var socket: Int32?
+        /// The numbers of names that it had set under an agent before.
+        package var states: [NameStateEntry] = []
+
+        package init() {}
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            guard let value = arguments.first else { throw .types(expected: Self.signature, given: "") }
+            try read(value)
+        }
+
+        private mutating func read(_ value: BusValue) throws(ArgumentError) {
+            var fields = try FieldReader(value)
+            names = try fields.take("names", "as", \.exactStrings) ?? []
+            prefixes = try fields.take("prefixes", "as", \.exactStrings) ?? []
+            previous = try fields.take("previous", "s", \.string) ?? ""
+            decider = try fields.take("decider", "s", \.string) ?? ""
+            followsFocus = try fields.take("followsFocus", "b", \.exactBoolean) ?? false
+            program = try fields.take("program", "s", \.string) ?? ""
+            states = try fields.take("states", "a(stt)", NameStateEntry.read) ?? []
+            if let text = try fields.take("state", "s", \.string), !text.isEmpty {
+                guard let known = LifecycleState(rawValue: text) else {
+                    throw .value("'\(text)' is no state.")
+                }
+                state = known
+            }
+            socket = try fields.take("socket", "h", \.descriptor)
+            // Options of a later version.
+            Array(fields.rest.values).closeDescriptors()
+        }
+
+        package var arguments: [BusValue] {
+            var options: [(String, BusValue)] = [
+                ("names", .strings(names)), ("prefixes", .strings(prefixes)), ("state", .string(state?.rawValue ?? "")),
+                ("previous", .string(previous)), ("program", .string(program)), ("decider", .string(decider)),
+                ("followsFocus", .boolean(followsFocus)),
+            ]
+            if let socket { options.append(("socket", .descriptor(socket))) }
+            if !states.isEmpty { options.append(("states", .array(element: "(stt)", states.map(\.value)))) }
+            return [.dictionary(options)]
+        }
+
+        /// What the connection is in now, and the names that were posted while it was suspended or parked.
+        package struct Answer: ProtocolArguments {
+            package static let parameters = [Parameter("state", "s"), Parameter("pending", "as")]
+            package var state: LifecycleState
+            package var pending: [String]
+
+            package init(state: LifecycleState, pending: [String]) {
+                self.state = state
+                self.pending = pending
+            }
+
+            package init(reading arguments: [BusValue]) throws(ArgumentError) {
+                state = try arguments.state(0)
+                pending = try arguments.read(1, \.exactStrings)
+            }
+
+            package var arguments: [BusValue] { [.string(state.rawValue), .strings(pending)] }
+        }
+    }
+
+    /// The number of a name, and when the agent took it.
+    package struct NameStateEntry: Equatable, Sendable {
+        package var name: String
+        package var number: UInt64
+        /// In nanoseconds of the monotonic clock.
+        package var stamp: UInt64
+
+        package init(name: String, number: UInt64, stamp: UInt64) {
+            self.name = name
+            self.number = number
+            self.stamp = stamp
+        }
+
+        fileprivate var value: BusValue { .structure([.string(name), .uint64(number), .uint64(stamp)]) }
+
+        fileprivate static func read(_ value: BusValue) -> [NameStateEntry]? {
+            guard case .array("(stt)", let elements) = value else { return nil }
+            var entries: [NameStateEntry] = []
+            for element in elements {
+                guard case .structure(let fields) = element, fields.count == 3, let name = fields[0].string,
+                    let number = fields[1].uint64, let stamp = fields[2].uint64
+                else { return nil }
+                entries.append(NameStateEntry(name: name, number: number, stamp: stamp))
+            }
+            return entries
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension AgentInterface {
+    /// Asks what the agent says of itself.
+    package struct Status: ProtocolCall {
+        package static let member = "Status"
+        package static let parameters: [Parameter] = []
+        package var arguments: [BusValue] { [] }
+
+        package init() {}
+        package init(reading arguments: [BusValue]) {}
+
+        /// Whatever an agent says is shown, so nothing here is looked at but by ``sources``.
+        package struct Answer: ProtocolArguments {
+            package static let parameters = [Parameter("status", "a{sv}")]
+            /// In the order in which they are shown.
+            package private(set) var fields: [(key: String, value: BusValue)]
+
+            package init(reading arguments: [BusValue]) throws(ArgumentError) {
+                let reader = try FieldReader(arguments.first)
+                let first = ["version", "pid"]
+                let rest = reader.rest.filter { !first.contains($0.key) }.sorted { $0.key < $1.key }
+                fields = first.compactMap { key in reader.rest[key].map { (key, $0) } } + rest
+            }
+
+            package var arguments: [BusValue] { [.dictionary(fields.map { ($0.key, $0.value) })] }
+
+            package static func == (one: Answer, other: Answer) -> Bool {
+                one.fields.elementsEqual(other.fields) { $0 == $1 }
+            }
+        }
+    }
+
+    /// What an agent says of itself.
+    package struct StatusReport: Sendable {
+        package var version = ""
+        package var process: UInt32 = 0
+        /// When it began to serve, in seconds since 1970.
+        package var since: UInt64 = 0
+        package var observers: UInt32 = 0
+        package var processes: UInt32 = 0
+        package var foreground: UInt32 = 0
+        package var background: UInt32 = 0
+        package var suspended: UInt32 = 0
+        package var parked: UInt32 = 0
+        /// How many names and prefixes it matches for others.
+        package var held: UInt32 = 0
+        package var sources: [SourceEntry] = []
+
+        package init() {}
+
+        package var arguments: [BusValue] {
+            [
+                .dictionary([
+                    ("version", .string(version)), ("pid", .uint32(process)), ("since", .uint64(since)),
+                    ("observers", .uint32(observers)), ("processes", .uint32(processes)),
+                    ("foreground", .uint32(foreground)), ("background", .uint32(background)),
+                    ("suspended", .uint32(suspended)), ("parked", .uint32(parked)), ("held", .uint32(held)),
+                    ("sources", .array(element: "a{sv}", sources.map(\.value))),
+                ])
+            ]
+        }
+    }
+
+    /// A source of facts.
+    package struct SourceEntry: Equatable, Sendable {
+        package var name: String
+        package var isLive: Bool
+        /// Why it is not live, for people.
+        package var reason: String
+        /// The last fact, for people.
+        package var fact: String
+        /// How many there were.
+        package var facts: UInt64
+
+        package init(name: String, isLive: Bool, reason: String, fact: String, facts: UInt64) {
+            self.name = name
+            self.isLive = isLive
+            self.reason = reason
+            self.fact = fact
+            self.facts = facts
+        }
+
+        /// Reads the field "sources" of Status.
+        package static func entries(in value: BusValue) throws(ArgumentError) -> [SourceEntry] {
+            guard value.hasType("aa{sv}"), let elements = value.elements else {
+                throw .mistyped(key: "sources", expected: "aa{sv}", given: value.signature)
+            }
+            var entries: [SourceEntry] = []
+            for element in elements { entries.append(try SourceEntry(element)) }
+            return entries
+        }
+
+        private init(_ value: BusValue) throws(ArgumentError) {
+            var reader = try FieldReader(value)
+            name = try reader.need("name", "s", \.string)
+            isLive = try reader.need("live", "b", \.exactBoolean)
+            reason = try reader.take("reason", "s", \.string) ?? ""
+            fact = try reader.take("fact", "s", \.string) ?? ""
+            facts = try reader.need("facts", "t", \.uint64)
+        }
+
+        fileprivate var value: BusValue {
+            .dictionary([
+                ("name", .string(name)), ("live", .boolean(isLive)), ("reason", .string(reason)),
+                ("fact", .string(fact)), ("facts", .uint64(facts)),
+            ])
+        }
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// The messages of the lifecycle protocol as values, without a bus.
+@Suite struct ProtocolMessageTests {
+    private static let types: [any ProtocolArguments.Type] = {
+        var types: [any ProtocolArguments.Type] = [
+            ObserverInterface.SetState.self, ObserverInterface.SetState.Answer.self, ObserverInterface.Deliver.self,
+            ObserverInterface.Mark.self,
+        ]
+        for method in AgentInterface.methods { types += [method, answer(of: method)] }
+        for signal in AgentInterface.signals { types.append(signal) }
+        return types
+    }()
+
+    private static func answer<Call: ProtocolCall>(of call: Call.Type) -> any ProtocolArguments.Type {
+        Call.Answer.self
+    }
+
+    @Test func `each message reads what it writes`() throws {
+        var register = AgentInterface.Register()
+        register.names = ["com.example.a", ""]
+        register.prefixes = ["com."]
+        register.state = .suspended
+        register.previous = ":1.7"
+        register.decider = "person"
+        register.followsFocus = true
+        register.program = "prog"
+        register.states = [AgentInterface.NameStateEntry(name: "com.example.a", number: .max, stamp: 1)]
+        try check(register)
+        try check(AgentInterface.Register())
+        try check(AgentInterface.Register.Answer(state: .background, pending: ["a", "b"]))
+        try check(AgentInterface.AddNames(names: ["a"], prefixes: []))
+        try check(AgentInterface.RemoveNames(names: [], prefixes: ["b"]))
+        try check(AgentInterface.Report(state: .background))
+        try check(AgentInterface.SetState(target: "pid:1", state: .suspended, freezes: true))
+        try check(AgentInterface.ConnectionCount(connections: .max))
+        try check(AgentInterface.SetNameState(name: "a", value: .max))
+        try check(AgentInterface.SetNameState.Answer(stamp: 5))
+        try check(AgentInterface.GetNameState(name: "a"))
+        try check(AgentInterface.GetNameState.Answer(value: 5))
+        try check(AgentInterface.FollowFocus(follows: true))
+        try check(AgentInterface.Release(target: ""))
+        try check(AgentInterface.SetForeground(process: .max))
+        try check(AgentInterface.List())
+        var entry = AgentInterface.ListEntry()
+        entry.name = ":1.7"
+        entry.isParked = true
+        entry.decider = "person"
+        entry.others = [("new", .double(1))]
+        try check(AgentInterface.List.Answer(connections: [entry, AgentInterface.ListEntry()]))
+        var report = AgentInterface.StatusReport()
+        report.sources = [AgentInterface.SourceEntry(name: "x11", isLive: true, reason: "", fact: "f", facts: 2)]
+        let status = try AgentInterface.Status.Answer(report.arguments)
+        try check(status)
+        let sources = try #require(status.fields.first { $0.key == "sources" })
+        #expect(try AgentInterface.SourceEntry.entries(in: sources.value) == report.sources)
+        try check(AgentInterface.StateChanged(connection: ":1.7", process: 1, application: "", from: "x", to: "y"))
+        try check(AgentInterface.FactChanged(source: "x11", fact: "f"))
+        try check(AgentInterface.Decided(decider: "logind"))
+        try check(ObserverInterface.SetState(state: .foreground))
+        try check(ObserverInterface.SetState.Answer(dropped: .max))
+        try check(ObserverInterface.Deliver(names: ["a"]))
+        try check(ObserverInterface.Mark(number: 9))
+        try check(Acknowledgement())
+    }
+
+    private func check<Message: ProtocolArguments>(_ message: Message) throws {
+        let arguments = message.arguments
+        #expect(arguments.map(\.signature).joined() == Message.signature)
+        #expect(try Message(arguments) == message)
+        // One argument more or less, or one of another type, is another message.
+        #expect(throws: ArgumentError.self) { try Message(arguments + [.string("more")]) }
+        for index in arguments.indices {
+            var others = arguments
+            others.remove(at: index)
+            #expect(throws: ArgumentError.self) { try Message(others) }
+            others = arguments
+            others[index] = .variant(arguments[index])
+            #expect(throws: ArgumentError.self) { try Message(others) }
+        }
+    }
+
+    @Test func `an option of another type, a state that is none, and a key that comes twice are refused`() {
+        let options: [[(String, BusValue)]] = [
+            [("names", .string("a"))], [("names", .array(element: "s", [.uint32(1)]))], [("state", .string("asleep"))],
+            [("socket", .uint32(0))], [("followsFocus", .number(code: UInt8(ascii: "b"), 2))],
+            [("states", .array(element: "(stt)", [.structure([.string("a"), .uint64(1)])]))],
+            [("previous", .string("a")), ("previous", .string("b"))],
+        ]
+        for option in options {
+            #expect(throws: ArgumentError.self) { try AgentInterface.Register([.dictionary(option)]) }
+        }
+        #expect(throws: ArgumentError.self) { try ObserverInterface.SetState([.string("Background")]) }
+        #expect(throws: ArgumentError.self) { try ObserverInterface.Deliver([.array(element: "s", [.double(0)])]) }
+        #expect(throws: ArgumentError.self) { try AgentInterface.SetForeground([.double(0.5)]) }
+        #expect(throws: ArgumentError.self) { try AgentInterface.SetForeground([.double(.nan)]) }
+        #expect(throws: Never.self) { try AgentInterface.SetForeground([.double(7)]) }
+    }
+
+    @Test func `no arguments trap, and what is read is written the same`() {
+        var random = RandomValues(SeededGenerator(seed: 20_262))
+        for _ in 0..<50_000 {
+            let type = Self.types[random.number(below: Self.types.count)]
+            let arguments = random.number(below: 2) == 0 ? random.values() : random.values(of: type.parameters)
+            readAndWrite(type, arguments)
+        }
+        #expect(random.count > 50_000)
+    }
+
+    private func readAndWrite<Message: ProtocolArguments>(_ type: Message.Type, _ arguments: [BusValue]) {
+        guard let message = try? Message(arguments) else { return }
+        // As text: a number that is none differs from itself.
+        #expect((try? Message(message.arguments)).map { "\($0)" } == "\(message)")
+    }
+
+    @Test func `whatever is read, no descriptor is left open but the one that is kept`() async {
+        // In a process of its own: others open descriptors too.
+        await #expect(processExitsWith: .success) {
+            func count() -> Int { (0..<256).count { fcntl($0, F_GETFD) >= 0 } }
+            func some() -> BusValue { .descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)) }
+            let before = count()
+            var kept: [Int32] = []
+            for type in ProtocolMessageTests.types {
+                _ = try? type.init([some()])
+                _ = try? type.init([.dictionary([("socket", some()), ("names", some())])])
+                _ = try? type.init([.dictionary([("socket", some()), ("later", some())])])
+                _ = try? type.init([.array(element: "h", [some(), some()]), .variant(some())])
+            }
+            let register = try AgentInterface.Register([.dictionary([("socket", some()), ("later", some())])])
+            if let socket = register.socket { kept.append(socket) }
+            // The registrations in the loop have kept one each, too.
+            guard count() == before + 2, kept.count == 1 else { exit(1) }
+            exit(0)
+        }
+    }
+}
+
+/// Makes values that a bus could bring, and others.
+private struct RandomValues {
+    private var random: SeededGenerator
+    private(set) var count = 0
+    private static let texts = [
+        "", "a", "com.example.a", "foreground", "background", "suspended", "default", ":1.7", "pid:1", "\u{0}é",
+    ]
+    private static let keys = [
+        "names", "prefixes", "state", "previous", "decider", "followsFocus", "program", "socket", "states", "name",
+        "pid", "uid", "application", "parked", "pending", "dropped", "since", "focused", "sources", "live", "facts",
+    ]
+
+    init(_ random: SeededGenerator) { self.random = random }
+
+    mutating func number(below limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
+
+    mutating func values() -> [BusValue] { (0..<number(below: 4)).map { _ in value(depth: 0) } }
+
+    /// Values of the types wanted, for the most part.
+    mutating func values(of parameters: [Parameter]) -> [BusValue] {
+        parameters.map { number(below: 12) == 0 ? value(depth: 0) : value(of: $0.type, depth: 0) }
+    }
+
+    private mutating func text() -> String { Self.texts[number(below: Self.texts.count)] }
+
+    private mutating func value(of type: String, depth: Int) -> BusValue {
+        count += 1
+        switch type {
+        case "s": return .string(text())
+        case "u": return .uint32(.random(in: 0...UInt32.max, using: &random))
+        case "t": return .uint64(.random(in: 0...UInt64.max, using: &random))
+        case "b": return .number(code: UInt8(ascii: "b"), UInt64(number(below: 3)))
+        case "d": return .double([0, 1, -1, .nan, .infinity, 1e300][number(below: 6)])
+        case "a{sv}":
+            return .dictionary(
+                (0..<number(below: 8)).map { _ in
+                    (Self.keys[number(below: Self.keys.count)], value(depth: depth + 1))
+                }
+            )
+        case _ where type.hasPrefix("a"):
+            let element = String(type.dropFirst())
+            let values = (0..<number(below: 4)).map { _ in
+                number(below: 16) == 0 ? value(depth: depth + 1) : value(of: element, depth: depth + 1)
+            }
+            return .array(element: element, values)
+        default: return value(depth: depth + 1)
+        }
+    }
+
+    private mutating func value(depth: Int) -> BusValue {
+        count += 1
+        switch number(below: depth > 3 ? 5 : 11) {
+        case 0: return .number(code: UInt8(number(below: 256)), .random(in: 0...UInt64.max, using: &random))
+        case 1: return .double(.random(in: -4e9...4e9, using: &random))
+        case 2: return .text(code: [115, 111, 103, 7][number(below: 4)], text())
+        case 3: return .descriptor(-1)
+        case 4: return value(of: ["s", "u", "t", "b", "d"][number(below: 5)], depth: depth)
+        case 5: return value(of: ["a{sv}", "as", "aa{sv}", "a(stt)", "au"][number(below: 5)], depth: depth)
+        case 6: return .array(element: text(), values())
+        case 7: return .structure((0..<number(below: 4)).map { _ in value(depth: depth + 1) })
+        case 8: return .entry(value(depth: depth + 1), value(depth: depth + 1))
+        default: return .variant(value(depth: depth + 1))
+        }
+    }
+}
