@@ -47,9 +47,9 @@ extension Agent {
         case "SetState":
             try expect(call, "ssb")
             try setState(call, on: link)
-        case "FollowFocus":
+        case "FollowDesktop":
             try expect(call, "b")
-            try followFocus(call, on: link)
+            try followDesktop(call, on: link)
         case "Release":
             try expect(call, "s")
             try release(call, on: link)

@@ -7,7 +7,6 @@ extension Agent {
     /// What a connection is to be in by all that is known now.
     func decide(_ connection: ManagedConnection) -> Decision {
         let process = connection.process
-        let policy = configuration.facts
         var known = Circumstances()
         known.isExempt = configuration.exemptApplications.contains(process.application)
         known.person = connection.person
@@ -16,8 +15,9 @@ extension Agent {
         {
             known.remembered = remembered
         }
-        known.absence = sources.absence(user: process.user, session: process.session, policy)
-        known.followsFocus = policy.followsFocus(application: process.application, wishes: connection.followsFocus)
+        known.follows = configuration.facts.facts(for: process.application, asks: connection.followsDesktop)
+        known.sleep = sources.sleep
+        known.absence = sources.absence(user: process.user, session: process.session)
         known.focus = sources.focus(pid: process.pid, application: process.application, user: process.user)
         return known.decision
     }

@@ -43,7 +43,7 @@ extension Agent {
             if let failure { return link.refuse(call, .failed(failure)) }
             link.reply(to: call, [.string(connection.transition.wish.rawValue), .strings([])])
             tellDecider(connection, link)
-            connection.followsFocus = registration.followsFocus
+            connection.followsDesktop = registration.followsDesktop
             reconsider([connection], link)
             updateWatch(of: connection.process)
         }

@@ -81,10 +81,10 @@ extension Agent {
 
     // MARK: - Programs that ask for it
 
-    /// A program asks to be in the foreground only while it has the focus, or no longer.
-    func followFocus(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
+    /// A program asks to follow the desktop, or no longer to.
+    func followDesktop(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
         guard let connection = directory[call.sender] else { throw .notRegistered }
-        connection.followsFocus = call.arguments[0].boolean ?? false
+        connection.followsDesktop = call.arguments[0].boolean ?? false
         link.reply(to: call)
         reconsider([connection], link)
     }

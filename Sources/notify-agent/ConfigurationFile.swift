@@ -69,16 +69,11 @@ enum ConfigurationFile {
             guard case .application(let id) = Target(value) else { return noApplication(value) }
             configuration.exemptApplications.insert(id)
         case "focus":
-            return setFocus(value, in: &configuration.facts)
-        case "session", "sleep":
-            guard value == "background" || value == "ignore" else {
-                return "'\(Printable.text(value))' is no answer to '\(key)'; write background or ignore"
-            }
-            if key == "session" {
-                configuration.facts.sessionCounts = value == "background"
-            } else {
-                configuration.facts.sleepCounts = value == "background"
-            }
+            return set(value, in: &configuration.facts.focus)
+        case "session":
+            return set(value, in: &configuration.facts.session)
+        case "sleep":
+            return set(value, in: &configuration.facts.sleep)
         case "ignore":
             guard AgentService.sourceNames.contains(value) else {
                 return "there is no source '\(Printable.text(value))'; there are "
@@ -91,20 +86,17 @@ enum ConfigurationFile {
         return nil
     }
 
-    private static func setFocus(_ value: String, in policy: inout FactPolicy) -> String? {
+    /// Sets whom a kind of fact concerns. The same words serve the focus, the session and sleep.
+    private static func set(_ value: String, in followers: inout FactPolicy.Followers) -> String? {
         switch value {
-        case "all": policy.focusFollowers = .everyone
-        case "none": policy.focusFollowers = .nobody
-        case "asked": policy.focusFollowers = .volunteers
+        case "asked": followers.others = .asking
+        case "background": followers.others = .everyone
+        case "ignore": followers.others = .nobody
         default:
             guard case .application(let id) = Target(value) else {
-                return noApplication(value) + ", all, asked or none"
+                return noApplication(value) + ", asked, background or ignore"
             }
-            if case .applications(let others) = policy.focusFollowers {
-                policy.focusFollowers = .applications(others.union([id]))
-            } else {
-                policy.focusFollowers = .applications([id])
-            }
+            followers.applications.insert(id)
         }
         return nil
     }

@@ -28,7 +28,7 @@ import Testing
         register.state = .suspended
         register.previous = ":1.7"
         register.decider = "person"
-        register.followsFocus = true
+        register.followsDesktop = true
         register.program = "prog"
         register.states = [AgentInterface.NameStateEntry(name: "com.example.a", number: .max, stamp: 1)]
         try check(register)
@@ -43,7 +43,7 @@ import Testing
         try check(AgentInterface.SetNameState.Answer(stamp: 5))
         try check(AgentInterface.GetNameState(name: "a"))
         try check(AgentInterface.GetNameState.Answer(value: 5))
-        try check(AgentInterface.FollowFocus(follows: true))
+        try check(AgentInterface.FollowDesktop(follows: true))
         try check(AgentInterface.Release(target: ""))
         try check(AgentInterface.SetForeground(process: .max))
         try check(AgentInterface.List())
@@ -88,7 +88,7 @@ import Testing
     @Test func `an option of another type, a state that is none, and a key that comes twice are refused`() {
         let options: [[(String, BusValue)]] = [
             [("names", .string("a"))], [("names", .array(element: "s", [.uint32(1)]))], [("state", .string("asleep"))],
-            [("socket", .uint32(0))], [("followsFocus", .number(code: UInt8(ascii: "b"), 2))],
+            [("socket", .uint32(0))], [("followsDesktop", .number(code: UInt8(ascii: "b"), 2))],
             [("states", .array(element: "(stt)", [.structure([.string("a"), .uint64(1)])]))],
             [("previous", .string("a")), ("previous", .string("b"))],
         ]
@@ -148,7 +148,7 @@ private struct RandomValues {
         "", "a", "com.example.a", "foreground", "background", "suspended", "default", ":1.7", "pid:1", "\u{0}é",
     ]
     private static let keys = [
-        "names", "prefixes", "state", "previous", "decider", "followsFocus", "program", "socket", "states", "name",
+        "names", "prefixes", "state", "previous", "decider", "followsDesktop", "program", "socket", "states", "name",
         "pid", "uid", "application", "parked", "pending", "dropped", "since", "focused", "sources", "live", "facts",
     ]
 

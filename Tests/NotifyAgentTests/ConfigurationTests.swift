@@ -24,13 +24,17 @@ import Testing
             exempt = app:org.example.A
             focus = app:org.example.B
             focus=app:org.example.C
-            focus = all
-            focus = none
+            focus = background
+            focus = ignore
             focus = asked
-            session = ignore
+            session = app:org.example.B
             session = background
+            session = ignore
+            session = asked
+            sleep = app:org.example.B
             sleep = background
             sleep = ignore
+            sleep = asked
             ignore = logind
             ignore = gnome
             ignore = x11
@@ -40,8 +44,9 @@ import Testing
             """
         #expect(try verdict(on: good) == "serves")
         let bad: [(String, String)] = [
-            ("focus = some", "write app:ID, as in app:org.gnome.Maps, all, asked or none"),
-            ("session = on", "write background or ignore"),
+            ("focus = some", "write app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
+            ("session = on", "write app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
+            ("sleep = app:", "write app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
             ("ignore = windows", "there are logind, gnome, x11, sway, shell, freezer"),
             ("follow = all", "there are exempt, focus, session, sleep and ignore"),
             ("exempt", "there is no '='"),

@@ -15,7 +15,7 @@ import Testing
             "org.freedesktop.DBus.Peer", "org.example.Other",
         ]
         let members = [
-            "Register", "AddNames", "RemoveNames", "Report", "SetState", "Release", "FollowFocus", "SetForeground",
+            "Register", "AddNames", "RemoveNames", "Report", "SetState", "Release", "FollowDesktop", "SetForeground",
             "List", "Status", "Get", "GetAll", "Set",
             "Introspect", "Ping", "GetMachineId", "Other",
         ]

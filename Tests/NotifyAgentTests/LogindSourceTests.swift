@@ -6,10 +6,11 @@ import TestSupport
 import Testing
 
 /// Real: the bus daemon in the place of the system bus, the agent, the observer. Not real: logind, which is the template
-/// of python3-dbusmock; it has the interface and the signals of systemd's, and does as this test says.
+/// of python3-dbusmock; it has the interface and the signals of systemd's, and does as this test says. The session concerns
+/// everyone here; whom it concerns by default is in LockTests.
 @Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"))
 struct LogindSourceTests {
-    private func makeScene(_ logind: MockLogind, configuration: String = "") throws -> Scene {
+    private func makeScene(_ logind: MockLogind, configuration: String = "session = background\n") throws -> Scene {
         try Scene(
             .daemon,
             configuration: configuration,

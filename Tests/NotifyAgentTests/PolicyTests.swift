@@ -10,7 +10,8 @@ import Testing
         var person: LifecycleState?
         var report: LifecycleState?
         var absence: String?
-        var follows = false
+        var sleep: String?
+        var follows: FactPolicy.Facts = []
         var focus: Bool?
         var isExempt = false
         let expected: Decision
@@ -19,39 +20,54 @@ import Testing
             person: LifecycleState? = nil,
             report: LifecycleState? = nil,
             absence: String? = nil,
-            follows: Bool = false,
+            sleep: String? = nil,
+            follows: FactPolicy.Facts = [],
             focus: Bool? = nil,
             isExempt: Bool = false,
             _ state: LifecycleState,
             _ decider: Decider
         ) {
-            (self.person, self.report, self.absence, self.follows) = (person, report, absence, follows)
-            (self.focus, self.isExempt, expected) = (focus, isExempt, Decision(state, by: decider))
+            (self.person, self.report, self.absence, self.sleep) = (person, report, absence, sleep)
+            (self.follows, self.focus, self.isExempt) = (follows, focus, isExempt)
+            expected = Decision(state, by: decider)
         }
     }
 
     private static let rows: [Row] = [
         Row(.foreground, .rule),
-        // The session.
-        Row(absence: "logind", .background, .source("logind")),
-        Row(absence: "logind", follows: true, focus: true, .background, .source("logind")),
+        // What the desktop says concerns nobody who does not follow it.
+        Row(absence: "logind", sleep: "logind", focus: false, .foreground, .rule),
+        Row(absence: "logind", follows: [.focus, .sleep], .foreground, .rule),
+        Row(sleep: "logind", follows: [.focus, .session], .foreground, .rule),
+        // The session and sleep.
+        Row(absence: "logind", follows: .session, .background, .source("logind")),
+        Row(absence: "logind", follows: [.focus, .session], focus: true, .background, .source("logind")),
+        Row(sleep: "logind", follows: .sleep, .background, .source("logind")),
         // The focus counts for those who follow it, and only if somebody knows of it.
         Row(focus: false, .foreground, .rule),
         Row(focus: true, .foreground, .rule),
-        Row(follows: true, .foreground, .rule),
-        Row(follows: true, focus: true, .foreground, .source("x11")),
-        Row(follows: true, focus: false, .background, .source("x11")),
+        Row(follows: [.focus, .session], .foreground, .rule),
+        Row(follows: .focus, focus: true, .foreground, .source("x11")),
+        Row(follows: .focus, focus: false, .background, .source("x11")),
+        Row(follows: [.session, .sleep], focus: false, .foreground, .rule),
         // The program's own word outranks the sources.
-        Row(report: .foreground, absence: "logind", .foreground, .program),
-        Row(report: .background, follows: true, focus: true, .background, .program),
+        Row(report: .foreground, absence: "logind", follows: .session, .foreground, .program),
+        Row(report: .background, follows: .focus, focus: true, .background, .program),
         Row(report: .suspended, .suspended, .program),
         // A person outranks them all.
-        Row(person: .foreground, report: .background, absence: "logind", .foreground, .person),
-        Row(person: .foreground, follows: true, focus: false, .foreground, .person),
-        Row(person: .suspended, report: .foreground, follows: true, focus: true, .suspended, .person),
+        Row(person: .foreground, report: .background, absence: "logind", follows: .session, .foreground, .person),
+        Row(person: .foreground, follows: .focus, focus: false, .foreground, .person),
+        Row(person: .suspended, report: .foreground, follows: .focus, focus: true, .suspended, .person),
         Row(person: .background, report: .foreground, .background, .person),
         // An exempt application hears only itself.
-        Row(absence: "logind", follows: true, focus: false, isExempt: true, .foreground, .exemption),
+        Row(
+            absence: "logind",
+            follows: [.focus, .session],
+            focus: false,
+            isExempt: true,
+            .foreground,
+            .exemption
+        ),
         Row(person: .background, isExempt: true, .foreground, .exemption),
         Row(report: .background, isExempt: true, .background, .program),
     ]
@@ -62,8 +78,9 @@ import Testing
             var known = Circumstances()
             known.person = row.person
             known.report = row.report
+            known.follows = row.follows
             known.absence = row.absence
-            known.followsFocus = row.follows
+            known.sleep = row.sleep
             known.focus = row.focus.map { ($0, "x11") }
             known.isExempt = row.isExempt
             #expect(known.decision == row.expected, "\(row)")
@@ -83,20 +100,33 @@ import Testing
         #expect(Decider(name: "") == .person)
     }
 
-    @Test func `who follows the focus is set by the program, the user, or nobody`() {
-        var policy = FactPolicy()
-        #expect(
-            !policy.followsFocus(application: "a", wishes: false) && policy.followsFocus(application: "a", wishes: true)
-        )
-        policy.focusFollowers = .applications(["a"])
-        #expect(policy.followsFocus(application: "a", wishes: false))
-        #expect(
-            !policy.followsFocus(application: "b", wishes: false) && policy.followsFocus(application: "b", wishes: true)
-        )
-        policy.focusFollowers = .everyone
-        #expect(policy.followsFocus(application: "", wishes: false))
-        policy.focusFollowers = .nobody
-        #expect(!policy.followsFocus(application: "a", wishes: true))
+    @Test func `the desktop concerns those who ask for it, and whom the user says`() {
+        let policy = FactPolicy()
+        #expect(policy.facts(for: "a", asks: false) == [])
+        // Even a program that follows the desktop may have something to do before the machine sleeps.
+        #expect(policy.facts(for: "a", asks: true) == [.focus, .session])
+        #expect(policy.facts(for: "", asks: true) == [.focus, .session])
+    }
+
+    @Test func `each kind of fact concerns by itself whom the user says`() {
+        let kinds: [(WritableKeyPath<FactPolicy, FactPolicy.Followers>, FactPolicy.Facts)] = [
+            (\.focus, .focus), (\.session, .session), (\.sleep, .sleep),
+        ]
+        for (kind, fact) in kinds {
+            var policy = FactPolicy()
+            (policy.focus.others, policy.session.others, policy.sleep.others) = (.nobody, .nobody, .nobody)
+            #expect(policy.facts(for: "a", asks: true) == [])
+            policy[keyPath: kind].others = .asking
+            #expect(policy.facts(for: "a", asks: false) == [] && policy.facts(for: "a", asks: true) == fact)
+            policy[keyPath: kind].applications = ["a"]
+            #expect(policy.facts(for: "a", asks: false) == fact)
+            #expect(policy.facts(for: "b", asks: false) == [] && policy.facts(for: "b", asks: true) == fact)
+            policy[keyPath: kind].others = .everyone
+            #expect(policy.facts(for: "", asks: false) == fact)
+            // An application that is named follows, whatever is said of the others.
+            policy[keyPath: kind].others = .nobody
+            #expect(policy.facts(for: "a", asks: false) == fact && policy.facts(for: "b", asks: true) == [])
+        }
     }
 
     // MARK: - Sessions

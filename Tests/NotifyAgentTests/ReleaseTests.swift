@@ -11,7 +11,7 @@ import Testing
     func `who follows the focus is in front with it, a person outranks it, and release gives it back`(kind: BusKind)
         throws
     {
-        let scene = try Scene(kind, configuration: "focus = all\n")
+        let scene = try Scene(kind, configuration: "focus = background\n")
         let (one, other) = (try scene.startObserver(), try scene.startObserver())
         // Nobody knows of the focus yet.
         #expect(try scene.lines() == ["\(one.pid) foreground default", "\(other.pid) foreground default"])
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `without a wish the focus is reported and flags nobody; an exempt application stays in front`(kind: BusKind)
+    func `without a wish the focus is reported and concerns nobody; an exempt application stays in front`(kind: BusKind)
         throws
     {
         let scene = try Scene(kind, configuration: "exempt = app:org.example.None\n")
@@ -60,17 +60,17 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a program that asks follows the focus, and what it reports outranks that`(kind: BusKind) throws {
+    func `a program that asks follows the desktop, and what it reports outranks that`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let program = try RawBusClient(address: scene.bus.address)
-        #expect(try program.register(["com.example.a"], followsFocus: true).string == "foreground")
+        #expect(try program.register(["com.example.a"], followsDesktop: true).string == "foreground")
         try scene.setForeground(1)
         #expect(try program.takeCall("SetState").string == "background")
         try scene.wait(for: ["\(getpid()) background shell"])
-        _ = try program.callAgent("FollowFocus", signature: "b", body: [0, 0, 0, 0])
+        _ = try program.callAgent("FollowDesktop", signature: "b", body: [0, 0, 0, 0])
         #expect(try program.takeCall("SetState").string == "foreground")
         try scene.wait(for: ["\(getpid()) foreground default"])
-        _ = try program.callAgent("FollowFocus", signature: "b", body: [1, 0, 0, 0])
+        _ = try program.callAgent("FollowDesktop", signature: "b", body: [1, 0, 0, 0])
         #expect(try program.takeCall("SetState").string == "background")
         var message = RawMessage(.call)
         message.destination = "org.notifybus.Agent1"
@@ -89,7 +89,7 @@ import Testing
 
     @Test(arguments: busKinds)
     func `an agent that comes anew learns from the observers who had decided`(kind: BusKind) throws {
-        let scene = try Scene(kind, configuration: "focus = all\n")
+        let scene = try Scene(kind, configuration: "focus = background\n")
         let (kept, followed) = (try scene.startObserver(), try scene.startObserver())
         try scene.lifecycle("background", "\(kept.pid)")
         try scene.setForeground(1)
@@ -102,8 +102,8 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an agent that comes anew finds free whom nobody had flagged`(kind: BusKind) throws {
-        let scene = try Scene(kind, configuration: "focus = all\n")
+    func `an agent that comes anew finds free whom nobody had put into the background`(kind: BusKind) throws {
+        let scene = try Scene(kind, configuration: "focus = background\n")
         let observer = try scene.startObserver()
         try scene.restartAgent()
         try scene.wait(for: ["\(observer.pid) foreground default"])

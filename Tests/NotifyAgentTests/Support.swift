@@ -68,7 +68,7 @@ extension RawBusClient {
         state: String? = nil,
         previous: String? = nil,
         decider: String? = nil,
-        followsFocus: Bool = false
+        followsDesktop: Bool = false
     ) throws -> RawMessage {
         var entries = RawBody()
         func entry(_ key: String, _ text: String) {
@@ -88,9 +88,9 @@ extension RawBusClient {
         if let previous { entry("previous", previous) }
         entry("program", "a test")
         if let decider { entry("decider", decider) }
-        if followsFocus {
+        if followsDesktop {
             entries.align(to: 8)
-            entries.append("followsFocus")
+            entries.append("followsDesktop")
             entries.append(signature: "b")
             entries.append(UInt32(1))
         }

@@ -57,7 +57,6 @@ package struct SourceTable: Sendable {
         change(&entries[index])
     }
 
-    /// Whether a source has said anything, or will never do so.
     /// What a source has said no longer counts; it is about to say something, or has been stopped.
     mutating func reset(_ name: String, _ condition: SourceCondition?) {
         change(name) { entry in
@@ -66,6 +65,7 @@ package struct SourceTable: Sendable {
         }
     }
 
+    /// Whether a source has said anything, or will never do so.
     package func isSettled(_ name: String) -> Bool {
         guard let entry = entries.first(where: { $0.name == name }) else { return true }
         switch entry.condition {
@@ -77,14 +77,19 @@ package struct SourceTable: Sendable {
 
     // MARK: - What it comes to
 
-    /// The source by whose word nobody is looking at a process, if there is one.
-    package func absence(user: UInt32, session: String?, _ policy: FactPolicy) -> String? {
-        for entry in entries {
-            guard case .logins(let logins) = entry.current else { continue }
-            if policy.sleepCounts, logins.isAsleep { return entry.name }
-            if policy.sessionCounts, logins.areAway(from: user, session: session) { return entry.name }
-        }
-        return nil
+    /// The source that says that the machine goes to sleep, if one does.
+    package var sleep: String? { source { $0.isAsleep } }
+
+    /// The source that says that the session of a process is inactive or locked, if one does.
+    package func absence(user: UInt32, session: String?) -> String? {
+        source { $0.areAway(from: user, session: session) }
+    }
+
+    private func source(_ saysSo: (Logins) -> Bool) -> String? {
+        entries.first { entry in
+            guard case .logins(let logins) = entry.current else { return false }
+            return saysSo(logins)
+        }?.name
     }
 
     /// Whether a process has the focus, and who says so; nil if no source knows anything of the focus.

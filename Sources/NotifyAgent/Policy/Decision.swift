@@ -59,16 +59,18 @@ package struct Circumstances: Sendable {
     package var report: LifecycleState?
     /// What it was in under an agent before this one, by the word of a source that this agent has not heard yet.
     package var remembered: Decision?
-    /// The source that says that nobody can be looking at the program: its session is inactive, locked, or asleep.
+    /// Which of the following facts concern the program, by its own wish or the user's.
+    package var follows: FactPolicy.Facts = []
+    /// The source that says that the machine goes to sleep.
+    package var sleep: String?
+    /// The source that says that the program's session is inactive or locked.
     package var absence: String?
-    /// Whether the program is to be in the foreground only while it has the focus: by its own wish or the user's.
-    package var followsFocus = false
     /// Whether the program has the focus, and which source says so; nil if no source knows.
     package var focus: (hasIt: Bool, source: String)?
 
     package init() {}
 
-    /// The rule: a person, then the program, then the sources, then the foreground.
+    /// The rule: a person, then the program, then those of the sources that it follows, then the foreground.
     ///
     /// A source can only take somebody out of the foreground. Where no source knows, nobody is taken out.
     package var decision: Decision {
@@ -78,8 +80,9 @@ package struct Circumstances: Sendable {
         if let person { return Decision(person, by: .person) }
         if let report { return Decision(report, by: .program) }
         if let remembered { return remembered }
-        if let absence { return Decision(.background, by: .source(absence)) }
-        if followsFocus, let focus {
+        if follows.contains(.sleep), let sleep { return Decision(.background, by: .source(sleep)) }
+        if follows.contains(.session), let absence { return Decision(.background, by: .source(absence)) }
+        if follows.contains(.focus), let focus {
             return Decision(focus.hasIt ? .foreground : .background, by: .source(focus.source))
         }
         return Decision(.foreground, by: .rule)

@@ -1,38 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which facts may put whom in the background. What the configuration file sets.
+/// Whom the desktop's facts concern. What the configuration file sets.
+///
+/// The rule is the same for each kind of fact: it can put a program into the background only if the program has asked to
+/// follow the desktop, or the user has said so.
 package struct FactPolicy: Sendable {
-    /// Who is in the foreground only while it has the focus.
-    package enum FocusFollowers: Sendable {
-        /// Those that ask for it themselves.
-        case volunteers
-        /// These applications as well.
-        case applications(Set<String>)
-        /// Everyone.
-        case everyone
-        /// Nobody, whatever a program asks for.
-        case nobody
+    /// Kinds of facts.
+    package struct Facts: OptionSet, Sendable {
+        package let rawValue: UInt8
+
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Whether the program has the focus.
+        package static let focus = Facts(rawValue: 1)
+        /// Whether its login session is active and not locked.
+        package static let session = Facts(rawValue: 2)
+        /// Whether the machine goes to sleep.
+        package static let sleep = Facts(rawValue: 4)
     }
 
-    /// Whether an inactive or locked session puts its programs in the background.
-    package var sessionCounts = true
-    /// Whether programs are in the background while the machine goes to sleep.
-    package var sleepCounts = false
-    package var focusFollowers = FocusFollowers.volunteers
+    /// Whom one kind of fact concerns.
+    package struct Followers: Sendable {
+        package enum Others: Sendable {
+            /// Programs that have asked to follow the desktop.
+            case asking
+            case everyone
+            case nobody
+        }
+
+        /// Applications that it concerns in any case.
+        package var applications: Set<String> = []
+        /// Whom it concerns among all others.
+        package var others: Others
+
+        package init(others: Others = .asking) {
+            self.others = others
+        }
+
+        fileprivate func includes(_ application: String, asks: Bool) -> Bool {
+            if !application.isEmpty, applications.contains(application) { return true }
+            return switch others {
+            case .asking: asks
+            case .everyone: true
+            case .nobody: false
+            }
+        }
+    }
+
+    package var focus = Followers()
+    package var session = Followers()
+    /// Nobody if it is not set: even a program that follows the desktop may have something to do just before.
+    package var sleep = Followers(others: .nobody)
     /// The sources that are not to be asked at all, by name.
     package var ignoredSources: Set<String> = []
 
     package init() {}
 
-    /// Whether a connection is to follow the focus.
+    /// The facts that concern a program.
     ///
-    /// - Parameter wishes: whether it has asked for that.
-    package func followsFocus(application: String, wishes: Bool) -> Bool {
-        switch focusFollowers {
-        case .volunteers: wishes
-        case .applications(let ids): wishes || ids.contains(application)
-        case .everyone: true
-        case .nobody: false
-        }
+    /// - Parameters:
+    ///   - application: the application that it belongs to; empty if none.
+    ///   - asks: whether it has asked to follow the desktop.
+    package func facts(for application: String, asks: Bool) -> Facts {
+        var facts: Facts = []
+        if focus.includes(application, asks: asks) { facts.insert(.focus) }
+        if session.includes(application, asks: asks) { facts.insert(.session) }
+        if sleep.includes(application, asks: asks) { facts.insert(.sleep) }
+        return facts
     }
 }

@@ -48,8 +48,8 @@ final class ManagedConnection: @unchecked Sendable {
     var person: LifecycleState?
     /// What a source of an agent before this one decided; until this agent's source has said something.
     var remembered: Decision?
-    /// Whether it has asked to be in the foreground only while its program has the focus.
-    var followsFocus: Bool
+    /// Whether it has asked to follow the desktop.
+    var followsDesktop: Bool
     /// What it is to be in, and by whose word.
     var decision = Decision(.foreground, by: .rule)
     /// Who the observer believes has decided that.
@@ -71,7 +71,7 @@ final class ManagedConnection: @unchecked Sendable {
         program = registration.program
         isRemembered = registration.state != nil
         toldDecider = registration.believedDecider
-        followsFocus = registration.followsFocus
+        followsDesktop = registration.followsDesktop
         subjects = registration.subjects
         socket = registration.socket.take()
         transition = Transition(.foreground)

@@ -14,8 +14,9 @@ struct Registration: Sendable {
     var previous = ""
     /// Who decided that state, as the connection was told; empty if it does not know.
     var decider = ""
-    /// Whether it wants to be in the foreground only while its program has the focus.
-    var followsFocus = false
+    /// Whether it wants to follow the desktop: to be in the foreground only while its program has the focus, and its
+    /// session is active and not locked.
+    var followsDesktop = false
     var program = ""
     var socket = DescriptorBox(-1)
     /// The states of names that it had set under an agent before this one.
@@ -43,7 +44,7 @@ struct Registration: Sendable {
         subjects = try Subjects(namesOnBus: names, prefixes: prefixes)
         previous = try Registration.take("previous", "s", from: &rest, \.string) ?? ""
         decider = try Registration.take("decider", "s", from: &rest, \.string) ?? ""
-        followsFocus = try Registration.take("followsFocus", "b", from: &rest, \.boolean) ?? false
+        followsDesktop = try Registration.take("followsDesktop", "b", from: &rest, \.boolean) ?? false
         program = try Registration.take("program", "s", from: &rest, \.string) ?? ""
         program = Registration.shortened(program)
         let entries = try Registration.take("states", "a(stt)", from: &rest, Registration.states) ?? []

@@ -35,14 +35,14 @@ extension LifecyclePeer {
         }
     }
 
-    /// Says that the program wants to follow the focus, or no longer. An agent that comes later hears it when it is
+    /// Says that the program wants to follow the desktop, or no longer. An agent that comes later hears it when it is
     /// registered with.
-    func followFocus(_ follows: Bool, _ link: borrowing BusLink) {
+    func followDesktop(_ follows: Bool, _ link: borrowing BusLink) {
         if isRegistering {
-            return postponed.append { [weak self] link in self?.followFocus(follows, link) }
+            return postponed.append { [weak self] link in self?.followDesktop(follows, link) }
         }
         guard let agent else { return }
-        link.tell(AgentInterface.FollowFocus(follows: follows), to: agent)
+        link.tell(AgentInterface.FollowDesktop(follows: follows), to: agent)
     }
 
     /// What is observed has changed.

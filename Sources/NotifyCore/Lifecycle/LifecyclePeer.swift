@@ -63,7 +63,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         registration.previous = previousName
         registration.program = LifecyclePeer.programName
         registration.decider = decider
-        registration.followsFocus = states.followsFocus
+        registration.followsDesktop = states.followsDesktop
         registration.socket = socket >= 0 ? socket : nil
         registration.states = nameStates.entriesToRegister
         link.call(registration, activates: true) { [weak self] answer, link in self?.registered(answer, link) }

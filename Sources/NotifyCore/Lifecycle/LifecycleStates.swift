@@ -20,7 +20,7 @@ package final class LifecycleStates: Sendable {
         var current = NotifyCenter.LifecycleState.foreground
         var followers: [Int: Follower] = [:]
         var lastFollower = 0
-        var followsFocus = false
+        var followsDesktop = false
     }
 
     private let contents = Monitor(Contents())
@@ -28,10 +28,10 @@ package final class LifecycleStates: Sendable {
     var current: NotifyCenter.LifecycleState { contents.withLock { $0.current } }
     var isFollowed: Bool { contents.withLock { !$0.followers.isEmpty } }
 
-    /// Whether the program wants to be in the foreground only while it has the focus.
-    var followsFocus: Bool {
-        get { contents.withLock { $0.followsFocus } }
-        set { contents.withLock { $0.followsFocus = newValue } }
+    /// Whether the program wants to follow the desktop.
+    var followsDesktop: Bool {
+        get { contents.withLock { $0.followsDesktop } }
+        set { contents.withLock { $0.followsDesktop = newValue } }
     }
 
     func set(_ state: NotifyCenter.LifecycleState) {

@@ -16,18 +16,19 @@ extension NotifyCenter {
         /// It is known once there is an observer, or somebody follows its changes; before that it is `foreground`.
         public var state: LifecycleState { center.peer?.states.current ?? .foreground }
 
-        /// Whether the observers of this center are to hear posts only while this program has the focus; false if it is
-        /// not set.
+        /// Whether this program follows the desktop: its observers hear posts only while it has the focus, and its
+        /// login session is active and not locked. False if it is not set.
         ///
-        /// For a program whose observers serve what it shows, and nothing else. The agent must know of the focus, by
-        /// the desktop or the X server; where it does not, the program stays in the foreground. What the user sets with
-        /// `notify-lifecycle`, and what the program reports, outranks the focus.
-        public var followsFocus: Bool {
-            get { center.peer?.states.followsFocus ?? false }
+        /// Set it in a program whose observers serve what it shows, and nothing else. Of what the agent cannot find out
+        /// nothing follows: where it does not know the focus, or there is no logind, the program stays in the
+        /// foreground. What the user sets with `notify-lifecycle`, and what the program reports, outranks the desktop.
+        /// The user's configuration can have the agent ignore the focus or the session; see `notify-agent(8)`.
+        public var followsDesktop: Bool {
+            get { center.peer?.states.followsDesktop ?? false }
             nonmutating set {
-                guard let peer = center.peer, peer.states.followsFocus != newValue else { return }
-                peer.states.followsFocus = newValue
-                center.perform { link in peer.followFocus(newValue, link) }
+                guard let peer = center.peer, peer.states.followsDesktop != newValue else { return }
+                peer.states.followsDesktop = newValue
+                center.perform { link in peer.followDesktop(newValue, link) }
             }
         }
 

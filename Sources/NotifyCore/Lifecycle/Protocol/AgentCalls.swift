@@ -96,10 +96,10 @@ extension AgentInterface {
         package var arguments: [BusValue] { [.uint32(connections)] }
     }
 
-    /// A registered connection wants to follow the focus, or no longer.
-    package struct FollowFocus: ProtocolCall {
+    /// A registered connection wants to follow the desktop, or no longer.
+    package struct FollowDesktop: ProtocolCall {
         package typealias Answer = Acknowledgement
-        package static let member = "FollowFocus"
+        package static let member = "FollowDesktop"
         package static let parameters = [Parameter("follows", "b")]
         package var follows: Bool
 

@@ -11,7 +11,7 @@ package enum AgentInterface {
     /// Each method, with the type of its call. The agent's introspection is made from it.
     package static let methods: [any ProtocolCall.Type] = [
         Register.self, AddNames.self, RemoveNames.self, Report.self, SetState.self, SetNameState.self,
-        GetNameState.self, FollowFocus.self, Release.self, SetForeground.self, List.self, Status.self,
+        GetNameState.self, FollowDesktop.self, Release.self, SetForeground.self, List.self, Status.self,
     ]
     package static let signals: [any ProtocolMessage.Type] = [StateChanged.self, FactChanged.self, Decided.self]
 

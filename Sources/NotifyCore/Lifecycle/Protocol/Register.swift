@@ -19,8 +19,9 @@ extension AgentInterface {
         package var previous = ""
         /// Who has decided that state, as the last ``Decided`` said; empty if it doesn't know.
         package var decider = ""
-        /// Whether it wants to be in the foreground only while its program has the focus.
-        package var followsFocus = false
+        /// Whether it wants to follow the desktop: to be in the foreground only while its program has the focus, and its
+        /// session is active and not locked.
+        package var followsDesktop = false
         /// The program's name, for people.
         package var program = ""
         /// A duplicate of its own socket.
@@ -41,7 +42,7 @@ extension AgentInterface {
             prefixes = try fields.take("prefixes", "as", \.exactStrings) ?? []
             previous = try fields.take("previous", "s", \.string) ?? ""
             decider = try fields.take("decider", "s", \.string) ?? ""
-            followsFocus = try fields.take("followsFocus", "b", \.exactBoolean) ?? false
+            followsDesktop = try fields.take("followsDesktop", "b", \.exactBoolean) ?? false
             program = try fields.take("program", "s", \.string) ?? ""
             states = try fields.take("states", "a(stt)", NameStateEntry.read) ?? []
             if let text = try fields.take("state", "s", \.string), !text.isEmpty {
@@ -59,7 +60,7 @@ extension AgentInterface {
             var options: [(String, BusValue)] = [
                 ("names", .strings(names)), ("prefixes", .strings(prefixes)), ("state", .string(state?.rawValue ?? "")),
                 ("previous", .string(previous)), ("program", .string(program)), ("decider", .string(decider)),
-                ("followsFocus", .boolean(followsFocus)),
+                ("followsDesktop", .boolean(followsDesktop)),
             ]
             if let socket { options.append(("socket", .descriptor(socket))) }
             if !states.isEmpty { options.append(("states", .array(element: "(stt)", states.map(\.value)))) }

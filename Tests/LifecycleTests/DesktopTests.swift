@@ -5,8 +5,8 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// A program that follows the focus, by the library.
-@Suite struct FocusTests {
+/// A program that follows the desktop, by the library; what the lock does is in LockTests.
+@Suite struct DesktopTests {
     /// The desktop is this test.
     private func setForeground(_ agent: AgentBus, _ desktop: RawBusClient, _ pid: pid_t) throws {
         var body = RawBody()
@@ -23,20 +23,19 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a center that follows the focus hears only in front, and keeps to it under a new agent`(kind: BusKind) throws
-    {
+    func `a center that follows the desktop hears only in front, under a new agent too`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         var desktop = try RawBusClient(address: agent.bus.address)
         let center = agent.makeCenter()
         let heard = Recorder<NotifyName>()
         let observation = try center.addObserver(forName: "com.example.a") { heard.append($0) }
-        #expect(!center.lifecycle.followsFocus)
+        #expect(!center.lifecycle.followsDesktop)
         try setForeground(agent, desktop, 1)
         // It has not asked to follow.
         try center.post(name: "com.example.a")
         #expect(heard.wait(forCount: 1))
-        center.lifecycle.followsFocus = true
-        #expect(center.lifecycle.followsFocus)
+        center.lifecycle.followsDesktop = true
+        #expect(center.lifecycle.followsDesktop)
         #expect(waitUntil { center.lifecycle.state == .background })
         try setForeground(agent, desktop, getpid())
         #expect(waitUntil { center.lifecycle.state == .foreground })
@@ -61,12 +60,12 @@ import Testing
     func `the wish to follow may come before the first observer`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
-        center.lifecycle.followsFocus = true
+        center.lifecycle.followsDesktop = true
         let observer = try RawBusClient(address: agent.bus.address)
         try setForeground(agent, observer, 1)
         let observation = try center.addObserver(forName: "com.example.a") { _ in }
         #expect(waitUntil { center.lifecycle.state == .background })
-        center.lifecycle.followsFocus = false
+        center.lifecycle.followsDesktop = false
         #expect(waitUntil { center.lifecycle.state == .foreground })
         observation.cancel()
     }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// Whom a locked screen concerns. The bus, the agent and the observers are real; logind is that of python3-dbusmock.
+@Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"))
+struct LockTests {
+    private let logind: MockLogind
+
+    init() throws {
+        logind = try MockLogind()
+        try logind.addSession("2", user: geteuid())
+    }
+
+    private func makeScene(_ kind: BusKind, configuration: String = "") throws -> Scene {
+        try Scene(
+            kind,
+            configuration: configuration,
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": logind.bus.address]
+        )
+    }
+
+    /// Locks the screen; returns when the agent knows.
+    private func lock(_ scene: Scene) throws {
+        try scene.waitForStatus("session 2 of user \(geteuid()) active\n")
+        try logind.setLocked("2", true)
+        try scene.waitForStatus("session 2 of user \(geteuid()) active, locked\n")
+    }
+
+    private func post(_ scene: Scene, _ names: String...) throws {
+        #expect(try run(productPath("notify-post"), ["--address", scene.bus.address] + names).status == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `with the screen locked and no setting, notify-wait hears`(kind: BusKind) throws {
+        let scene = try makeScene(kind)
+        let observer = try scene.startObserver()
+        try lock(scene)
+        #expect(try scene.lines() == ["\(observer.pid) foreground default"])
+        try post(scene, "com.example.scene")
+        #expect(try observer.waitForOutputLines(1) == ["com.example.scene"])
+    }
+
+    @Test(arguments: busKinds)
+    func `with the screen locked, a program that follows the desktop hears nothing, and hears again afterwards`(
+        kind: BusKind
+    ) throws {
+        let scene = try makeScene(kind)
+        let center = NotifyCenter(bus: .address(scene.bus.address))
+        center.lifecycle.followsDesktop = true
+        let heard = Recorder<String>()
+        let observation = try center.addObserver(forPrefixes: ["com.example."]) { heard.append($0.string) }
+        try lock(scene)
+        try scene.wait(for: ["\(getpid()) background logind"])
+        try post(scene, "com.example.locked")
+        try logind.setLocked("2", false)
+        try scene.wait(for: ["\(getpid()) foreground default"])
+        // Had the first one been heard, it would stand before this.
+        try post(scene, "com.example.unlocked")
+        #expect(heard.wait { !$0.isEmpty })
+        #expect(heard.elements == ["com.example.unlocked"])
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `with session = background, nobody hears while the screen is locked`(kind: BusKind) throws {
+        let scene = try makeScene(kind, configuration: "session = background\n")
+        let observers = try (0..<2).map { _ in try scene.startObserver() }
+        let pids = observers.map(\.pid).sorted()
+        try lock(scene)
+        try scene.wait(for: pids.map { "\($0) background logind" })
+        try post(scene, "com.example.scene", "com.example.scene")
+        try logind.setLocked("2", false)
+        try scene.wait(for: pids.map { "\($0) foreground default" })
+        try post(scene, "com.example.scene")
+        for observer in observers {
+            try observer.waitForOutputLines(1)
+            observer.send(signal: SIGTERM)
+            #expect(try observer.wait().output == "com.example.scene\n")
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `with session = ignore, not even a program that follows the desktop minds the lock`(kind: BusKind) throws {
+        let scene = try makeScene(kind, configuration: "session = ignore\n")
+        let center = NotifyCenter(bus: .address(scene.bus.address))
+        center.lifecycle.followsDesktop = true
+        let heard = Recorder<String>()
+        let observation = try center.addObserver(forName: "com.example.a") { heard.append($0.string) }
+        try lock(scene)
+        #expect(try scene.lines() == ["\(getpid()) foreground default"])
+        try post(scene, "com.example.a")
+        #expect(heard.wait(forCount: 1))
+        observation.cancel()
+    }
+}
