@@ -82,7 +82,8 @@ let package = Package(
 
         // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
-        .target(name: "TestSupport", dependencies: ["broker-cradle"], path: "Tests/TestSupport"),
+        .executableTarget(name: "stranger", path: "Tests/Stranger"),
+        .target(name: "TestSupport", dependencies: ["broker-cradle", "stranger"], path: "Tests/TestSupport"),
         .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "NotifyCore", "TestSupport"]),
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
         .executableTarget(

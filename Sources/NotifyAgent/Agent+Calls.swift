@@ -81,7 +81,7 @@ extension Agent {
         case "GetMachineId":
             try expect(call, "")
             let files = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
-            guard let text = files.lazy.compactMap({ ProcessFacts.text(ofFile: $0) }).first else {
+            guard let text = files.lazy.compactMap({ SystemFile.text(of: $0) }).first else {
                 throw .failed("This machine has no id.")
             }
             link.reply(to: call, [.string(text.filter { $0 != "\n" })])

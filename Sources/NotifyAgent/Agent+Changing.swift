@@ -18,10 +18,22 @@ extension Agent {
             throw .invalidArguments("Only what is suspended can be frozen.")
         }
         guard !directory.connections(of: target).isEmpty else { throw .noSuchTarget(text) }
-        findUser(of: call.sender, link) { [self] user, link in
-            guard let user else { return }
+        forOthers(call, on: link) { [self] user, link throws(BusFault) in
+            try setState(call, target, text, state, freezes: freezes, user: user, on: link)
+        }
+    }
+
+    /// Does what changes others than the caller, for a caller outside of any sandbox.
+    func forOthers(
+        _ call: BusCall,
+        on link: borrowing BusLink,
+        _ body: @escaping @Sendable (_ user: UInt32, borrowing BusLink) throws(BusFault) -> Void
+    ) {
+        identity.findCaller(call.sender, link) { answer, link in
             do throws(BusFault) {
-                try setState(call, target, text, state, freezes: freezes, user: user, on: link)
+                let caller = try answer.get()
+                if let sandbox = caller.sandbox { throw .inSandbox(sandbox) }
+                try body(caller.user, link)
             } catch {
                 link.refuse(call, error)
             }
@@ -43,15 +55,16 @@ extension Agent {
         {
             throw .accessDenied("The agent's configuration keeps \(exempt.process.application) in the foreground.")
         }
-        let processes = Set(meant.map(\.process.pid)).compactMap { directory.processes[$0] }
+        var processes: [ManagedProcess] = []
         if freezes {
-            try checkFreeze(processes)
-            // A process stands still as a whole.
+            // A process stands still as a whole, with all its connections.
+            processes = Set(meant.map(\.process.pid)).flatMap { directory.processes($0) }
+            try checkFreeze(processes, by: user)
             meant = processes.flatMap { Array($0.connections.values) }
         }
         for user in Set(meant.map(\.process.user)) { directory.note(state, for: target, user: user) }
         for connection in meant { connection.person = state }
-        let request = ChangeRequest(call, for: meant, freezes: freezes ? processes : [])
+        let request = ChangeRequest(call, by: user, for: meant, freezes: processes)
         apply(meant, request, on: link)
     }
 
@@ -63,7 +76,7 @@ extension Agent {
     ) throws(BusFault) -> [ManagedConnection] {
         let all = directory.connections(of: target)
         guard !all.isEmpty else { throw .noSuchTarget(text) }
-        let meant = all.filter { Authority.permits(user, over: $0.user) }
+        let meant = all.filter { Identity.permits(user, over: $0.user) }
         // Of an application that others run too, one's own part is meant.
         guard !meant.isEmpty, meant.count == all.count || text.utf8.starts(with: "app:".utf8) else {
             throw .accessDenied(
@@ -73,9 +86,16 @@ extension Agent {
         return meant
     }
 
-    private func checkFreeze(_ processes: [ManagedProcess]) throws(BusFault) {
-        for process in processes where process.pid == getpid() || process.pid == 1 || process.pidfd < 0 {
-            throw .invalidArguments("Process \(process.pid) can't be frozen.")
+    private func checkFreeze(_ processes: [ManagedProcess], by user: UInt32) throws(BusFault) {
+        for process in processes {
+            guard process.pid != getpid(), process.pid != 1, process.isWatched else {
+                throw .invalidArguments("Process \(process.pid) can't be frozen.")
+            }
+            guard process.handle.mayBeStopped(by: user) else {
+                throw .accessDenied(
+                    "Process \(process.pid) runs with the rights of another user, so only root can freeze it, not user \(user)."
+                )
+            }
         }
     }
 
@@ -86,7 +106,7 @@ extension Agent {
         guard let own = directory[call.sender] else { throw .notRegistered }
         own.process.report = state
         let connections = Array(own.process.connections.values)
-        apply(connections, ChangeRequest(call, for: connections), on: link)
+        apply(connections, ChangeRequest(call, by: own.user, for: connections), on: link)
     }
 
     // MARK: - Both
@@ -111,11 +131,11 @@ extension Agent {
                 tellDecider(connection, link)
             }
         }
-        let processes = Set(connections.map(\.process.pid)).compactMap { directory.processes[$0] }
+        let processes = Set(connections.map(\.process.number)).compactMap { directory.process(number: $0) }
         // What is to hear or to drop posts must run.
         for process in processes
         where connections.contains(where: { $0.process === process && $0.decision.state != .suspended }) {
-            thaw(process)
+            thaw(process, for: request?.user ?? process.user)
         }
         let waiters = request.map { [$0] } ?? []
         for connection in connections {
@@ -155,16 +175,16 @@ extension Agent {
         guard request.note(connection, failure: failure) else { return }
         requests.removeAll { $0 === request }
         for process in request.freezes where request.failure == nil {
-            if let error = freeze(process) {
+            if let error = freeze(process, for: request.user) {
                 return request.fail(.failed("Process \(process.pid) can't be frozen: \(error.text)."), on: link)
             }
         }
         request.finish(on: link)
     }
 
-    private func freeze(_ process: ManagedProcess) -> FreezeError? {
-        guard process.stop == nil, directory.processes[process.pid] === process else { return nil }
-        switch Freezer.freeze(process) {
+    private func freeze(_ process: ManagedProcess, for user: UInt32) -> FreezeError? {
+        guard process.stop == nil, directory.process(number: process.number) === process else { return nil }
+        switch Freezer.freeze(process.handle, for: user) {
         case .success(let stop):
             process.stop = stop
             updateWatch(of: process)
@@ -176,12 +196,12 @@ extension Agent {
 
     /// Nobody else would know that these processes are to run again.
     func thawEverything() {
-        directory.processes.values.forEach(thaw)
+        for process in directory.processes.values { thaw(process, for: process.user) }
     }
 
-    private func thaw(_ process: ManagedProcess) {
-        guard process.stop != nil else { return }
-        if let error = Freezer.thaw(process) {
+    private func thaw(_ process: ManagedProcess, for user: UInt32) {
+        guard let stop = process.stop else { return }
+        if let error = Freezer.thaw(process.handle, stop, for: user) {
             logger.error("can't let a process go on: \(error.text)", metadata: ["process": "\(process.pid)"])
         } else {
             process.stop = nil

@@ -49,13 +49,8 @@ extension Agent {
             throw .invalidArguments("A target is 'pid:N', ':1.N', 'app:ID', or empty for everyone.")
         }
         if let target, directory.connections(of: target).isEmpty { throw .noSuchTarget(text) }
-        findUser(of: call.sender, link) { [self] user, link in
-            guard let user else { return }
-            do throws(BusFault) {
-                try release(call, target, text, user: user, on: link)
-            } catch {
-                link.refuse(call, error)
-            }
+        forOthers(call, on: link) { [self] user, link throws(BusFault) in
+            try release(call, target, text, user: user, on: link)
         }
     }
 
@@ -67,18 +62,23 @@ extension Agent {
         on link: borrowing BusLink
     ) throws(BusFault) {
         guard let target else {
-            let all = directory.connections.values.filter { Authority.permits(user, over: $0.user) && $0.person != nil }
+            let all = directory.connections.values.filter { Identity.permits(user, over: $0.user) && $0.person != nil }
             directory.forgetWishes(of: user == 0 ? nil : user)
-            return release(all, call, on: link)
+            return release(all, call, by: user, on: link)
         }
         let meant = try connections(of: target, text, permittedTo: user)
         for user in Set(meant.map(\.process.user)) { directory.note(nil, for: target, user: user) }
-        release(meant, call, on: link)
+        release(meant, call, by: user, on: link)
     }
 
-    private func release(_ connections: [ManagedConnection], _ call: BusCall, on link: borrowing BusLink) {
+    private func release(
+        _ connections: [ManagedConnection],
+        _ call: BusCall,
+        by user: UInt32,
+        on link: borrowing BusLink
+    ) {
         for connection in connections { connection.person = nil }
         guard !connections.isEmpty else { return link.reply(to: call, [.uint32(0)]) }
-        apply(connections, ChangeRequest(call, for: connections), on: link)
+        apply(connections, ChangeRequest(call, by: user, for: connections), on: link)
     }
 }

@@ -9,7 +9,7 @@ extension Agent {
     /// A duplicate of a socket hangs up when its connection ends; without one the bus is asked to tell.
     func watchEnd(of connection: ManagedConnection, _ link: borrowing BusLink) {
         if connection.socket >= 0,
-            watcher.watch(socket: connection.socket, number: connection.number, of: connection.process.pid)
+            watcher.watch(socket: connection.socket, number: connection.number, of: connection.process.number)
         {
             return
         }

@@ -6,7 +6,7 @@ extension Agent {
     func setNameState(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
         let name = try stateName(in: call)
         let value = call.arguments[1].uint64 ?? 0
-        findUser(of: call.sender, link) { [self] user, link in
+        identity.findUser(of: call.sender, link) { [self] user, link in
             guard let user else { return }
             guard maySetState(of: name, user) else {
                 return link.refuse(call, .accessDenied("Only its owner and root can set the state of '\(name)'."))

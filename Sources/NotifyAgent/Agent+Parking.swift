@@ -6,10 +6,10 @@ import NotifyCore
 
 extension Agent {
     /// A process stands still, and nobody asked us. Its connections are parked before the bus drowns.
-    func processHasStopped(_ pid: pid_t, _ link: borrowing BusLink) {
-        guard let process = directory.processes[pid], process.stop == nil else { return }
+    func processHasStopped(_ number: UInt64, _ link: borrowing BusLink) {
+        guard let process = directory.process(number: number), process.stop == nil else { return }
         process.isStopped = true
-        sources.note(.stillness(process: pid, isStill: true), from: Agent.freezerSource)
+        sources.note(.stillness(process: process.pid, isStill: true), from: Agent.freezerSource)
         for connection in process.connections.values where connection.mayBeQueuedFor && connection.socket >= 0 {
             park(connection, link)
         }
@@ -36,7 +36,7 @@ extension Agent {
             )
             let stream = ParkedStream(
                 socket: connection.takeSocket(),
-                process: process.pid,
+                process: process.handle,
                 agent: uniqueName,
                 mark: connection.number
             )
@@ -72,7 +72,7 @@ extension Agent {
         }
         keep(outcome.names(amongst: receiver.subjects), for: receiver, link)
         for (sender, names) in outcome.owned {
-            findUser(of: sender, link) { [self] user, link in
+            identity.findUser(of: sender, link) { [self] user, link in
                 guard let user, isCurrent(receiver) else { return }
                 let open = names.filter { $0.isOpen(to: user) && receiver.subjects.contains($0) }
                 keep(Array(open), for: receiver, link)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
 import Glibc
 import Logging
 import NotifyCore
@@ -8,16 +7,13 @@ import NotifyCore
 extension Agent {
     func register(_ call: BusCall, _ registration: Registration, on link: borrowing BusLink) {
         if let known = directory[call.sender] { return renew(known, call, registration, on: link) }
-        link.callBus("GetConnectionCredentials", [.string(call.sender)]) { [self] answer, link in
-            guard case .success(let values) = answer else { return }
-            // The bus passes a pidfd as well where it can.
-            defer { values.closeDescriptors() }
-            guard let facts = values.first?.dictionary, let user = facts["UnixUserID"]?.uint32,
-                let pid = facts["ProcessID"]?.uint32.flatMap({ pid_t(exactly: $0) })
-            else { return link.refuse(call, .failed("The bus does not say whose connection this is.")) }
-            authority.note(user, of: call.sender)
-            if let known = directory[call.sender] { return renew(known, call, registration, on: link) }
-            enter(call, registration, user: user, pid: pid, on: link)
+        identity.findClient(call.sender, link) { [self] answer, link in
+            switch answer {
+            case .failure(let fault): link.refuse(call, fault)
+            case .success(let client):
+                if let known = directory[call.sender] { return renew(known, call, registration, on: link) }
+                enter(call, registration, client, on: link)
+            }
         }
     }
 
@@ -52,12 +48,12 @@ extension Agent {
     private func enter(
         _ call: BusCall,
         _ registration: Registration,
-        user: UInt32,
-        pid: pid_t,
+        _ client: Identity.Client,
         on link: borrowing BusLink
     ) {
         startSources()
-        let process = directory.processes[pid] ?? makeProcess(pid, user: user)
+        let user = client.caller.user
+        let process = self.process(of: client, link)
         let previous = directory[registration.previous].flatMap { $0.process === process && $0.user == user ? $0 : nil }
         let connection = ManagedConnection(
             name: call.sender,
@@ -67,14 +63,14 @@ extension Agent {
             registration: registration
         )
         connection.begin(in: initialState(of: connection, registration, previous))
-        if process.pidfd < 0 { connection.closeSocket() }
+        if !process.isWatched { connection.closeSocket() }
         if process.connections.isEmpty { present(process) }
         directory.insert(connection)
         restoreStates(registration, user: user)
         watchEnd(of: connection, link)
         logger.debug(
             "registered",
-            metadata: ["connection": "\(call.sender)", "process": "\(pid)", "state": "\(connection.state)"]
+            metadata: ["connection": "\(call.sender)", "process": "\(process.pid)", "state": "\(connection.state)"]
         )
         if let previous { inherit(from: previous, to: connection, link) }
         let returns = previous != nil && connection.stateAfterParking == .foreground
@@ -160,15 +156,16 @@ extension Agent {
         remove(previous, link)
     }
 
-    private func makeProcess(_ pid: pid_t, user: UInt32) -> ManagedProcess {
-        let process = ManagedProcess(
-            pid: pid,
-            user: user,
-            application: ProcessFacts.application(of: pid),
-            session: ProcessFacts.session(of: pid),
-            pidfd: linux_pidfd_open(pid)
-        )
-        if process.pidfd >= 0 { watcher.watch(process: pid, pidfd: process.pidfd) }
+    /// The entry of a process. One with the same number that began at another time has ended, and may not have been
+    /// noticed yet.
+    private func process(of client: Identity.Client, _ link: borrowing BusLink) -> ManagedProcess {
+        let handle = client.process
+        for other in directory.processes(handle.pid) where other.handle.key.start != handle.key.start {
+            processHasEnded(other.number, link)
+        }
+        if let known = directory.processes[handle.key] { return known }
+        let process = ManagedProcess(client, number: directory.nextNumber())
+        if process.isWatched { watcher.watch(handle, number: process.number) }
         return process
     }
 

@@ -97,13 +97,9 @@ extension Agent {
         guard sources.contains(Agent.shellSource) else {
             throw .accessDenied("The agent's configuration ignores the desktop's word.")
         }
-        findUser(of: call.sender, link) { [self] user, link in
-            guard let user else { return }
-            guard user == 0 || user == geteuid() else {
-                return link.refuse(
-                    call,
-                    .accessDenied("Only user \(geteuid()) and root can say who has the focus, not user \(user).")
-                )
+        forOthers(call, on: link) { [self] user, link throws(BusFault) in
+            guard Identity.permits(user, over: geteuid()) else {
+                throw .accessDenied("Only user \(geteuid()) and root can say who has the focus, not user \(user).")
             }
             hearShell(call.sender, link)
             link.reply(to: call)

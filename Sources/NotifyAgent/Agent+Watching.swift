@@ -28,7 +28,7 @@ extension Agent {
         perform(connection.transition.end(), for: connection, link)
         let process = connection.process
         mayRest()
-        if process.connections.isEmpty, process.pidfd < 0 || !process.isWorthRemembering {
+        if process.connections.isEmpty, !process.isWatched || !process.isWorthRemembering {
             forget(process)
         } else {
             updateWatch(of: process)
@@ -36,15 +36,15 @@ extension Agent {
     }
 
     private func forget(_ process: ManagedProcess) {
-        watcher.forget(process: process.pid)
+        watcher.forget(process: process.number)
         directory.remove(process)
         for source in running { source.observerHasGone(process.pid) }
     }
 
     // MARK: - Processes
 
-    func processHasEnded(_ pid: pid_t, _ link: borrowing BusLink) {
-        guard let process = directory.processes[pid] else { return }
+    func processHasEnded(_ number: UInt64, _ link: borrowing BusLink) {
+        guard let process = directory.process(number: number) else { return }
         process.forgetWishes()
         for connection in process.connections.values {
             if case .draining = connection.parking { watcher.dropDrain(connection.number) }
@@ -54,17 +54,18 @@ extension Agent {
         forget(process)
     }
 
-    func processContinues(_ pid: pid_t, _ link: borrowing BusLink) {
-        directory.processes[pid]?.isStopped = false
-        sources.note(.stillness(process: pid, isStill: false), from: Agent.freezerSource)
+    func processContinues(_ number: UInt64, _ link: borrowing BusLink) {
+        guard let process = directory.process(number: number) else { return }
+        process.isStopped = false
+        sources.note(.stillness(process: process.pid, isStill: false), from: Agent.freezerSource)
     }
 
     /// Has the process looked at as long as the bus may queue posts for it.
     func updateWatch(of process: ManagedProcess) {
-        guard directory.processes[process.pid] === process, process.pidfd >= 0 else { return }
+        guard directory.process(number: process.number) === process, process.isWatched else { return }
         let mustLook = process.stop == nil && process.connections.values.contains(where: \.mayBeQueuedFor)
         let isAnnounced = process.connections.values.allSatisfy { $0.nameWatch == .none }
-        watcher.look(at: process.pid, mustLook, isAnnounced: isAnnounced)
+        watcher.look(at: process.number, mustLook, isAnnounced: isAnnounced)
         if !mustLook { process.isStopped = false }
     }
 }

@@ -51,7 +51,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     var uniqueName = ""
     var directory = Directory()
     var holds = HoldTable()
-    var authority = Authority()
+    let identity: Identity
     var window = CallWindow()
     var nameStates = NameStateTable()
     /// How many connections the bus watches for us by a rule each, and by one rule for all.
@@ -73,6 +73,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     ) {
         self.configuration = configuration
         self.bus = bus
+        identity = Identity(bus: bus)
         self.logger = logger
         self.watcher = watcher
         self.board = board
@@ -157,9 +158,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
 
     func handle(_ event: Watcher.Event, on link: borrowing BusLink) {
         switch event {
-        case .ended(let pid): processHasEnded(pid, link)
-        case .stopped(let pid): processHasStopped(pid, link)
-        case .continued(let pid): processContinues(pid, link)
+        case .ended(let number): processHasEnded(number, link)
+        case .stopped(let number): processHasStopped(number, link)
+        case .continued(let number): processContinues(number, link)
         case .hungUp(let number):
             if let connection = directory[number: number] { connectionIsGone(connection, link) }
         case .drained(let number, let outcome): streamIsRead(number, outcome, link)
@@ -170,8 +171,8 @@ package final class Agent: BusPeer, @unchecked Sendable {
             takeNews(link)
         case .rest:
             restIfAlone()
-        case .moved(let pid):
-            if let process = directory.processes[pid] { present(process) }
+        case .moved(let number):
+            if let process = directory.process(number: number) { present(process) }
         }
     }
 }

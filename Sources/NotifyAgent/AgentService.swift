@@ -20,7 +20,7 @@ package final class AgentService: Sendable {
         _ configuration: Agent.Configuration,
         _ watcher: Watcher
     ) -> [SourceMaker] {
-        let environment = ProcessFacts.environment("DISPLAY", "WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "SWAYSOCK")
+        let environment = SystemFile.environment("DISPLAY", "WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "SWAYSOCK")
         // The agent of the machine's bus serves everyone; desktops are none of its business.
         let servesMachine = if case .system = bus { true } else { false }
         let elsewhere = servesMachine ? "an agent on the system bus has no desktop" : nil

@@ -109,22 +109,6 @@ final class Pipe {
     }
 }
 
-/// A folder that goes with the last reference to it.
-final class TemporaryFolder {
-    let path: String
-
-    init() throws {
-        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        var template = Array("\(parent)/notifybus-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw TestSupportError("Cannot make a folder in \(parent)") }
-        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    deinit {
-        _ = try? run("rm", ["-rf", path])
-    }
-}
-
 /// The whole of a file that another process may be about to put in place; nil if it is not there.
 func contents(ofFile path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)

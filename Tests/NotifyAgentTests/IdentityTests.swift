@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
+import Glibc
+import TestSupport
 import Testing
 
 @testable import NotifyAgent
@@ -31,10 +34,14 @@ import Testing
         #expect(hybrid.unified == "/y" && hybrid.systemd == "/user.slice")
     }
 
-    @Test func `a Flatpak's info file names its application`() {
-        let text = "[Instance]\nname=wrong\n[Application]\nname=org.gnome.Maps\nruntime=x\n"
-        #expect(AppIdentity.application(ofFlatpakInfo: text) == "org.gnome.Maps")
-        #expect(AppIdentity.application(ofFlatpakInfo: "[Runtime]\nname=x\n") == nil)
+    @Test func `a sandbox is known by what the sandboxed can't take off`() {
+        let flatpak = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-flatpak-org.gnome.Maps-7.scope"
+        #expect(AppIdentity.isFlatpak(cgroup: flatpak) && AppIdentity.isFlatpak(cgroup: flatpak + "/inner"))
+        #expect(!AppIdentity.isFlatpak(cgroup: "/app.slice/app-gnome-flatpak-7.scope"))
+        #expect(AppIdentity.snap(inLabel: "snap.firefox.firefox (enforce)") == "firefox")
+        for label in ["snap.code.code (complain)", "unconfined", "firefox (enforce)", ""] {
+            #expect(AppIdentity.snap(inLabel: label) == nil, "\(label)")
+        }
     }
 
     @Test func `the mount of the version 2 hierarchy is found`() throws {
@@ -53,8 +60,36 @@ import Testing
 
     @Test(arguments: ["1 (a b) T 2", "1 (x) (y)) T 2"])
     func `the state is read behind any program name`(text: String) {
-        let state = Array(text.utf8).withUnsafeBytes { ProcessFacts.state(inStat: $0) }
-        #expect(state == UInt8(ascii: "T"))
+        #expect(ProcessFolder.state(inStat: Array(text.utf8)) == UInt8(ascii: "T"))
+    }
+
+    @Test func `what proc says of this process is read`() throws {
+        guard let folder = ProcessFolder(of: getpid()) else { throw TestSupportError("There is no /proc.") }
+        let (users, ticks, state) = (folder.users, folder.startTime, folder.state)
+        #expect(users == ProcessFolder.Users(real: getuid(), effective: geteuid(), saved: geteuid()))
+        #expect(state.map { "RSD".utf8.contains($0) } == true && (ticks ?? 0) > 0)
+        let status = "Name:\tx\nUid:\t1000\t0\t0\t0\n"
+        let other = try #require(ProcessFolder.users(inStatus: status))
+        #expect(other == ProcessFolder.Users(real: 1_000, effective: 0, saved: 0))
+        #expect(!other.areAll(1_000) && !other.areAll(0))
+        let isNobody = ProcessFolder(of: 0) == nil
+        #expect(isNobody)
+    }
+
+    @Test func `a process that has ended can't be taken hold of, nor one of another user`() throws {
+        let ended = try start("true")
+        let pidfd = linux_pidfd_open(ended.pid)
+        _ = try ended.wait()
+        #expect(throws: ProcessHandle.Doubt.gone) { try ProcessHandle.open(ended.pid, user: geteuid()).get() }
+        // Not even where the bus gives its descriptor, and another process has the number by now.
+        #expect(throws: ProcessHandle.Doubt.gone) {
+            try ProcessHandle.open(getpid(), pidfd: pidfd, user: geteuid()).get()
+        }
+        #expect(throws: ProcessHandle.Doubt.belongs(to: geteuid())) {
+            try ProcessHandle.open(getpid(), user: geteuid() + 1).get()
+        }
+        let own = try ProcessHandle.open(getpid(), user: geteuid()).get()
+        #expect(own.state != nil && own.mayBeStopped(by: geteuid()) && !own.mayBeStopped(by: geteuid() + 1))
     }
 
     @Test func `targets are read`() {

@@ -147,14 +147,26 @@ extension RawBusClient {
     }
 
     /// Sends a call without waiting for its answer.
-    func begin(_ target: String, _ state: String) throws -> UInt32 {
+    func begin(_ target: String, _ state: String, freeze: Bool = false) throws -> UInt32 {
         var message = RawMessage(.call)
         message.destination = "org.notifybus.Agent1"
         message.path = "/org/notifybus/Agent1"
         message.interface = "org.notifybus.Agent1"
         message.member = "SetState"
         message.signature = "ssb"
-        message.body = RawBusClient.setStateBody(target, state)
+        message.body = RawBusClient.setStateBody(target, state, freeze: freeze)
+        return try send(message)
+    }
+
+    /// Says what this client's program is in, without waiting for the answer.
+    func beginReport(_ state: String) throws -> UInt32 {
+        var message = RawMessage(.call)
+        message.destination = "org.notifybus.Agent1"
+        message.path = "/org/notifybus/Agent1"
+        message.interface = "org.notifybus.Agent1"
+        message.member = "Report"
+        message.signature = "s"
+        message.body = RawBusClient.stringBody(state)
         return try send(message)
     }
 

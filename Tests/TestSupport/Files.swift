@@ -51,3 +51,49 @@ public func isInstalled(_ program: String) -> Bool {
     let path = getenv("PATH").map { String(cString: $0) } ?? ""
     return path.split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
 }
+
+/// A folder that goes with the last reference to it. Every user may look into it.
+public final class TemporaryFolder: Sendable {
+    /// Where it is.
+    public let path: String
+
+    /// Makes an empty one.
+    public init() throws {
+        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(parent)/notifybus-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw TestSupportError("Cannot make a folder in \(parent)") }
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        chmod(path, 0o755)
+    }
+
+    deinit {
+        _ = try? run("rm", ["-rf", path])
+    }
+
+    /// Writes a file in it.
+    public func write(_ text: String, to name: String) throws {
+        try TestSupport.write(text, toFile: "\(path)/\(name)")
+    }
+}
+
+/// Counts how often a file is opened, by whomever. See inotify(7).
+public final class Openings: Sendable {
+    private let descriptor: Int32
+
+    /// Counts from now on.
+    public init(of path: String) throws {
+        // 0x80800 is IN_CLOEXEC | IN_NONBLOCK, 0x20 IN_OPEN.
+        descriptor = inotify_init1(0x80800)
+        guard inotify_add_watch(descriptor, path, 0x20) >= 0 else {
+            throw TestSupportError("Cannot watch \(path): \(lastError())")
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// How many bytes of news have come since the last time.
+    public var count: Int {
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        return max(0, read(descriptor, &buffer, buffer.count))
+    }
+}

@@ -49,6 +49,14 @@ public func processState(_ pid: pid_t) -> Character? {
     processStat(pid)?.state
 }
 
+/// The real, effective and saved user id of a process; empty if it is gone.
+public func userIDs(of pid: pid_t) -> [UInt32] {
+    for line in text(ofFile: "/proc/\(pid)/status")?.split(separator: "\n") ?? [] where line.hasPrefix("Uid:") {
+        return line.split(whereSeparator: \.isWhitespace).dropFirst().prefix(3).compactMap { UInt32($0) }
+    }
+    return []
+}
+
 /// The children of a process whose program has this name.
 public func children(of parent: pid_t, named name: String) -> [pid_t] {
     // /proc/PID/task/*/children would be shorter, but kernels without checkpoint support do not have it.

@@ -25,20 +25,33 @@ public final class RawBusClient: Sendable {
     /// Connects to a bus, authenticates as the user that this process runs as, and says hello.
     ///
     /// - Throws: ``TestSupportError`` if the bus does not take the connection within 10 s.
-    public init(address: String) throws {
+    public convenience init(address: String, passesDescriptors: Bool = false) throws {
+        let stream = try UnixStream(path: BusAddress.path(of: address))
+        try self.init(stream, user: geteuid(), passesDescriptors: passesDescriptors)
+    }
+
+    /// Speaks over a connection that another process has made.
+    ///
+    /// - Parameters:
+    ///   - user: who that process was when it connected.
+    ///   - passesDescriptors: whether messages may bring descriptors along.
+    init(_ stream: UnixStream, user: UInt32, passesDescriptors: Bool = false) throws {
         let deadline = Deadline(after: .seconds(10))
-        stream = try UnixStream(path: BusAddress.path(of: address))
-        let user = hexadecimal(String(geteuid()).utf8)
-        try stream.send(Array("\0AUTH EXTERNAL \(user)\r\n".utf8), deadline: deadline)
-        var line: [UInt8] = []
-        while line.last != UInt8(ascii: "\n") {
-            let more = try stream.receive(deadline: deadline)
-            guard !more.isEmpty else { throw TestSupportError("The bus hung up during authentication.") }
-            line += more
+        self.stream = stream
+        func say(_ text: String, expecting answer: String) throws {
+            try stream.send(Array(text.utf8), deadline: deadline)
+            var line: [UInt8] = []
+            while line.last != UInt8(ascii: "\n") {
+                let more = try stream.receive(deadline: deadline)
+                guard !more.isEmpty else { throw TestSupportError("The bus hung up during authentication.") }
+                line += more
+            }
+            guard line.starts(with: answer.utf8) else {
+                throw TestSupportError("The bus refuses this user: \(String(decoding: line, as: UTF8.self))")
+            }
         }
-        guard line.starts(with: "OK ".utf8) else {
-            throw TestSupportError("The bus refuses this user: \(String(decoding: line, as: UTF8.self))")
-        }
+        try say("\0AUTH EXTERNAL \(hexadecimal(String(user).utf8))\r\n", expecting: "OK ")
+        if passesDescriptors { try say("NEGOTIATE_UNIX_FD\r\n", expecting: "AGREE_UNIX_FD") }
         try stream.send(Array("BEGIN\r\n".utf8), deadline: deadline)
         let reply = try callBus("Hello")
         guard let name = reply.string, reply.kind == .reply else {
@@ -58,6 +71,16 @@ public final class RawBusClient: Sendable {
         var message = message
         if message.serial == 0 { message.serial = serials.wrappingAdd(1, ordering: .relaxed).newValue }
         try send(message.bytes)
+        return message.serial
+    }
+
+    /// Sends a message that brings a descriptor along, which stays the caller's; returns its number.
+    @discardableResult
+    public func send(_ message: RawMessage, with descriptor: Int32) throws -> UInt32 {
+        var message = message
+        message.descriptorCount = 1
+        message.serial = serials.wrappingAdd(1, ordering: .relaxed).newValue
+        try stream.send(message.bytes, with: descriptor)
         return message.serial
     }
 

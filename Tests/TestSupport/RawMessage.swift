@@ -34,6 +34,8 @@ public struct RawMessage: Sendable {
     public var destination: String?
     /// Who sent it: filled in by the bus.
     public var sender: String?
+    /// How many descriptors come with it.
+    var descriptorCount: UInt32 = 0
     /// The types in the body.
     public var signature = ""
     /// The body.
@@ -86,6 +88,12 @@ public struct RawMessage: Sendable {
             fields.append(bytes: [5])
             fields.append(signature: "u")
             fields.append(replySerial)
+        }
+        if descriptorCount > 0 {
+            fields.align(to: 8)
+            fields.append(bytes: [9])
+            fields.append(signature: "u")
+            fields.append(descriptorCount)
         }
         if !signature.isEmpty {
             fields.align(to: 8)

@@ -24,7 +24,57 @@ final class UnixStream: Sendable {
         guard result == 0 else { throw TestSupportError("Cannot connect to \(path): \(lastError())") }
     }
 
+    /// Takes over a socket that is connected already.
+    init(descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
     deinit { close(descriptor) }
+
+    /// Writes all of the bytes, and with the first of them a descriptor, which stays the caller's. See unix(7).
+    func send(_ bytes: [UInt8], with other: Int32) throws {
+        var bytes = bytes
+        var control = [UInt](repeating: 0, count: 3)
+        let sent = bytes.withUnsafeMutableBytes { bytes in
+            control.withUnsafeMutableBytes { control in
+                // A struct cmsghdr, whose length counts itself, and the descriptor behind it.
+                control.storeBytes(of: UInt(20), toByteOffset: 0, as: UInt.self)
+                control.storeBytes(of: SOL_SOCKET, toByteOffset: 8, as: Int32.self)
+                control.storeBytes(of: Int32(SCM_RIGHTS), toByteOffset: 12, as: Int32.self)
+                control.storeBytes(of: other, toByteOffset: 16, as: Int32.self)
+                var part = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
+                return withUnsafeMutablePointer(to: &part) { part in
+                    var message = msghdr()
+                    (message.msg_iov, message.msg_iovlen) = (part, 1)
+                    (message.msg_control, message.msg_controllen) = (control.baseAddress, control.count)
+                    return sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL))
+                }
+            }
+        }
+        guard sent == bytes.count else { throw TestSupportError("Cannot send a descriptor: \(lastError())") }
+    }
+
+    /// Receives a message of one byte that brings a descriptor along.
+    func receiveDescriptor(deadline: Deadline) throws -> Int32 {
+        try wait(for: POLLIN, until: deadline)
+        var byte: UInt8 = 0
+        var control = [UInt](repeating: 0, count: 3)
+        let descriptor = withUnsafeMutablePointer(to: &byte) { byte in
+            control.withUnsafeMutableBytes { control in
+                var part = iovec(iov_base: byte, iov_len: 1)
+                return withUnsafeMutablePointer(to: &part) { part -> Int32 in
+                    var message = msghdr()
+                    (message.msg_iov, message.msg_iovlen) = (part, 1)
+                    (message.msg_control, message.msg_controllen) = (control.baseAddress, control.count)
+                    let count = recvmsg(self.descriptor, &message, Int32(MSG_CMSG_CLOEXEC))
+                    guard count == 1, message.msg_controllen >= 20 else { return -1 }
+                    return control.load(fromByteOffset: 16, as: Int32.self)
+                }
+            }
+        }
+        guard descriptor >= 0 else { throw TestSupportError("No descriptor has come.") }
+        return descriptor
+    }
 
     /// Writes all of the bytes.
     func send(_ bytes: [UInt8], deadline: Deadline) throws {

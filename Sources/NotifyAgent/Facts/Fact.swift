@@ -37,7 +37,12 @@ package struct FocusedProcess: Hashable, Sendable {
 
     /// Looks at what the process is.
     package init(pid: Int32) {
-        self.init(pid: pid, application: ProcessFacts.application(of: pid), user: ProcessFacts.user(of: pid))
+        var (application, user) = ("", UInt32?.none)
+        if let folder = ProcessFolder(of: pid) {
+            application = AppIdentity.application(ofCgroups: folder.cgroups)
+            user = folder.users?.effective
+        }
+        self.init(pid: pid, application: application, user: user)
     }
 
     /// Whether a process has the focus with this one.

@@ -30,8 +30,11 @@ final class GnomeSource: LifecycleSource {
     private let inotify = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
     private let state = Monitor(State())
 
-    init(_ outlet: FactOutlet, _ watcher: Watcher, folder: @escaping @Sendable (Int32) -> String? = ProcessFacts.cgroup)
-    {
+    init(
+        _ outlet: FactOutlet,
+        _ watcher: Watcher,
+        folder: @escaping @Sendable (Int32) -> String? = ProcessFolder.cgroup
+    ) {
         self.outlet = outlet
         self.watcher = watcher
         self.folder = folder

@@ -40,7 +40,7 @@ final class ParkedStream: @unchecked Sendable {
     private static let maximumSenders = 64
 
     let socket: Int32
-    private let process: pid_t
+    private let process: ProcessHandle
     private let events: Int32
     private let agent: String
     private let mark: UInt64
@@ -49,12 +49,12 @@ final class ParkedStream: @unchecked Sendable {
     private var looksWithoutProgress = 0
 
     /// - Parameter socket: a duplicate of the process's socket, which is closed at the end.
-    init(socket: Int32, process: pid_t, agent: String, mark: UInt64) {
+    init(socket: Int32, process: ProcessHandle, agent: String, mark: UInt64) {
         self.socket = socket
         self.process = process
         self.agent = agent
         self.mark = mark
-        events = ProcessLook.openEvents(of: ProcessFacts.cgroup(of: process))
+        events = ProcessLook.openEvents(of: process.cgroup)
     }
 
     deinit {
@@ -67,7 +67,7 @@ final class ParkedStream: @unchecked Sendable {
     /// - Returns: whether that was all.
     func readSome() -> Bool {
         // If the process runs again it reads too, and there is nothing more to be gained.
-        guard ProcessFacts.state(of: process).map({ "Tt".utf8.contains($0) }) ?? false || ProcessLook.isFrozen(events)
+        guard process.state.map({ "Tt".utf8.contains($0) }) ?? false || ProcessLook.isFrozen(events)
         else { return true }
         var total = 0
         while total < ParkedStream.turn, !outcome.hasMark {

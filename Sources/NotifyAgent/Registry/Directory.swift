@@ -14,13 +14,19 @@ struct Directory {
     /// By unique name; also those that are parked.
     private(set) var connections: [String: ManagedConnection] = [:]
     private var byNumber: [UInt64: ManagedConnection] = [:]
-    private(set) var processes: [pid_t: ManagedProcess] = [:]
+    private(set) var processes: [ProcessHandle.Key: ManagedProcess] = [:]
+    private var processesByNumber: [UInt64: ManagedProcess] = [:]
+    /// One for each user that a process has connections of.
+    private var processesByPID: [pid_t: [ManagedProcess]] = [:]
     /// What persons have set for applications, and have not released.
     private var applicationWishes: [Application: LifecycleState] = [:]
     private var lastNumber: UInt64 = 0
 
     subscript(name: String) -> ManagedConnection? { connections[name] }
     subscript(number number: UInt64) -> ManagedConnection? { byNumber[number] }
+
+    func process(number: UInt64) -> ManagedProcess? { processesByNumber[number] }
+    func processes(_ pid: pid_t) -> [ManagedProcess] { processesByPID[pid] ?? [] }
 
     mutating func nextNumber() -> UInt64 {
         lastNumber += 1
@@ -30,8 +36,14 @@ struct Directory {
     mutating func insert(_ connection: ManagedConnection) {
         connections[connection.name] = connection
         byNumber[connection.number] = connection
-        processes[connection.process.pid] = connection.process
+        insert(connection.process)
         connection.process.connections[connection.number] = connection
+    }
+
+    private mutating func insert(_ process: ManagedProcess) {
+        guard processesByNumber.updateValue(process, forKey: process.number) == nil else { return }
+        processes[process.handle.key] = process
+        processesByPID[process.pid, default: []].append(process)
     }
 
     mutating func remove(_ connection: ManagedConnection) {
@@ -41,7 +53,10 @@ struct Directory {
     }
 
     mutating func remove(_ process: ManagedProcess) {
-        if processes[process.pid] === process { processes[process.pid] = nil }
+        if processes[process.handle.key] === process { processes[process.handle.key] = nil }
+        processesByNumber[process.number] = nil
+        processesByPID[process.pid]?.removeAll { $0 === process }
+        if processesByPID[process.pid]?.isEmpty == true { processesByPID[process.pid] = nil }
         let id = process.application
         if !processes.values.contains(where: { $0.application == id }) {
             for key in applicationWishes.keys where key.id == id { applicationWishes[key] = nil }
@@ -56,7 +71,7 @@ struct Directory {
     func connections(of target: Target) -> [ManagedConnection] {
         switch target {
         case .connection(let name): connections[name].map { [$0] } ?? []
-        case .process(let pid): processes[pid].map { Array($0.connections.values) } ?? []
+        case .process(let pid): processes(pid).flatMap { Array($0.connections.values) }
         case .application(let id): connections.values.filter { $0.process.application == id }
         }
     }
@@ -66,8 +81,10 @@ struct Directory {
         switch target {
         case .connection: break
         case .process(let pid):
-            processes[pid]?.wish = state
-            processes[pid]?.isReleased = state == nil
+            for process in processes(pid) where process.user == user {
+                process.wish = state
+                process.isReleased = state == nil
+            }
         case .application(let id):
             applicationWishes[Application(id: id, user: user)] = state
             for process in processes.values where process.application == id && process.user == user {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
 import Glibc
 import NotifyNames
 
@@ -15,11 +14,10 @@ final class ManagedProcess: @unchecked Sendable {
         case cgroup(String)
     }
 
-    let pid: pid_t
-    let user: UInt32
+    /// Told apart from others by the watcher's thread.
+    let number: UInt64
+    let handle: ProcessHandle
     let application: String
-    /// Readable when the process has ended; -1 where that cannot be watched.
-    let pidfd: Int32
     /// The id of the login session that it runs in; nil if it is the user's service manager that runs it, or nobody.
     let session: String?
     /// What a person has set for the whole process, and has not released.
@@ -34,24 +32,23 @@ final class ManagedProcess: @unchecked Sendable {
     /// By number; also those that are parked.
     var connections: [UInt64: ManagedConnection] = [:]
 
-    init(pid: pid_t, user: UInt32, application: String, session: String? = nil, pidfd: Int32) {
-        self.pid = pid
-        self.user = user
-        self.application = application
-        self.session = session
-        self.pidfd = pidfd
+    init(_ client: Identity.Client, number: UInt64) {
+        self.number = number
+        handle = client.process
+        application = client.application
+        session = client.session
     }
+
+    var pid: pid_t { handle.pid }
+    var user: UInt32 { handle.user }
+
+    /// Whether its end, and that it stands still, is noticed.
+    var isWatched: Bool { handle.pidfd >= 0 }
 
     /// Whether the agent must remember it although none of its connections observes.
     var isWorthRemembering: Bool { wish != nil || isReleased || report != nil }
 
     func forgetWishes() {
         (wish, isReleased, report) = (nil, false, nil)
-    }
-
-    deinit { if pidfd >= 0 { close(pidfd) } }
-
-    func signal(_ number: Int32) -> Int32 {
-        pidfd >= 0 && linux_pidfd_signal(pidfd, number) == 0 ? 0 : (pidfd < 0 ? ESRCH : errno)
     }
 }

@@ -8,7 +8,7 @@ package struct CgroupMount: Equatable, Sendable {
     package let root: String
 
     /// The mount of this machine.
-    package static let unified = ProcessFacts.text(ofFile: "/proc/self/mountinfo").flatMap {
+    package static let unified = SystemFile.text(of: "/proc/self/mountinfo").flatMap {
         CgroupMount(mountinfo: $0)
     }
 
@@ -25,6 +25,11 @@ package struct CgroupMount: Equatable, Sendable {
             return
         }
         return nil
+    }
+
+    /// The folder of a cgroup; nil if it is the root, or lies outside of what is mounted.
+    package static func folder(of cgroup: String) -> String? {
+        cgroup == "/" ? nil : unified?.folder(of: cgroup)
     }
 
     /// The folder of a cgroup; nil if it lies outside of what is mounted.

@@ -2,45 +2,53 @@
 
 import Glibc
 
-/// Stops whole processes and lets them go on.
+/// Stops whole processes and lets them go on, for a user who may do so.
 enum Freezer {
     /// Stops a process: by its cgroup if it has one to itself, else by SIGSTOP.
     ///
+    /// The permission is looked at before, and again when the process stands still: until then it may have executed a
+    /// set-user-ID program.
+    ///
     /// - Returns: how, or the error number.
-    static func freeze(_ process: ManagedProcess) -> Result<ManagedProcess.Stop, FreezeError> {
-        if let folder = ProcessFacts.cgroup(of: process.pid), isAlone(process.pid, in: folder),
-            write("1", to: folder + "/cgroup.freeze") == 0
-        {
-            return .success(.cgroup(folder))
+    static func freeze(_ process: ProcessHandle, for user: UInt32) -> Result<ManagedProcess.Stop, FreezeError> {
+        guard process.mayBeStopped(by: user) else { return .failure(FreezeError(code: EPERM)) }
+        if let folder = process.cgroup, isAlone(process, in: folder), write("1", to: folder + "/cgroup.freeze") == 0 {
+            if isAlone(process, in: folder), process.mayBeStopped(by: user) { return .success(.cgroup(folder)) }
+            _ = write("0", to: folder + "/cgroup.freeze")
         }
         let code = process.signal(SIGSTOP)
-        return code == 0 ? .success(.signal) : .failure(FreezeError(code: code))
+        guard code == 0 else { return .failure(FreezeError(code: code)) }
+        guard process.mayBeStopped(by: user) else {
+            _ = process.signal(SIGCONT)
+            return .failure(FreezeError(code: EPERM))
+        }
+        return .success(.signal)
     }
 
-    static func thaw(_ process: ManagedProcess) -> FreezeError? {
-        switch process.stop {
-        case nil: return nil
-        case .cgroup(let folder):
-            let code = write("0", to: folder + "/cgroup.freeze")
-            return code == 0 || code == ENOENT ? nil : FreezeError(code: code)
-        case .signal:
-            let code = process.signal(SIGCONT)
-            return code == 0 || code == ESRCH ? nil : FreezeError(code: code)
+    /// Lets a process go on that was stopped here.
+    static func thaw(_ process: ProcessHandle, _ stop: ManagedProcess.Stop, for user: UInt32) -> FreezeError? {
+        let code: Int32
+        switch stop {
+        // It is this agent's doing, whoever is in there by now.
+        case .cgroup(let folder): code = write("0", to: folder + "/cgroup.freeze")
+        case .signal where process.state == nil: code = ESRCH
+        case .signal: code = process.mayBeStopped(by: user) ? process.signal(SIGCONT) : EPERM
         }
+        return code == 0 || code == ENOENT || code == ESRCH ? nil : FreezeError(code: code)
     }
 
     /// Whether the cgroup has no other process, and none below it.
-    private static func isAlone(_ pid: pid_t, in folder: String) -> Bool {
-        guard let members = ProcessFacts.text(ofFile: folder + "/cgroup.procs") else { return false }
-        let pids = members.split(separator: "\n").compactMap { pid_t($0) }
-        guard pids == [pid] else { return false }
+    private static func isAlone(_ process: ProcessHandle, in folder: String) -> Bool {
+        guard let members = SystemFile.text(of: folder + "/cgroup.procs") else { return false }
+        guard members.split(separator: "\n").map({ pid_t($0) }) == [process.pid] else { return false }
         // A process further down would be frozen with it.
-        guard let stat = ProcessFacts.text(ofFile: folder + "/cgroup.stat") else { return false }
-        return stat.split(separator: "\n").contains("nr_descendants 0")
+        guard let stat = SystemFile.text(of: folder + "/cgroup.stat") else { return false }
+        // The number may have gone to another process by now, but not while this one lives.
+        return stat.split(separator: "\n").contains("nr_descendants 0") && process.state != nil
     }
 
     private static func write(_ text: String, to path: String) -> Int32 {
-        let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+        let descriptor = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { return errno }
         defer { close(descriptor) }
         return text.withCString { Glibc.write(descriptor, $0, strlen($0)) } < 0 ? errno : 0
@@ -49,5 +57,9 @@ enum Freezer {
 
 struct FreezeError: Error {
     let code: Int32
-    var text: String { strerror(code).map { String(cString: $0) } ?? "error \(code)" }
+
+    var text: String {
+        code == EPERM
+            ? "it runs with the rights of another user" : strerror(code).map { String(cString: $0) } ?? "error \(code)"
+    }
 }

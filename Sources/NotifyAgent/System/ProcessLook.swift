@@ -9,7 +9,7 @@ final class ProcessLook: @unchecked Sendable {
     /// A debugger stops a process for moments; this many looks in a row count.
     private static let patience = 3
 
-    let pid: pid_t
+    private let process: ProcessHandle
     /// `cgroup.events` of the process's cgroup, or -1.
     let events: Int32
     private let cgroup: String?
@@ -18,9 +18,9 @@ final class ProcessLook: @unchecked Sendable {
     /// How often it is looked at in any case: a desktop moves a program that it has just started into a cgroup.
     private var firstLooks = 3
 
-    init(pid: pid_t) {
-        self.pid = pid
-        cgroup = ProcessFacts.cgroup(of: pid)
+    init(_ process: ProcessHandle) {
+        self.process = process
+        cgroup = process.cgroup
         events = ProcessLook.openEvents(of: cgroup)
     }
 
@@ -28,8 +28,8 @@ final class ProcessLook: @unchecked Sendable {
     ///
     /// - Returns: nil if that is the one it was in.
     func moved() -> ProcessLook? {
-        guard ProcessFacts.cgroup(of: pid) != cgroup else { return nil }
-        let look = ProcessLook(pid: pid)
+        guard process.cgroup != cgroup else { return nil }
+        let look = ProcessLook(process)
         look.isStopped = isStopped
         look.firstLooks = firstLooks
         return look
@@ -58,7 +58,7 @@ final class ProcessLook: @unchecked Sendable {
     }
 
     private func isStoppedBySignal() -> Bool {
-        switch ProcessFacts.state(of: pid) {
+        switch process.state {
         case UInt8(ascii: "T"): return true
         case UInt8(ascii: "t"):
             tracedLooks += 1

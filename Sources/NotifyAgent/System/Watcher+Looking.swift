@@ -9,47 +9,48 @@ extension Watcher {
     /// Begins or ends to look whether a process stands still. To be called again when there are other sockets.
     ///
     /// - Parameter isAnnounced: whether all its sockets are watched.
-    func look(at pid: pid_t, _ mustLook: Bool, isAnnounced: Bool) {
+    func look(at number: UInt64, _ mustLook: Bool, isAnnounced: Bool) {
         state.withLock { state in
-            guard mustLook else { return endLooking(at: pid, &state) }
-            if isAnnounced { state.unannounced.remove(pid) } else { state.unannounced.insert(pid) }
-            if state.looks[pid] == nil {
-                begin(ProcessLook(pid: pid), &state)
-                suspect(pid, &state)
+            guard mustLook else { return endLooking(at: number, &state) }
+            if isAnnounced { state.unannounced.remove(number) } else { state.unannounced.insert(number) }
+            if state.looks[number] == nil {
+                guard let process = state.processes[number] else { return }
+                begin(ProcessLook(process), number, &state)
+                suspect(number, &state)
             } else if !isAnnounced {
-                suspect(pid, &state)
-            } else if !state.suspects.contains(pid) {
-                waitForTraffic(of: pid, state)
+                suspect(number, &state)
+            } else if !state.suspects.contains(number) {
+                waitForTraffic(of: number, state)
             }
         }
     }
 
-    func endLooking(at pid: pid_t, _ state: inout State) {
-        guard let look = state.looks.removeValue(forKey: pid) else { return }
+    func endLooking(at number: UInt64, _ state: inout State) {
+        guard let look = state.looks.removeValue(forKey: number) else { return }
         forget(look)
-        state.suspects.remove(pid)
-        state.unannounced.remove(pid)
-        heed(pid, state, events: 0)
+        state.suspects.remove(number)
+        state.unannounced.remove(number)
+        heed(number, state, events: 0)
     }
 
-    private func suspect(_ pid: pid_t, _ state: inout State) {
-        state.suspects.insert(pid)
+    private func suspect(_ number: UInt64, _ state: inout State) {
+        state.suspects.insert(number)
         startTicking(&state)
     }
 
-    private func waitForTraffic(of pid: pid_t, _ state: borrowing State) {
-        heed(pid, state, events: Watcher.readable)
+    private func waitForTraffic(of number: UInt64, _ state: borrowing State) {
+        heed(number, state, events: Watcher.readable)
     }
 
-    private func heed(_ pid: pid_t, _ state: borrowing State, events: UInt32) {
-        for number in state.readers[pid] ?? [] {
+    private func heed(_ process: UInt64, _ state: borrowing State, events: UInt32) {
+        for number in state.readers[process] ?? [] {
             if let socket = state.sockets[number] { change(socket, number, events: events) }
         }
     }
 
-    private func begin(_ look: ProcessLook, _ state: inout State) {
-        if look.events >= 0 { _ = add(look.events, .cgroup, UInt64(look.pid), events: Watcher.urgent) }
-        state.looks[look.pid] = look
+    private func begin(_ look: ProcessLook, _ number: UInt64, _ state: inout State) {
+        if look.events >= 0 { _ = add(look.events, .cgroup, number, events: Watcher.urgent) }
+        state.looks[number] = look
     }
 
     private func forget(_ look: ProcessLook) {
@@ -61,38 +62,38 @@ extension Watcher {
         state.withLock { state in
             guard let socket = state.sockets[number] else { return }
             change(socket, number, events: 0)
-            if state.looks[socket.pid] != nil { suspect(socket.pid, &state) }
+            if state.looks[socket.process] != nil { suspect(socket.process, &state) }
         }
     }
 
     func lookAround(_ report: (Event) -> Void) {
         let (suspects, drains) = state.withLock { ($0.suspects, $0.drains) }
-        for pid in suspects {
-            guard let look = state.withLock({ $0.looks[pid] }) else { continue }
+        for number in suspects {
+            guard let look = state.withLock({ $0.looks[number] }) else { continue }
             if let moved = look.moved() {
                 state.withLock { state in
-                    guard state.looks[pid] === look else { return }
+                    guard state.looks[number] === look else { return }
                     forget(look)
-                    begin(moved, &state)
+                    begin(moved, number, &state)
                 }
-                report(.moved(pid))
+                report(.moved(number))
             }
-            self.look(at: pid, report)
+            self.look(at: number, report)
         }
-        for (number, stream) in drains where stream.isStuck() { finish(stream, number, report) }
+        for (connection, stream) in drains where stream.isStuck() { finish(stream, connection, report) }
         state.withLock { state in
-            for pid in suspects where state.looks[pid]?.mustGoOn == false && !state.unannounced.contains(pid) {
-                state.suspects.remove(pid)
-                waitForTraffic(of: pid, state)
+            for number in suspects where state.looks[number]?.mustGoOn == false && !state.unannounced.contains(number) {
+                state.suspects.remove(number)
+                waitForTraffic(of: number, state)
             }
             state.isTicking = !state.suspects.isEmpty || !state.drains.isEmpty
             if state.isTicking { linux_timerfd_fire(tick, Watcher.interval) }
         }
     }
 
-    func look(at pid: pid_t, _ report: (Event) -> Void) {
-        guard let look = state.withLock({ $0.looks[pid] }), let isStopped = look.change() else { return }
-        report(isStopped ? .stopped(pid) : .continued(pid))
+    func look(at number: UInt64, _ report: (Event) -> Void) {
+        guard let look = state.withLock({ $0.looks[number] }), let isStopped = look.change() else { return }
+        report(isStopped ? .stopped(number) : .continued(number))
     }
 
     func startTicking(_ state: inout State) {

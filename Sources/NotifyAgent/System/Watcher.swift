@@ -12,9 +12,11 @@ import NotifyCore
 /// process is looked at once a second, until it is found running, with nothing left unread for longer than that.
 final class Watcher: Sendable {
     enum Event: Sendable {
-        case ended(pid_t)
-        case stopped(pid_t)
-        case continued(pid_t)
+        /// A process, by its number in the registry.
+        case ended(UInt64)
+        case stopped(UInt64)
+        case continued(UInt64)
+        /// A connection, by its number.
         case hungUp(UInt64)
         case drained(UInt64, ParkedStream.Outcome)
         case alarm
@@ -23,7 +25,7 @@ final class Watcher: Sendable {
         /// Nobody has observed for a while.
         case rest
         /// The process is in another cgroup than before.
-        case moved(pid_t)
+        case moved(UInt64)
     }
 
     /// How often processes are looked at, in nanoseconds.
@@ -33,15 +35,15 @@ final class Watcher: Sendable {
     enum Kind: UInt64 { case wake, look, alarm, pause, rest, process, cgroup, socket, drain, source }
 
     struct State {
-        var processes: [pid_t: Int32] = [:]
-        var looks: [pid_t: ProcessLook] = [:]
+        var processes: [UInt64: ProcessHandle] = [:]
+        var looks: [UInt64: ProcessLook] = [:]
         var sockets: [UInt64: WatchedSocket] = [:]
         /// The numbers of the sockets that a process reads.
-        var readers: [pid_t: Set<UInt64>] = [:]
+        var readers: [UInt64: Set<UInt64>] = [:]
         /// Those that the next tick looks at.
-        var suspects: Set<pid_t> = []
+        var suspects: Set<UInt64> = []
         /// Those of which a socket is missing, so that each tick looks at them.
-        var unannounced: Set<pid_t> = []
+        var unannounced: Set<UInt64> = []
         var drains: [UInt64: ParkedStream] = [:]
         var sources: [Int32: @Sendable () -> Void] = [:]
         var isTicking = false
@@ -51,7 +53,7 @@ final class Watcher: Sendable {
 
     struct WatchedSocket {
         let descriptor: Int32
-        let pid: pid_t
+        let process: UInt64
     }
 
     let epoll: Int32
@@ -102,27 +104,27 @@ final class Watcher: Sendable {
 
     // MARK: - What is watched
 
-    func watch(process pid: pid_t, pidfd: Int32) {
+    func watch(_ process: ProcessHandle, number: UInt64) {
         state.withLock { state in
-            state.processes[pid] = pidfd
-            _ = add(pidfd, .process, UInt64(pid))
+            state.processes[number] = process
+            _ = add(process.pidfd, .process, number)
         }
     }
 
-    func forget(process pid: pid_t) {
+    func forget(process number: UInt64) {
         state.withLock { state in
-            if let pidfd = state.processes.removeValue(forKey: pid) { remove(pidfd) }
-            endLooking(at: pid, &state)
+            if let process = state.processes.removeValue(forKey: number) { remove(process.pidfd) }
+            endLooking(at: number, &state)
         }
     }
 
     /// - Returns: whether the socket can be watched.
-    func watch(socket: Int32, number: UInt64, of pid: pid_t) -> Bool {
+    func watch(socket: Int32, number: UInt64, of process: UInt64) -> Bool {
         state.withLock { state in
             // No events: only hang-ups and errors are reported.
             guard add(socket, .socket, number, events: 0) else { return false }
-            state.sockets[number] = WatchedSocket(descriptor: socket, pid: pid)
-            state.readers[pid, default: []].insert(number)
+            state.sockets[number] = WatchedSocket(descriptor: socket, process: process)
+            state.readers[process, default: []].insert(number)
             return true
         }
     }
@@ -137,8 +139,8 @@ final class Watcher: Sendable {
     private func dropSocket(_ number: UInt64, _ state: inout State) -> Bool {
         guard let socket = state.sockets.removeValue(forKey: number) else { return false }
         remove(socket.descriptor)
-        state.readers[socket.pid]?.remove(number)
-        if state.readers[socket.pid]?.isEmpty == true { state.readers[socket.pid] = nil }
+        state.readers[socket.process]?.remove(number)
+        if state.readers[socket.process]?.isEmpty == true { state.readers[socket.process] = nil }
         return true
     }
 
@@ -240,15 +242,14 @@ final class Watcher: Sendable {
             clear(tick)
             lookAround(report)
         case .process:
-            let pid = pid_t(truncatingIfNeeded: number)
             let isKnown = state.withLock { state in
-                guard let pidfd = state.processes.removeValue(forKey: pid) else { return false }
-                remove(pidfd)
+                guard let process = state.processes.removeValue(forKey: number) else { return false }
+                remove(process.pidfd)
                 return true
             }
-            if isKnown { report(.ended(pid)) }
+            if isKnown { report(.ended(number)) }
         case .cgroup:
-            look(at: pid_t(truncatingIfNeeded: number), report)
+            look(at: number, report)
         case .socket:
             if state.withLock({ dropSocket(number, &$0) }) { report(.hungUp(number)) }
         case .drain:

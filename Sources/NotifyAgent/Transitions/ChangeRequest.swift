@@ -10,6 +10,8 @@ final class ChangeRequest: @unchecked Sendable {
     static let limit: Int64 = 5_000
 
     let call: BusCall
+    /// Whose call it is.
+    let user: UInt32
     /// The processes to stop when their observers are suspended.
     let freezes: [ManagedProcess]
     let count: Int
@@ -20,8 +22,9 @@ final class ChangeRequest: @unchecked Sendable {
     private(set) var failure: String?
     private(set) var isAnswered = false
 
-    init(_ call: BusCall, for connections: [ManagedConnection], freezes: [ManagedProcess] = []) {
+    init(_ call: BusCall, by user: UInt32, for connections: [ManagedConnection], freezes: [ManagedProcess] = []) {
         self.call = call
+        self.user = user
         self.freezes = freezes
         count = connections.count
         deadline = MonotonicClock.now + ChangeRequest.limit * 1_000_000

@@ -44,18 +44,28 @@ package enum AppIdentity {
         return nil
     }
 
-    /// The `[Application] name=` of a Flatpak's info file.
-    package static func application(ofFlatpakInfo text: String) -> String? {
-        var isInSection = false
-        for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) {
-            if line.first == "[" {
-                isInSection = line == "[Application]"
-            } else if isInSection, line.utf8.starts(with: "name=".utf8) {
-                let name = line.dropFirst(5)
-                return name.isEmpty || name.utf8.count > 255 ? nil : String(name)
-            }
+    /// The application that the first of these cgroups names which names any; empty if none does.
+    package static func application(ofCgroups paths: [String]) -> String {
+        paths.lazy.compactMap { application(ofCgroup: $0) }.first ?? ""
+    }
+
+    /// The login session in the first of these cgroups that has one; nil if none does.
+    package static func session(ofCgroups paths: [String]) -> String? {
+        paths.lazy.compactMap { session(ofCgroup: $0) }.first
+    }
+
+    /// The snap that an AppArmor label confines a process to, as in `snap.firefox.firefox (enforce)`; nil if it is
+    /// another's label, or one that only complains.
+    package static func snap(inLabel label: String) -> String? {
+        guard label.utf8.starts(with: "snap.".utf8), label.hasSuffix(" (enforce)") else { return nil }
+        return label.dropFirst(5).split(separator: ".").first.map { String($0) }
+    }
+
+    /// Whether a cgroup is the one that Flatpak makes for a sandboxed application.
+    package static func isFlatpak(cgroup path: String) -> Bool {
+        path.split(separator: "/").contains { part in
+            part.utf8.starts(with: "app-flatpak-".utf8) && part.hasSuffix(".scope")
         }
-        return nil
     }
 
     /// The paths of a process in the unified hierarchy and in systemd's own, from `/proc/PID/cgroup`. See cgroups(7).

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Files of the kernel's and of the machine's, and this process's environment. What is said of other processes is read
+/// by ``ProcessFolder``.
+enum SystemFile {
+    /// More than this no file that is read here has.
+    private static let maximumSize = 65_536
+
+    /// Variables of this process's own environment, as far as they are set and not empty.
+    static func environment(_ names: String...) -> [String: String] {
+        var result: [String: String] = [:]
+        for name in names {
+            if let value = getenv(name).map({ String(cString: $0) }), !value.isEmpty { result[name] = value }
+        }
+        return result
+    }
+
+    /// What stands in a file; nil if it can't be read or is no text.
+    static func text(of path: String) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        while bytes.count < maximumSize {
+            let chunk = [UInt8](unsafeUninitializedCapacity: 4_096) { buffer, count in
+                count = max(0, read(descriptor, buffer.baseAddress, buffer.count))
+            }
+            if chunk.isEmpty { break }
+            bytes += chunk
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}
