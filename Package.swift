@@ -7,6 +7,8 @@ let package = Package(
     products: [
         .library(name: "NotifyBus", targets: ["NotifyBus"]),
         .library(name: "DarwinNotify", targets: ["DarwinNotify"]),
+        // What code for Apple's systems imports for notify(3).
+        .library(name: "notify", targets: ["notify"]),
         // For C: libnotifybus.so.0 with <notify.h>.
         .library(name: "notifybus", type: .dynamic, targets: ["NotifyBusC"]),
         .executable(name: "notify-post", targets: ["notify-post"]),
@@ -40,8 +42,12 @@ let package = Package(
 
         // Darwin's names: the engine behind notify(3), and its faces for C and for Swift.
         .target(name: "NotifyTokens", dependencies: ["NotifyCore", "CLinux"]),
-        .target(name: "CDarwinNotify"),
-        .target(name: "CNotifyDispatch", dependencies: ["CDarwinNotify"]),
+        .target(name: "CDarwinNotify", cSettings: [.define("NOTIFYBUS_WITHOUT_DISPATCH")]),
+        .target(
+            name: "CNotifyDispatch",
+            dependencies: ["CDarwinNotify"],
+            cSettings: [.define("NOTIFYBUS_WITHOUT_DISPATCH")]
+        ),
         .target(
             name: "NotifyBusC",
             dependencies: ["NotifyTokens", "CDarwinNotify", "CNotifyDispatch"],
@@ -57,6 +63,7 @@ let package = Package(
         ),
         // The names that code for Apple's systems calls.
         .target(name: "DarwinNotify", dependencies: ["NotifyBus", "NotifyTokens"]),
+        .target(name: "notify", dependencies: ["DarwinNotify"]),
 
         // What the commands share: options, exit codes, output.
         .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux"]),
@@ -88,16 +95,22 @@ let package = Package(
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
         .executableTarget(
             name: "notify-swift-programs",
-            dependencies: ["DarwinNotify", "NotifyBus"],
+            dependencies: ["notify", "NotifyBus"],
             path: "Tests/NotifyTests/SwiftPrograms"
+        ),
+        .executableTarget(
+            name: "notify-swift-programs-foundation",
+            dependencies: ["notify", "NotifyBus"],
+            path: "Tests/NotifyTests/SwiftProgramsWithFoundation",
+            swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
         ),
         .testTarget(
             name: "NotifyTests",
             dependencies: [
                 "NotifyTokens", "NotifyCore", "DarwinNotify", "CDarwinNotify", "TestSupport", "notify-agent",
-                "notify-swift-programs",
+                "notify-swift-programs", "notify-swift-programs-foundation",
             ],
-            exclude: ["Programs", "SwiftPrograms", "Library/exports.txt"]
+            exclude: ["Programs", "SwiftPrograms", "SwiftProgramsWithFoundation", "Library/exports.txt"]
         ),
         .testTarget(
             name: "CommandTests",

@@ -37,3 +37,28 @@ public func notify_suspend_pid(_ pid: Int32) -> UInt32 {
 public func notify_resume_pid(_ pid: Int32) -> UInt32 {
     status { () throws(NotifyStatus) in try TokenEngine.shared.resume(process: pid) }
 }
+
+@c @implementation
+public func notify_simple_post(_ name: UnsafePointer<CChar>!) -> UInt32 {
+    notify_post(name)
+}
+
+@c @implementation
+public func notify_get_event(
+    _ token: Int32,
+    _ ev: UnsafeMutablePointer<Int32>!,
+    _ buf: UnsafeMutablePointer<CChar>!,
+    _ len: UnsafeMutablePointer<Int32>!
+) -> UInt32 {
+    if let ev { ev.pointee = 0 }
+    if let len { len.pointee = 0 }
+    return NotifyStatus.ok.rawValue
+}
+
+@c @implementation
+public func notify_dump_status(_ filepath: UnsafePointer<CChar>!) -> UInt32 {
+    NotifyStatus.invalidRequest.rawValue
+}
+
+@c @implementation
+public func _notify_fork_child() {}

@@ -220,8 +220,8 @@ extension TokenEngine {
         token: UnsafeMutablePointer<Int32>?
     ) throws(NotifyStatus) {
         token?.pointee = -1
-        guard let descriptor else { throw .nullInput }
-        guard flags & ~1 == 0 else { throw .invalidRequest }
+        guard name != nil else { throw .invalidName }
+        guard let descriptor else { throw .invalidFile }
         let wish = flags & 1 == 0 ? Wish.newPipe : .pipe(descriptor.pointee)
         try register(name, wish, token: token, descriptor: descriptor)
     }

@@ -44,7 +44,7 @@ struct EndingTests {
         let bus = try PrivateBus(kind)
         let listener = try Listener(bus)
         let result = try run(
-            productPath("notify-swift-programs"),
+            productPath(SwiftProgramTests.builds[0]),
             [way],
             environment: ["NOTIFYBUS_ADDRESS": bus.address, "DBUS_SESSION_BUS_ADDRESS": bus.address]
         )

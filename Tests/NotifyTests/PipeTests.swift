@@ -67,11 +67,12 @@ struct PipeTests {
         #expect(status { _ = try room.registerPipe("self.a", reusing: descriptor) } == .invalidFile)
         var number: Int32 = 0
         var other: Int32 = 0
-        #expect(status { try room.engine.register("self.a", descriptor: nil, flags: 0, token: &number) } == .nullInput)
         #expect(
-            status { try room.engine.register("self.a", descriptor: &other, flags: 2, token: &number) }
-                == .invalidRequest
+            status { try room.engine.register("self.a", descriptor: nil, flags: 0, token: &number) } == .invalidFile
         )
+        #expect(status { try room.engine.register(nil, descriptor: nil, flags: 0, token: &number) } == .invalidName)
+        // As on Darwin, a flag that is not known has no effect.
+        #expect(status { try room.engine.register("self.a", descriptor: &other, flags: 2, token: &number) } == .ok)
     }
 
     @Test func `a program that has closed the descriptor itself is not ended, and loses no other file`() async {

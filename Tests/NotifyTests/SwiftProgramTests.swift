@@ -7,7 +7,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// Programs as people write them for Darwin in Swift, with `import DarwinNotify`.
+/// Programs as people write them for Darwin in Swift, with `import notify` and nothing else.
 @Suite(.timeLimit(.minutes(2)))
 struct SwiftProgramTests {
     let bus: PrivateBus
@@ -18,8 +18,11 @@ struct SwiftProgramTests {
         center = NotifyCenter(bus: .address(bus.address))
     }
 
-    private func program(_ name: String) throws -> RunningCommand {
-        try start(productPath("notify-swift-programs"), [name], environment: ["NOTIFYBUS_ADDRESS": bus.address])
+    /// The same programs without Foundation and with it.
+    static let builds = ["notify-swift-programs", "notify-swift-programs-foundation"]
+
+    private func program(_ name: String, _ build: String) throws -> RunningCommand {
+        try start(productPath(build), [name], environment: ["NOTIFYBUS_ADDRESS": bus.address])
     }
 
     private func post(_ name: String, times: Int = 1) throws {
@@ -27,16 +30,18 @@ struct SwiftProgramTests {
         try center.synchronize(timeout: .seconds(20))
     }
 
-    @Test func `a closure on the main queue, which ends its own registration`() throws {
-        let running = try program("dispatch")
+    @Test(arguments: builds)
+    func `a closure on the main queue, which ends its own registration`(build: String) throws {
+        let running = try program("dispatch", build)
         _ = try running.waitForOutputLines(1)
         try post("com.example.dispatch", times: 3)
         let result = try running.wait()
         #expect(result.status == 0 && result.lines == ["ready", "heard 1", "heard 2", "heard 3"])
     }
 
-    @Test func `a cache that is invalidated by notify_check`() throws {
-        let running = try program("check")
+    @Test(arguments: builds)
+    func `a cache that is invalidated by notify_check`(build: String) throws {
+        let running = try program("check", build)
         try running.writeInput("\n\n")
         #expect(try running.waitForOutputLines(2) == ["changed", "unchanged"])
         try post("com.example.check")
@@ -51,30 +56,52 @@ struct SwiftProgramTests {
         #expect(try running.wait().status == 0)
     }
 
-    @Test func `a dispatch source on a descriptor that serves two names`() throws {
-        let running = try program("descriptor")
+    @Test(arguments: builds)
+    func `a dispatch source on a descriptor that serves two names`(build: String) throws {
+        let running = try program("descriptor", build)
         _ = try running.waitForOutputLines(1)
         try post("com.example.two")
         try post("com.example.one")
         #expect(try running.waitForOutputLines(3) == ["ready", "two", "one"])
     }
 
-    @Test func `an asynchronous sequence around notify_register_dispatch`() throws {
-        let running = try program("stream")
+    @Test(arguments: builds)
+    func `an asynchronous sequence around notify_register_dispatch`(build: String) throws {
+        let running = try program("stream", build)
         _ = try running.waitForOutputLines(1)
         try post("com.example.stream", times: 3)
         let result = try running.wait()
         #expect(result.status == 0 && result.lines == ["ready", "element 1", "element 2", "element 3"])
     }
 
-    @Test func `an object that observes, pauses, and stops when it is gone`() throws {
-        let result = try program("observer").wait()
+    @Test(arguments: builds)
+    func `an object that observes, pauses, and stops when it is gone`(build: String) throws {
+        let result = try program("observer", build).wait()
         #expect(result.status == 0 && result.lines == ["heard", "resume", "heard", "end"])
     }
 
-    @Test func `a state without an agent`() throws {
-        let result = try program("state").wait()
+    @Test(arguments: builds)
+    func `a state without an agent`(build: String) throws {
+        let result = try program("state", build).wait()
         #expect(result.status == 0 && result.lines == ["no agent", "0"])
+    }
+
+    @Test(arguments: builds)
+    func `an observer of Core Foundation that finds itself by its pointer`(build: String) throws {
+        let result = try program("unmanaged", build).wait()
+        #expect(result.status == 0 && result.lines == ["com.example.unmanaged 1", "com.example.unmanaged 2"])
+    }
+
+    @Test(arguments: builds)
+    func `a wrapper in the style of Combine`(build: String) throws {
+        let result = try program("publisher", build).wait()
+        #expect(result.status == 0 && result.lines == Array(repeating: "com.example.publisher", count: 3))
+    }
+
+    @Test(arguments: builds)
+    func `the names of Darwin's services are constants`(build: String) throws {
+        let result = try program("keys", build).wait()
+        #expect(result.status == 0 && result.lines == ["com.apple.system.timezone"])
     }
 
     @Test func `the constants are those of the C header`() {
@@ -93,5 +120,27 @@ struct SwiftProgramTests {
         #expect(CDarwinNotify.NOTIFY_REUSE == DarwinNotify.NOTIFY_REUSE)
         #expect(CDarwinNotify.NOTIFY_OPT_ENABLE == DarwinNotify.NOTIFY_OPT_ENABLE)
         #expect(CDarwinNotify.NOTIFY_OPT_DISABLE == DarwinNotify.NOTIFY_OPT_DISABLE)
+        #expect(CDarwinNotify.NOTIFY_OPT_FILTERED == DarwinNotify.NOTIFY_OPT_FILTERED)
+        #expect(CDarwinNotify.NOTIFY_OPT_OLD_IPC == DarwinNotify.NOTIFY_OPT_OLD_IPC)
+        #expect(CDarwinNotify.NOTIFY_NO_DISPATCH == DarwinNotify.NOTIFY_NO_DISPATCH)
+    }
+
+    @Test func `the names of Darwin's services are those of the C header`() {
+        #expect(CDarwinNotify.kNotifyDSCacheInvalidation == DarwinNotify.kNotifyDSCacheInvalidation)
+        #expect(CDarwinNotify.kNotifyDSCacheInvalidationGroup == DarwinNotify.kNotifyDSCacheInvalidationGroup)
+        #expect(CDarwinNotify.kNotifyDSCacheInvalidationHost == DarwinNotify.kNotifyDSCacheInvalidationHost)
+        #expect(CDarwinNotify.kNotifyDSCacheInvalidationService == DarwinNotify.kNotifyDSCacheInvalidationService)
+        #expect(CDarwinNotify.kNotifyDSCacheInvalidationUser == DarwinNotify.kNotifyDSCacheInvalidationUser)
+        #expect(CDarwinNotify.kNotifyVFSMount == DarwinNotify.kNotifyVFSMount)
+        #expect(CDarwinNotify.kNotifyVFSUnmount == DarwinNotify.kNotifyVFSUnmount)
+        #expect(CDarwinNotify.kNotifyVFSUpdate == DarwinNotify.kNotifyVFSUpdate)
+        #expect(CDarwinNotify.kNotifyVFSLowDiskSpace == DarwinNotify.kNotifyVFSLowDiskSpace)
+        #expect(CDarwinNotify.kNotifyVFSLowDiskSpaceRootFS == DarwinNotify.kNotifyVFSLowDiskSpaceRootFS)
+        #expect(CDarwinNotify.kNotifyVFSLowDiskSpaceOtherFS == DarwinNotify.kNotifyVFSLowDiskSpaceOtherFS)
+        #expect(CDarwinNotify.kNotifySCHostNameChange == DarwinNotify.kNotifySCHostNameChange)
+        #expect(CDarwinNotify.kNotifySCNetworkChange == DarwinNotify.kNotifySCNetworkChange)
+        #expect(CDarwinNotify.kNotifyASLDBUpdate == DarwinNotify.kNotifyASLDBUpdate)
+        #expect(CDarwinNotify.kNotifyTimeZoneChange == DarwinNotify.kNotifyTimeZoneChange)
+        #expect(CDarwinNotify.kNotifyClockSet == DarwinNotify.kNotifyClockSet)
     }
 }

@@ -42,7 +42,7 @@ extern "C" {
 #define NOTIFY_STATUS_INVALID_NAME 1      /* the name is NULL, empty, longer than 511 bytes, or not UTF-8 */
 #define NOTIFY_STATUS_INVALID_TOKEN 2     /* there is no such registration, or it was cancelled */
 #define NOTIFY_STATUS_INVALID_PORT 3      /* not used here: there are no Mach ports */
-#define NOTIFY_STATUS_INVALID_FILE 4      /* NOTIFY_REUSE with a descriptor that is not one of this library's */
+#define NOTIFY_STATUS_INVALID_FILE 4      /* no place for a descriptor, or one that is not this library's; no such folder */
 #define NOTIFY_STATUS_INVALID_SIGNAL 5    /* there is no signal with this number */
 #define NOTIFY_STATUS_INVALID_REQUEST 6   /* not possible for this token, or here */
 #define NOTIFY_STATUS_NOT_AUTHORIZED 7    /* the name, or the process, belongs to someone else */
@@ -94,11 +94,13 @@ uint32_t notify_register_signal(const char *name, int sig, int *out_token);
 /*
  * notify_register_file_descriptor() - register to be told through a descriptor
  * @notify_fd: where a new descriptor is put; with NOTIFY_REUSE the one to use, which another registration was given
- * @flags: 0 or NOTIFY_REUSE
+ * @flags: 0 or NOTIFY_REUSE; other bits have no effect
  *
  * For each notification the token can be read from the descriptor, as four bytes in network byte order; see ntohl(3).
  * When nobody reads and the descriptor can take no more, each token waits once, and is written when there is room. The
  * descriptor is closed by notify_cancel() of the last token that uses it: do not close it yourself. It is closed on exec.
+ *
+ * Return: also NOTIFY_STATUS_INVALID_FILE if notify_fd is NULL, or with NOTIFY_REUSE is no descriptor of this library.
  */
 uint32_t notify_register_file_descriptor(const char *name, int *notify_fd, int flags, int *out_token);
 
@@ -106,18 +108,26 @@ uint32_t notify_register_file_descriptor(const char *name, int *notify_fd, int f
  * notify_register_mach_port() - not here: Linux has no Mach ports
  *
  * It is declared so that a program that calls it is told so by the compiler. notify_register_file_descriptor() does
- * the same for poll(2) and epoll(7).
+ * the same for poll(2) and epoll(7). The name stands in parentheses so that a program may define a macro in its place.
  */
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
 __attribute__((unavailable("Linux has no Mach ports; use notify_register_file_descriptor()")))
 #elif defined(__GNUC__)
 __attribute__((error("Linux has no Mach ports; use notify_register_file_descriptor()")))
 #endif
-uint32_t notify_register_mach_port(const char *name, void *notify_port, int flags, int *out_token);
+uint32_t(notify_register_mach_port)(const char *name, void *notify_port, int flags, int *out_token);
 
 #ifdef __BLOCKS__
-/* As <dispatch/dispatch.h> declares it; that header need not be there. */
+/* Included here as on Darwin, where it can be found. Swift has queues of its own, and so has what the library is made of. */
+#if defined(__has_include) && !defined(__swift__) && !defined(NOTIFYBUS_WITHOUT_DISPATCH)
+#if __has_include(<dispatch/dispatch.h>)
+#include <dispatch/dispatch.h>
+#define NOTIFYBUS_HAS_DISPATCH 1
+#endif
+#endif
+#ifndef NOTIFYBUS_HAS_DISPATCH
 typedef struct dispatch_queue_s *dispatch_queue_t;
+#endif
 
 /* What notify_register_dispatch() calls: a block that is given the token of its registration. */
 typedef void (^notify_handler_t)(int token);

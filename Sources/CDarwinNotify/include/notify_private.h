@@ -14,11 +14,16 @@
 extern "C" {
 #endif
 
-/* What notify_set_options() takes. The first two have no effect: it is always so here. */
+/* What notify_set_options() takes. The first two have no effect: it is always so here. Nor have the next two. */
 #define NOTIFY_OPT_DISPATCH 0x00000001 /* deliver on threads of the library's own */
 #define NOTIFY_OPT_REGEN 0x00000002    /* register again when the bus comes back */
+#define NOTIFY_OPT_FILTERED 0x00000004 /* of Darwin's sandbox */
+#define NOTIFY_OPT_OLD_IPC 0x00000008  /* of Darwin's daemon */
 #define NOTIFY_OPT_ENABLE 0x04000000
 #define NOTIFY_OPT_DISABLE 0x08000000
+
+/* A flag of notify_register_file_descriptor() that has no effect. */
+#define NOTIFY_NO_DISPATCH 0x80000000
 
 /*
  * notify_set_options() - disable the library in this process, or enable it again
@@ -52,6 +57,28 @@ uint32_t notify_peek(int token, uint32_t *val);
  * "self."; NOTIFY_STATUS_INVALID_FILE if there is no such folder.
  */
 uint32_t notify_monitor_file(int token, char *path, int flags);
+
+/* notify_simple_post() - the same as notify_post() */
+uint32_t notify_simple_post(const char *name);
+
+/*
+ * notify_get_event() - nothing, as on Darwin
+ * @ev, @len: set to 0, unless NULL
+ * @buf: left alone
+ */
+uint32_t notify_get_event(int token, int *ev, char *buf, int *len);
+
+/*
+ * notify_dump_status() - not possible here: nobody keeps a list of everybody's registrations
+ *
+ * "notify-lifecycle list" shows what the lifecycle agent knows.
+ *
+ * Return: NOTIFY_STATUS_INVALID_REQUEST
+ */
+uint32_t notify_dump_status(const char *filepath);
+
+/* _notify_fork_child() - does nothing: the library sees to the children of fork(2) by itself */
+void _notify_fork_child(void);
 
 /*
  * notify_suspend_pid(), notify_resume_pid() - deliver nothing to a process for a while

@@ -41,7 +41,14 @@ public var NOTIFY_TOKEN_INVALID: Int32 { -1 }
 public var NOTIFY_OPT_DISPATCH: Int32 { 0x0000_0001 }
 /// For ``notify_set_options(_:)``. Has no effect: it is always so here.
 public var NOTIFY_OPT_REGEN: Int32 { 0x0000_0002 }
+/// For ``notify_set_options(_:)``. Has no effect here: it is of Darwin's sandbox.
+public var NOTIFY_OPT_FILTERED: Int32 { 0x0000_0004 }
+/// For ``notify_set_options(_:)``. Has no effect here: it is of Darwin's daemon.
+public var NOTIFY_OPT_OLD_IPC: Int32 { 0x0000_0008 }
 /// For ``notify_set_options(_:)``: enables the library again.
 public var NOTIFY_OPT_ENABLE: Int32 { 0x0400_0000 }
 /// For ``notify_set_options(_:)``: disables the library in this process.
 public var NOTIFY_OPT_DISABLE: Int32 { 0x0800_0000 }
+
+/// A flag of ``notify_register_file_descriptor(_:_:_:_:)``. Has no effect.
+public var NOTIFY_NO_DISPATCH: UInt32 { 0x8000_0000 }

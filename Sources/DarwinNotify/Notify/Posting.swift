@@ -28,3 +28,34 @@ public func notify_monitor_file(_ token: Int32, _ path: UnsafePointer<CChar>!, _
 public func notify_set_options(_ opts: UInt32) {
     TokenEngine.shared.setOptions(opts)
 }
+
+/// The same as ``notify_post(_:)``.
+@discardableResult
+public func notify_simple_post(_ name: UnsafePointer<CChar>!) -> UInt32 {
+    notify_post(name)
+}
+
+/// Does nothing but set both numbers to 0, as on Darwin.
+@discardableResult
+public func notify_get_event(
+    _ token: Int32,
+    _ ev: UnsafeMutablePointer<Int32>!,
+    _ buf: UnsafeMutablePointer<CChar>!,
+    _ len: UnsafeMutablePointer<Int32>!
+) -> UInt32 {
+    ev?.pointee = 0
+    len?.pointee = 0
+    return NotifyStatus.ok.rawValue
+}
+
+/// Not possible here, since nobody keeps a list of everybody's registrations: `notify-lifecycle list` shows what the
+/// lifecycle agent knows.
+///
+/// - Returns: `NOTIFY_STATUS_INVALID_REQUEST`.
+@discardableResult
+public func notify_dump_status(_ filepath: UnsafePointer<CChar>!) -> UInt32 {
+    NotifyStatus.invalidRequest.rawValue
+}
+
+/// Does nothing: the library sees to the children of `fork` by itself.
+public func _notify_fork_child() {}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks on dispatch queues: on a serial one, in order; on the main one, where the second notification is the last. */
-#include <Block.h>
-#include <dispatch/dispatch.h>
 #include <notify.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DarwinNotify
-import Dispatch
-import Glibc
+import notify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// The wrapper that most programs have: a registration that ends with its object.
 final class DarwinObserver {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DarwinNotify
-import Dispatch
-import Glibc
+import notify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 /// A name as an asynchronous sequence.
 func notifications(named name: String) -> AsyncStream<Void> {

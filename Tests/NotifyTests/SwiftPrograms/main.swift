@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Programs as people write them for Darwin. Each is a function of its own; the first argument says which.
-import DarwinNotify
-import Dispatch
-import Glibc
-import NotifyBus
+// Programs as people write them for Darwin, with the one import that they have there. Each is a function of its own; the
+// first argument says which. They are compiled twice, in Swift 6 without Foundation, and in Swift 5 with it.
+import notify
+
+#if WITH_FOUNDATION
+    import Foundation
+#endif
 
 var token: Int32 = 0
 var count = 0
@@ -66,11 +68,23 @@ case "state":
         say(state)
     }
 
+case "keys":
+    say(kNotifyTimeZoneChange)
+    guard notify_register_check(kNotifyClockSet, &token) == NOTIFY_STATUS_OK else { exit(1) }
+    notify_cancel(token)
+
+case "unmanaged":
+    observeWithUnmanagedSelf()
+    dispatchMain()
+
+case "publisher":
+    printThreeFromPublisher()
+
 case "end-notify":
     for number in 0..<10_000 { notify_post("com.example.end.\(number)") }
 
 case "end-center":
-    for number in 0..<10_000 { try NotifyCenter.session.post(name: "com.example.end.\(number)") }
+    try postByCenter()
 
 case "end-core-foundation":
     let center = CFNotificationCenterGetDarwinNotifyCenter()
