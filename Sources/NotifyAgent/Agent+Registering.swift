@@ -6,6 +6,10 @@ import NotifyCore
 
 extension Agent {
     func register(_ call: BusCall, _ registration: Registration, on link: borrowing BusLink) {
+        if registration.socket.value >= 0, !mayKeep(registration.socket.value, link) {
+            logger.debug("lets a socket go", metadata: ["connection": "\(call.sender)"])
+            registration.socket.close()
+        }
         if let known = directory[call.sender] { return renew(known, call, registration, on: link) }
         identity.findClient(call.sender, link) { [self] answer, link in
             switch answer {
@@ -15,6 +19,13 @@ extension Agent {
                 enter(call, registration, client, on: link)
             }
         }
+    }
+
+    /// Whatever else than a connection to this bus somebody hands over might be fed for ever, or block. A connection
+    /// whose socket is not kept is watched by the bus, and not parked.
+    private func mayKeep(_ socket: Int32, _ link: borrowing BusLink) -> Bool {
+        guard let other = SocketIdentity(socket), Descriptors.canSpare(socket) else { return false }
+        return other == SocketIdentity(link.descriptor)
     }
 
     /// A connection registers that has done so before: what it says now replaces what it said then.

@@ -39,6 +39,7 @@ enum AgentRunner {
         _ logger: Logger,
         _ diagnostics: Diagnostics
     ) -> ExitCode {
+        raiseDescriptorLimit()
         let inbox = Inbox()
         let signals: Signals
         let service: AgentService
@@ -63,6 +64,15 @@ enum AgentRunner {
         let code = serve(inbox, signals, logger, diagnostics)
         service.stop()
         return code
+    }
+
+    /// Each observer takes two descriptors. This program calls no select(2), for which the soft limit is kept low.
+    private static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        guard getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(resource, &limit)
     }
 
     private static func serve(

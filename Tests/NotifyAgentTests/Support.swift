@@ -38,7 +38,8 @@ extension RawBusClient {
         interface: String = "org.notifybus.Agent1",
         path: String = "/org/notifybus/Agent1",
         signature: String = "",
-        body: [UInt8] = []
+        body: [UInt8] = [],
+        with descriptor: Int32? = nil
     ) throws -> RawMessage {
         try call(
             destination: "org.notifybus.Agent1",
@@ -46,7 +47,8 @@ extension RawBusClient {
             interface: interface,
             member: member,
             signature: signature,
-            body: body
+            body: body,
+            with: descriptor
         )
     }
 
@@ -62,13 +64,16 @@ extension RawBusClient {
         return body.bytes
     }
 
-    /// Registers names, without a socket.
+    /// Registers names.
+    ///
+    /// - Parameter socket: what to hand over as the connection's socket, if anything.
     func register(
         _ names: [String],
         state: String? = nil,
         previous: String? = nil,
         decider: String? = nil,
-        followsDesktop: Bool = false
+        followsDesktop: Bool = false,
+        with socket: Int32? = nil
     ) throws -> RawMessage {
         var entries = RawBody()
         func entry(_ key: String, _ text: String) {
@@ -94,11 +99,17 @@ extension RawBusClient {
             entries.append(signature: "b")
             entries.append(UInt32(1))
         }
+        if socket != nil {
+            entries.align(to: 8)
+            entries.append("socket")
+            entries.append(signature: "h")
+            entries.append(UInt32(0))
+        }
         var body = RawBody()
         body.append(UInt32(entries.bytes.count))
         body.align(to: 8)
         body.append(bytes: entries.bytes)
-        return try callAgent("Register", signature: "a{sv}", body: body.bytes)
+        return try callAgent("Register", signature: "a{sv}", body: body.bytes, with: socket)
     }
 
     /// Reads up to the next call, past what the bus says itself.

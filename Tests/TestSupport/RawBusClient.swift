@@ -11,6 +11,9 @@ public final class RawBusClient: Sendable {
     /// What the bus calls this connection.
     public var uniqueName: String { hello.withLock { $0 } }
 
+    /// The connection's socket. It stays the client's.
+    public var socket: Int32 { stream.descriptor }
+
     private struct Incoming {
         var buffer: [UInt8] = []
         /// What arrived while a call waited for its reply.
@@ -113,7 +116,8 @@ public final class RawBusClient: Sendable {
         interface: String,
         member: String,
         signature: String = "",
-        body: [UInt8] = []
+        body: [UInt8] = [],
+        with descriptor: Int32? = nil
     ) throws -> RawMessage {
         var message = RawMessage(.call)
         message.destination = destination
@@ -124,7 +128,7 @@ public final class RawBusClient: Sendable {
         message.body = body
         let deadline = Deadline(after: .seconds(10))
         return try incoming.withLock { incoming in
-            let serial = try send(message)
+            let serial = try descriptor.map { try send(message, with: $0) } ?? send(message)
             while true {
                 let answer = try next(&incoming, deadline)
                 if answer.replySerial == serial, answer.kind != .signal { return answer }

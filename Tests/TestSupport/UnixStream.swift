@@ -4,7 +4,7 @@ import Glibc
 
 /// A connected Unix socket on which every call has a deadline.
 final class UnixStream: Sendable {
-    private let descriptor: Int32
+    let descriptor: Int32
 
     init(path: String) throws {
         var address = sockaddr_un()

@@ -27,8 +27,16 @@ final class ParkedStream: @unchecked Sendable {
                 // Rather one too many than one too few.
                 all += subjects.names.filter { StreamReader.isPossibleEnd(fragment, ofPostOf: $0.string) }
             }
-            return all
+            // What stood between here and the mark is lost: it may have been any of them.
+            return hasMark ? all : all + subjects.names.subtracting(all)
         }
+    }
+
+    /// How much is read at most: a bus queues no more for a connection, but while that is read more may come.
+    struct Bounds {
+        var bytes = 1 << 30
+        /// In nanoseconds.
+        var time: Int64 = 10_000_000_000
     }
 
     /// How many bytes are read in one turn, and at once.
@@ -47,9 +55,13 @@ final class ParkedStream: @unchecked Sendable {
     private var reader = StreamReader()
     private var outcome = Outcome()
     private var looksWithoutProgress = 0
+    private var bytesLeft: Int
+    private let deadline: Int64
 
     /// - Parameter socket: a duplicate of the process's socket, which is closed at the end.
-    init(socket: Int32, process: ProcessHandle, agent: String, mark: UInt64) {
+    init(socket: Int32, process: ProcessHandle, agent: String, mark: UInt64, bounds: Bounds = Bounds()) {
+        bytesLeft = bounds.bytes
+        deadline = MonotonicClock.now + bounds.time
         self.socket = socket
         self.process = process
         self.agent = agent
@@ -69,10 +81,13 @@ final class ParkedStream: @unchecked Sendable {
         // If the process runs again it reads too, and there is nothing more to be gained.
         guard process.state.map({ "Tt".utf8.contains($0) }) ?? false || ProcessLook.isFrozen(events)
         else { return true }
+        guard bytesLeft > 0, MonotonicClock.now < deadline else { return true }
         var total = 0
         while total < ParkedStream.turn, !outcome.hasMark {
             switch readChunk() {
-            case .some(let count) where count > 0: total += count
+            case .some(let count) where count > 0:
+                total += count
+                bytesLeft -= count
             case .some: return true
             case nil: return false
             }
@@ -83,7 +98,7 @@ final class ParkedStream: @unchecked Sendable {
     /// Whether nothing has come for a while. To be asked once a second.
     func isStuck() -> Bool {
         looksWithoutProgress += 1
-        return looksWithoutProgress >= ParkedStream.patience
+        return looksWithoutProgress >= ParkedStream.patience || MonotonicClock.now >= deadline
     }
 
     /// Ends the connection, and reads what was still on its way.

@@ -127,12 +127,17 @@ final class DescriptorBox: @unchecked Sendable {
 
     init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    deinit { if descriptor >= 0 { close(descriptor) } }
+    deinit { close() }
 
     var value: Int32 { descriptor }
 
     func take() -> Int32 {
         defer { descriptor = -1 }
         return descriptor
+    }
+
+    func close() {
+        let descriptor = take()
+        if descriptor >= 0 { Glibc.close(descriptor) }
     }
 }

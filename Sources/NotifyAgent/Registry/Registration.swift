@@ -53,9 +53,6 @@ struct Registration: Sendable {
             guard let known = LifecycleState(rawValue: text) else { throw .invalidArguments("'\(text)' is no state.") }
             state = known == .foreground && previous.isEmpty ? nil : known
         }
-        if socket.value >= 0, !Registration.isStreamSocket(socket.value) {
-            throw .invalidArguments("The option 'socket' is a stream socket of the family AF_UNIX.")
-        }
     }
 
     /// Who decided that state as far as the connection knows.
@@ -91,15 +88,5 @@ struct Registration: Sendable {
             result.unicodeScalars.append(scalar)
         }
         return result
-    }
-
-    /// Whatever else somebody sends would be read for ever, or would block.
-    private static func isStreamSocket(_ descriptor: Int32) -> Bool {
-        func option(_ name: Int32) -> Int32? {
-            var value: Int32 = 0
-            var length = socklen_t(MemoryLayout<Int32>.size)
-            return getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
-        }
-        return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == Int32(SOCK_STREAM.rawValue)
     }
 }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyNames
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import NotifyAgent
+
+/// What the agent does with the descriptors that others hand over.
+@Suite struct DescriptorTests {
+    private func startAgent(_ bus: PrivateBus, descriptors: Int) throws -> RunningCommand {
+        let agent = try start(
+            "/bin/sh",
+            [
+                "-c", "ulimit -n \(descriptors) && exec \"$0\" --address \"$1\"", productPath("notify-agent"),
+                bus.address,
+            ],
+            environment: withoutDesktop
+        )
+        try agent.waitForErrorOutput(containing: "serves")
+        return agent
+    }
+
+    private func count(_ key: String, of client: RawBusClient) throws -> Int {
+        let reply = try client.callAgent("Status")
+        // "observers", v with signature u: the number stands behind, at the next multiple of 4.
+        let text = Array(key.utf8) + [0, 1, UInt8(ascii: "u"), 0]
+        guard let start = reply.body.firstRange(of: text) else { throw TestSupportError("Status has no \(key)") }
+        let place = (start.upperBound + 3) / 4 * 4
+        return reply.body[place..<(place + 4)].reversed().reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent with few descriptors serves more observers than it has descriptors`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try startAgent(bus, descriptors: 64)
+        let person = try RawBusClient(address: bus.address)
+        var observers = try (0..<60).map { number in
+            let client = try RawBusClient(address: bus.address, passesDescriptors: true)
+            #expect(try client.register(["com.example.\(number)"], with: client.socket).kind == .reply, "\(number)")
+            return client
+        }
+        // Processes take a descriptor too.
+        let programs = try (0..<30).map { _ in
+            try start(
+                productPath("notify-wait"),
+                ["--address", bus.address, "-v", "-f", "com.example.a"],
+                environment: withoutDesktop
+            )
+        }
+        for program in programs { try program.waitForErrorOutput(containing: "the observer is live") }
+        #expect(try count("observers", of: person) == 90)
+        #expect(openDescriptors(of: agent.pid) < 64)
+
+        // It still does as it is told,
+        for number in [0, 59] {
+            let serial = try person.begin(observers[number].uniqueName, "background")
+            #expect(try observers[number].takeCall("SetState").string == "background")
+            #expect(try person.answer(to: serial).kind == .reply)
+        }
+        for program in [programs[0], programs[29]] {
+            #expect(try person.setState("pid:\(program.pid)", "suspended").kind == .reply)
+        }
+        // notices who leaves,
+        observers.removeLast(30)
+        #expect(try waitUntil { try count("observers", of: person) == 60 })
+        for program in programs { program.send(signal: SIGKILL) }
+        #expect(try waitUntil { try count("observers", of: person) == 30 })
+        // Of these the agent has duplicates.
+        for observer in observers { shutdown(observer.socket, Int32(SHUT_RDWR)) }
+        #expect(try waitUntil { try count("observers", of: person) == 0 })
+        // and keeps nothing.
+        let end = try RawBusClient(address: bus.address, passesDescriptors: true)
+        #expect(try end.register(["com.example.end"], with: end.socket).kind == .reply)
+        #expect(openDescriptors(of: agent.pid) < 32)
+    }
+
+    @Test(arguments: busKinds)
+    func `only a connection to this bus is kept as a socket`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let other = try PrivateBus(kind)
+        let agent = try startAgent(bus, descriptors: 1_024)
+        let client = try RawBusClient(address: bus.address, passesDescriptors: true)
+        var pair: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
+        let file = open("/dev/zero", O_RDONLY)
+        defer { for descriptor in pair + [file] { close(descriptor) } }
+        let stranger = try RawBusClient(address: other.address)
+        for descriptor in [pair[0], file, stranger.socket] {
+            #expect(try client.register(["com.example.a"], with: descriptor).kind == .reply)
+            #expect(!has(agent.pid, descriptor))
+        }
+        #expect(try client.register(["com.example.a"], with: client.socket).kind == .reply)
+        #expect(has(agent.pid, client.socket))
+    }
+
+    /// Whether another process has the file open that a descriptor of this one is of.
+    private func has(_ process: pid_t, _ descriptor: Int32) -> Bool {
+        func file(_ path: String) -> [UInt64] {
+            var facts = stat()
+            return stat(path, &facts) == 0 ? [facts.st_dev, facts.st_ino].map { UInt64($0) } : []
+        }
+        let own = file("/proc/self/fd/\(descriptor)")
+        return (0..<1_024).contains { file("/proc/\(process)/fd/\($0)") == own }
+    }
+
+    @Test func `a stream that is fed for ever is read up to a bound, and then every name counts as posted`() throws {
+        let sleeper = try start("sleep", ["60"])
+        let process = try ProcessHandle.open(sleeper.pid, user: geteuid()).get()
+        sleeper.send(signal: SIGSTOP)
+        try #require(waitUntil { processState(sleeper.pid) == "T" })
+        var pair: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
+        defer { close(pair[1]) }
+        let bounds = ParkedStream.Bounds(bytes: 4 << 20)
+        let stream = ParkedStream(socket: pair[0], process: process, agent: ":1.1", mark: 1, bounds: bounds)
+        let zeros = [UInt8](repeating: 0, count: 65_536)
+        var turns = 0
+        while !stream.readSome() {
+            turns += 1
+            try #require(turns < 10_000)
+            // As much as there is room for.
+            while send(pair[1], zeros, zeros.count, Int32(MSG_DONTWAIT)) > 0 {}
+        }
+        let names = try Set(["com.example.a", "com.example.b"].map { try NotifyName($0) })
+        let found = stream.finish().names(amongst: Subjects(names: names))
+        #expect(Set(found) == names && found.count == 2)
+
+        // So it is with one that says nothing.
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
+        let silent = ParkedStream(
+            socket: pair[0],
+            process: process,
+            agent: ":1.1",
+            mark: 1,
+            bounds: ParkedStream.Bounds(time: 0)
+        )
+        #expect(silent.isStuck() && silent.readSome())
+    }
+}
