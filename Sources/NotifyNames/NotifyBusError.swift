@@ -20,6 +20,8 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
         public static let limitExceeded = Code(name: "limitExceeded")
         /// It was not done within the time that was given.
         public static let timedOut = Code(name: "timedOut")
+        /// The program runs in a sandbox that hides other programs on the bus.
+        public static let sandboxed = Code(name: "sandboxed")
         /// There is no lifecycle agent.
         public static let noAgent = Code(name: "noAgent")
         /// This process was made by fork(2) from one that used a bus, and has not called exec(3).

@@ -53,6 +53,7 @@ struct Waiter {
             throw StartError(error.message)
         }
         diagnostics.detail("the observer is live")
+        if case .ownProgram(let reason) = center.reach { diagnostics.notice(reason) }
         try Readiness.announce(settings, diagnostics)
         if let then = settings.then {
             self.then = try Self.start(then)

@@ -101,7 +101,7 @@ public final class PrivateBus: Sendable {
     }
 }
 
-private func makeFolder() throws -> String {
+func makeFolder() throws -> String {
     let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(parent)/notifybus-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else {
@@ -113,7 +113,7 @@ private func makeFolder() throws -> String {
     return folder
 }
 
-private func removeFolder(_ folder: String) {
+func removeFolder(_ folder: String) {
     for name in entries(ofFolder: folder) { unlink("\(folder)/\(name)") }
     rmdir(folder)
 }

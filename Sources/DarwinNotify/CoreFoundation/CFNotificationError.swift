@@ -2,7 +2,7 @@
 
 public import NotifyBus
 
-/// What one of the functions of the Darwin notify center could not do. They return nothing; see
+/// What one of the functions of the Darwin notify center could not do, or not wholly. They return nothing; see
 /// ``CFNotificationCenter/onError``.
 public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
     /// The function that was called, such as `CFNotificationCenterPostNotification`.
@@ -21,6 +21,8 @@ public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
         case refused(CFNotificationName, NotifyBusError)
         /// It will be done when it can be.
         case delayed(CFNotificationName, NotifyBusError)
+        /// It was done, but hears less than it should.
+        case limited(CFNotificationName, reason: String)
     }
 
     init(_ function: String, _ cause: Cause) {
@@ -38,12 +40,17 @@ public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
             self.name = name
             code = error.code
             description = "\(function) cannot observe '\(name.rawValue)' yet, and keeps trying. \(error)"
+        case .limited(let name, let reason):
+            self.name = name
+            code = .sandboxed
+            description = "\(function) observes '\(name.rawValue)'. \(reason)"
         }
     }
 }
 
 extension CFNotificationCenter {
-    /// Called for each call of one of the functions that failed, on the thread that made it, before it returns.
+    /// Called for each call of one of the functions that failed, on the thread that made it, before it returns. In a
+    /// Flatpak that hides the bus it is also called for the first name that is observed, with the code `sandboxed`.
     ///
     /// Darwin's functions return nothing, and say nothing. While this is nil, as it is to begin with, a failure is
     /// written to standard error, one line, and not again within a minute for a failure of the same kind.

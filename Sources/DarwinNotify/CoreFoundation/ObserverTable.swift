@@ -11,6 +11,8 @@ final class ObserverTable: Sendable {
         /// Which names each observer has registered for.
         var byObserver: [UInt: Set<NotifyName>] = [:]
         var retry = RetryState()
+        /// Whether it was said that what is posted can't be heard in this sandbox.
+        var hasToldObstacle = false
     }
 
     let state = Monitor(State())
@@ -19,7 +21,8 @@ final class ObserverTable: Sendable {
 
     /// Enters a registration, and waits until the bus has confirmed it.
     ///
-    /// - Returns: why it could not be made. Unless the name is at fault, it is made later then.
+    /// - Returns: why it could not be made, and then it is made later unless the name is at fault; or, once, that it hears
+    ///   less than it should.
     func add(_ registration: CFRegistration, for text: CFString) -> CFNotificationError.Cause? {
         let name: NotifyName
         do throws(NotifyBusError) {
@@ -43,7 +46,17 @@ final class ObserverTable: Sendable {
             // Open, as a rule. If someone else is about it, the bus answers them within a limit.
             error = state.wait(until: nil) { _ in observed.outcome }?.failure
         }
-        return error.map { .delayed(CFNotificationName(text), $0) }
+        if let error { return .delayed(CFNotificationName(text), error) }
+        return obstacle(to: name).map { .limited(CFNotificationName(text), reason: $0) }
+    }
+
+    /// Why the name can't be heard; told once in a process.
+    private func obstacle(to name: NotifyName) -> String? {
+        guard let reason = DarwinCenter.shared.obstacle(toHearing: name) else { return nil }
+        return state.withLock { state in
+            defer { state.hasToldObstacle = true }
+            return state.hasToldObstacle ? nil : reason
+        }
     }
 
     /// Observes a name on the bus. Called by the one that `beginOpening` has told to.

@@ -25,6 +25,27 @@ import Testing
         )
     }
 
+    @Test(
+        .enabled(if: FlatpakSandbox.obstacle == nil, "\(FlatpakSandbox.obstacle ?? "")"),
+        arguments: busKinds,
+        forms
+    )
+    func `in a Flatpak that hides the bus the handler is told once`(
+        kind: BusKind,
+        form: String
+    ) throws {
+        let bus = try PrivateBus(kind)
+        for (sockets, expected) in [
+            ("x11;wayland;", ["\(ErrorTests.add) sandboxed name", "end"]), ("x11;session-bus;", ["end"]),
+        ] {
+            let sandbox = try FlatpakSandbox(on: bus, sockets: sockets)
+            let program = try sandbox.start(productPath(form), ["reach"])
+            let result = try program.wait()
+            #expect(result.status == 0 && result.errorOutput == "", "\(result.errorOutput)")
+            #expect(result.lines == expected)
+        }
+    }
+
     @Test(arguments: busKinds, forms)
     func `without a handler each kind of failure is one line of standard error`(kind: BusKind, form: String) throws {
         let bus = try PrivateBus(kind)

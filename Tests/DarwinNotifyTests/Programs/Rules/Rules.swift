@@ -30,6 +30,7 @@ enum Rules {
         "endless-observer": endlessObserver,
         "errors": errors,
         "errors-without-handler": errorsWithoutHandler,
+        "reach": reach,
         "post-and-exit": postAndExit,
         "post-when-told": postWhenTold,
     ]

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// `notify-wait` in a Flatpak: bubblewrap and xdg-dbus-proxy as Flatpak uses them.
+@Suite(.enabled(if: FlatpakSandbox.obstacle == nil, "\(FlatpakSandbox.obstacle ?? "")"))
+struct SandboxTests {
+    private static let isLive = "notify-wait: the observer is live\n"
+    private static let sentence =
+        "notify-wait: This Flatpak hears only names that begin with 'self.', because it has no access to the whole "
+        + "session bus. To hear what is posted, its manifest needs --socket=session-bus.\n"
+
+    private func startObserver(in sandbox: FlatpakSandbox, _ arguments: String...) throws -> RunningCommand {
+        let observer = try sandbox.start(productPath("notify-wait"), ["-v", "com.example.a"] + arguments)
+        try observer.waitForErrorOutput(containing: SandboxTests.isLive)
+        return observer
+    }
+
+    @Test(arguments: busKinds)
+    func `in a Flatpak that hides the bus notify-wait says so, once, and posts go out`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let sandbox = try FlatpakSandbox(on: bus, sockets: "x11;wayland;")
+        let stranger = try bus.startWaiting(["com.example.a"])
+        let observer = try startObserver(in: sandbox, "--then", "'\(productPath("notify-post"))' com.example.a")
+        #expect(try stranger.wait().output == "com.example.a\n")
+        // It would have heard its own post if anybody's.
+        try sandbox.waitUntilHidden()
+        observer.send(signal: SIGTERM)
+        let result = try observer.wait()
+        #expect(result.output == "")
+        #expect(result.errorOutput == SandboxTests.isLive + SandboxTests.sentence)
+    }
+
+    @Test(arguments: busKinds)
+    func `in a Flatpak with the whole session bus notify-wait hears everyone, and says nothing`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let observer = try startObserver(in: FlatpakSandbox(on: bus, sockets: "x11;session-bus;wayland;"))
+        #expect(try bus.run("notify-post", ["com.example.a"]).status == 0)
+        let result = try observer.wait()
+        #expect(result.output == "com.example.a\n")
+        #expect(result.errorOutput == SandboxTests.isLive)
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// What a program sees of Flatpak: a `/.flatpak-info`, by bubblewrap, and xdg-dbus-proxy in front of the bus.
+public final class FlatpakSandbox: Sendable {
+    /// Why there can't be one here; nil if there can.
+    public static let obstacle: String? = {
+        for program in ["bwrap", "xdg-dbus-proxy"] where !isInstalled(program) { return "\(program) is not installed" }
+        do {
+            let result = try run("bwrap", root + ["--", "true"])
+            return result.status == 0 ? nil : "bubblewrap can't run here: \(result.errorOutput)"
+        } catch {
+            return "bubblewrap can't run here: \(error)"
+        }
+    }()
+
+    private let folder: String
+    private let address: String
+    private let proxy: RunningCommand?
+
+    /// - Parameter sockets: the permissions for sockets, as Flatpak writes them. With `session-bus` there is no proxy.
+    public init(on bus: PrivateBus, sockets: String) throws {
+        let folder = try makeFolder()
+        self.folder = folder
+        do {
+            try write(
+                "[Application]\nname=org.example.Sandboxed\n\n[Context]\nshared=network;ipc;\nsockets=\(sockets)\n",
+                toFile: "\(folder)/info"
+            )
+            if sockets.split(separator: ";").contains("session-bus") {
+                (address, proxy) = (bus.address, nil)
+            } else {
+                let socket = "\(folder)/bus"
+                address = BusAddress.unix(path: socket)
+                // It writes a byte there when it listens, and ends when nobody reads it any more.
+                let proxy = try TestSupport.start(
+                    "xdg-dbus-proxy",
+                    ["--fd=1", bus.address, socket, "--filter", "--log"]
+                )
+                try proxy.waitForOutput(containing: "x")
+                self.proxy = proxy
+            }
+        } catch {
+            removeFolder(folder)
+            throw error
+        }
+    }
+
+    deinit {
+        removeFolder(folder)
+    }
+
+    /// Starts a program in the sandbox, whose session bus is what the sandbox lets in.
+    public func start(
+        _ path: String,
+        _ arguments: [String],
+        input: CommandStream = .null
+    ) throws -> RunningCommand {
+        try TestSupport.start(
+            "bwrap",
+            FlatpakSandbox.root + ["--ro-bind", "\(folder)/info", "/.flatpak-info", "--", path] + arguments,
+            environment: ["DBUS_SESSION_BUS_ADDRESS": address, "NOTIFYBUS_ADDRESS": nil, "XDG_RUNTIME_DIR": nil],
+            input: input
+        )
+    }
+
+    /// Blocks until the proxy has kept a message from the program.
+    public func waitUntilHidden() throws {
+        try proxy?.waitForOutput(containing: "*FILTERED IN*")
+    }
+
+    /// All there is outside, in a root folder of its own: one can't put a file into the real one.
+    private static let root: [String] =
+        ["--die-with-parent"]
+        + entries(ofFolder: "/").flatMap { name -> [String] in
+            let path = "/" + name
+            switch name {
+            case ".flatpak-info": return []
+            case "dev": return ["--dev-bind", path, path]
+            default: break
+            }
+            var target = [CChar](repeating: 0, count: 4_096)
+            let length = readlink(path, &target, target.count)
+            guard length > 0 else { return ["--ro-bind", path, path] }
+            return [
+                "--symlink", String(decoding: target[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self), path,
+            ]
+        }
+}
