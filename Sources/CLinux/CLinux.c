@@ -66,6 +66,18 @@ int linux_lock_until(pthread_mutex_t *mutex, const struct timespec *deadline) {
     return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, deadline);
 }
 
+static char *no_arguments[] = {NULL};
+static char **arguments = no_arguments;
+
+/* glibc calls constructors with what main() gets. */
+__attribute__((constructor)) static void keep_arguments(int count, char **values) {
+    if (count > 0 && values) arguments = values;
+}
+
+char **linux_arguments(void) {
+    return arguments;
+}
+
 const char *linux_secure_getenv(const char *name) {
     return secure_getenv(name);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 
 /// One argument as the kernel handed it over: bytes that end with NUL, which need not be UTF-8.
@@ -23,12 +24,12 @@ package struct Argument: @unchecked Sendable {
     /// The arguments of this process, without the name it was called by.
     package static func ofThisProcess() -> [Argument] {
         var arguments: [Argument] = []
-        for index in 1..<max(1, Int(CommandLine.argc)) {
-            if let argument = CommandLine.unsafeArgv[index] {
-                arguments.append(Argument(UnsafePointer(argument)))
-            }
+        var next = linux_arguments()
+        while let argument = next.pointee {
+            arguments.append(Argument(argument))
+            next += 1
         }
-        return arguments
+        return Array(arguments.dropFirst())
     }
 
     package var count: Int { strlen(start) }

@@ -1,59 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Duration {
-    /// The duration that `argument` spells: `500ms`, `2s`, `1.5m`, `1h`; without a unit it is seconds.
+    /// A hundred years, so that adding it to the clock can't overflow.
+    private static let longest: Int64 = 3_153_600_000_000_000_000
+
+    /// The duration that `argument` spells: `500ms`, `2s`, `1.5m`, `1h30m`, `1d`; a number alone is seconds.
     package init(argument: Argument) throws(UsageError) {
         var rest = argument.bytes[...]
-        var whole: Int64 = 0
-        var fraction: Int64 = 0
-        var scale: Int64 = 1
-        var digits = 0
-        var isTooLong = false
-        while let digit = Self.takeDigit(&rest) {
-            digits += 1
-            // Beyond this even seconds would not fit; the digits are still read, so that the error is the right one.
-            if whole > 1_000_000_000_000 { isTooLong = true } else { whole = whole * 10 + digit }
-        }
-        if rest.first == UInt8(ascii: ".") {
-            rest = rest.dropFirst()
+        var sum: Int64 = 0
+        var parts = 0
+        repeat {
+            guard let number = Number(&rest), let unit = Self.takeUnit(&rest, isAlone: parts == 0) else {
+                throw UsageError(
+                    "\(argument.quoted) is no duration; write a number and ms, s, m, h or d, as in 500ms, 1.5s or 1h30m"
+                )
+            }
+            parts += 1
+            guard let nanoseconds = number.times(unit), nanoseconds < Self.longest - sum else {
+                throw UsageError("\(argument.quoted) is longer than a hundred years")
+            }
+            sum += nanoseconds
+        } while !rest.isEmpty
+        self = .nanoseconds(sum)
+    }
+
+    /// Digits, with a fraction or without.
+    private struct Number {
+        private var whole: Int64 = 0
+        private var fraction: Int64 = 0
+        private var scale: Int64 = 1
+        private var isTooLong = false
+
+        /// Takes it from the beginning of `rest`; nil if there is none.
+        init?(_ rest: inout Slice<UnsafeRawBufferPointer>) {
+            var digits = 0
             while let digit = Self.takeDigit(&rest) {
                 digits += 1
-                // More than nine places would be less than a nanosecond.
-                if scale < 1_000_000_000 {
-                    fraction = fraction * 10 + digit
-                    scale *= 10
+                // Beyond this even seconds would not fit; the digits are still read, so that the error is the right one.
+                if whole > 1_000_000_000_000 { isTooLong = true } else { whole = whole * 10 + digit }
+            }
+            if rest.first == UInt8(ascii: ".") {
+                rest = rest.dropFirst()
+                while let digit = Self.takeDigit(&rest) {
+                    digits += 1
+                    // More than nine places would be less than a nanosecond.
+                    if scale < 1_000_000_000 {
+                        fraction = fraction * 10 + digit
+                        scale *= 10
+                    }
                 }
             }
+            if digits == 0 { return nil }
         }
-        guard digits > 0, let unit = Self.nanoseconds(unit: rest) else {
-            throw UsageError("\(argument.quoted) is no duration; write a number and ms, s, m or h, as in 500ms or 1.5s")
+
+        /// The product; nil if it is too large.
+        func times(_ unit: Int64) -> Int64? {
+            let (product, overflow) = whole.multipliedReportingOverflow(by: unit)
+            if isTooLong || overflow || product >= Duration.longest { return nil }
+            // The product in between may need more than 64 bits.
+            let (high, low) = fraction.multipliedFullWidth(by: unit)
+            return product + scale.dividingFullWidth((high, low)).quotient
         }
-        let (nanoseconds, overflow) = whole.multipliedReportingOverflow(by: unit)
-        // A hundred years, so that adding it to the clock can't overflow.
-        guard !isTooLong, !overflow, nanoseconds < 3_153_600_000_000_000_000 else {
-            throw UsageError("\(argument.quoted) is longer than a hundred years")
+
+        private static func takeDigit(_ rest: inout Slice<UnsafeRawBufferPointer>) -> Int64? {
+            guard let byte = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+            rest = rest.dropFirst()
+            return Int64(byte - UInt8(ascii: "0"))
         }
-        self = .nanoseconds(nanoseconds + Self.part(fraction, of: scale, in: unit))
     }
 
-    private static func takeDigit(_ rest: inout Slice<UnsafeRawBufferPointer>) -> Int64? {
-        guard let byte = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
-        rest = rest.dropFirst()
-        return Int64(byte - UInt8(ascii: "0"))
-    }
-
-    private static func nanoseconds(unit: Slice<UnsafeRawBufferPointer>) -> Int64? {
-        if unit.isEmpty || unit.elementsEqual("s".utf8) { return 1_000_000_000 }
-        if unit.elementsEqual("ms".utf8) { return 1_000_000 }
-        if unit.elementsEqual("m".utf8) { return 60_000_000_000 }
-        if unit.elementsEqual("h".utf8) { return 3_600_000_000_000 }
+    /// Takes a unit from the beginning of `rest`, and returns how many nanoseconds it has.
+    ///
+    /// - Parameter isAlone: whether it may be left out, at the end: then it is a second.
+    private static func takeUnit(_ rest: inout Slice<UnsafeRawBufferPointer>, isAlone: Bool) -> Int64? {
+        if rest.isEmpty { return isAlone ? 1_000_000_000 : nil }
+        // `ms` before `m`.
+        let units: [(StaticString, Int64)] = [
+            ("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000),
+            ("d", 86_400_000_000_000),
+        ]
+        for (name, nanoseconds) in units {
+            let bytes = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+            if rest.starts(with: bytes) {
+                rest = rest.dropFirst(bytes.count)
+                return nanoseconds
+            }
+        }
         return nil
-    }
-
-    /// `fraction / scale` of `unit`; the product in between may need more than 64 bits.
-    private static func part(_ fraction: Int64, of scale: Int64, in unit: Int64) -> Int64 {
-        let (high, low) = fraction.multipliedFullWidth(by: unit)
-        return scale.dividingFullWidth((high, low)).quotient
     }
 
     /// The whole of it in nanoseconds.

@@ -18,15 +18,11 @@ package struct ExitCode: RawRepresentable, Equatable, Sendable {
     /// `EX_UNAVAILABLE` of `<sysexits.h>`: no bus, or no agent.
     package static let unavailable = ExitCode(rawValue: 69)
 
-    /// Ended by a signal, as a shell reports it.
-    package static func signal(_ number: Int32) -> ExitCode {
-        ExitCode(rawValue: 128 + number)
-    }
-
     package init(_ error: NotifyBusError) {
         switch error.code {
         case .noBus, .disconnected: self = .unavailable
         case .invalidName: self = .usage
+        case .timedOut: self = .timedOut
         default: self = .failed
         }
     }

@@ -39,9 +39,11 @@ package enum Printable {
     }
 
     /// Controls, and the characters that break a line or turn the direction of the text around.
-    private static func mustEscape(_ scalar: Unicode.Scalar) -> Bool {
+    ///
+    /// None of them is beyond U+FFFF.
+    package static func mustEscape(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
-        case 0..<0x20, 0x7f..<0xa0, 0x2028...0x202e, 0x2066...0x2069: true
+        case 0..<0x20, 0x7f..<0xa0, 0x61c, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069: true
         default: false
         }
     }

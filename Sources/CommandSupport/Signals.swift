@@ -7,7 +7,14 @@ import Glibc
 ///
 /// A signal that was ignored before us, as `nohup` and the `&` of a script order, is ignored still.
 package struct Signals: Sendable {
-    package static let ending = [SIGINT, SIGTERM, SIGHUP]
+    package static let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+
+    /// A signal that has come.
+    package struct Arrival {
+        package let number: Int32
+        /// Whether it came from the kernel, as ^C does: then the whole process group of the terminal has got it.
+        package let isFromKernel: Bool
+    }
 
     /// Readable when a signal has come.
     package let descriptor: Int32
@@ -29,7 +36,7 @@ package struct Signals: Sendable {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         descriptor = linux_signalfd(&signals)
         if descriptor < 0 {
-            throw SignalsError(message: "can't make a signalfd: \(Diagnostics.text(of: errno))")
+            throw SignalsError(message: "cannot create a signalfd: \(Diagnostics.text(of: errno))")
         }
     }
 
@@ -42,12 +49,27 @@ package struct Signals: Sendable {
     }
 
     /// The next signal that has come, if there is one.
-    package func next() -> Int32? {
-        // A signalfd_siginfo has 128 bytes and begins with the number of the signal.
+    package func next() -> Arrival? {
+        // A signalfd_siginfo has 128 bytes, and begins with the number of the signal, an error number and a code.
         withUnsafeTemporaryAllocation(byteCount: 128, alignment: 8) { info in
             guard read(descriptor, info.baseAddress, info.count) == info.count else { return nil }
-            return Int32(info.load(as: UInt32.self))
+            // SI_KERNEL of <signal.h>.
+            let isFromKernel = info.load(fromByteOffset: 8, as: Int32.self) == 0x80
+            return Arrival(number: Int32(info.load(as: UInt32.self)), isFromKernel: isFromKernel)
         }
+    }
+
+    /// Ends the process by a signal that has been read, as it would have ended by default: then a shell ends its loop, and
+    /// a service manager knows that it was asked for.
+    package static func end(by number: Int32) -> Never {
+        signal(number, SIG_DFL)
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, number)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(number)
+        // Process 1 of a container does not die of it.
+        exit(128 + number)
     }
 }
 

@@ -4,6 +4,9 @@ import Glibc
 
 /// Standard input, output and error, without the buffers of `<stdio.h>`.
 package enum StandardStreams {
+    /// Whether standard output is a terminal, which what others have written must not steer.
+    package static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
+
     /// How a write went.
     package enum WriteResult: Equatable {
         case written

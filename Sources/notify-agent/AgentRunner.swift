@@ -12,8 +12,14 @@ import Synchronization
 enum AgentRunner {
     /// What the agent has said and nobody has dealt with.
     private final class Inbox: Sendable {
-        let descriptor = linux_eventfd()
+        let descriptor: Int32
         private let events = Mutex<[Agent.Event]>([])
+
+        /// Returns nil, with `errno`, where there is no descriptor left.
+        init?() {
+            descriptor = linux_eventfd()
+            if descriptor < 0 { return nil }
+        }
 
         deinit { close(descriptor) }
 
@@ -40,7 +46,10 @@ enum AgentRunner {
         _ diagnostics: Diagnostics
     ) -> ExitCode {
         raiseDescriptorLimit()
-        let inbox = Inbox()
+        guard let inbox = Inbox() else {
+            diagnostics.error("cannot create an eventfd: \(Diagnostics.text(of: errno))")
+            return .failed
+        }
         let signals: Signals
         let service: AgentService
         do {
@@ -87,9 +96,9 @@ enum AgentRunner {
                 pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
             ]
             guard poll(&sources, 2, -1) >= 0 else { continue }
-            while let number = signals.next() {
-                guard number != SIGCHLD else { continue }
-                logger.notice("ends, by signal \(number)")
+            while let signal = signals.next() {
+                guard signal.number != SIGCHLD else { continue }
+                logger.notice("ends, by signal \(signal.number)")
                 _ = ServiceManager.tell("STOPPING=1")
                 return .done
             }

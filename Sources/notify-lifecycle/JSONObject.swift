@@ -34,7 +34,7 @@ struct JSONObject {
 
     private mutating func append(string: String) {
         bytes.append(UInt8(ascii: "\""))
-        JSONText.append(string, to: &bytes)
+        JSONText.append(string, to: &bytes, isForTerminal: StandardStreams.outputIsTerminal)
         bytes.append(UInt8(ascii: "\""))
     }
 

@@ -34,7 +34,7 @@ extension LifecycleCommand {
             ("2", "An observer did not follow, or the agent did not answer, in time."),
             ("64", "The command line was wrong; nothing was changed."),
             ("69", "There is no bus or no agent, or it went away."),
-            ("128+N", "Ended by signal N: 130 SIGINT, 143 SIGTERM."),
+            ("128+N", "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."),
         ],
         examples: [
             "notify-lifecycle list",

@@ -21,7 +21,7 @@ final class Mailbox<Message: Sendable>: Sendable {
     init() throws(LifecycleFailure) {
         descriptor = linux_eventfd()
         if descriptor < 0 {
-            throw LifecycleFailure("can't make an eventfd: \(Diagnostics.text(of: errno))")
+            throw LifecycleFailure("cannot create an eventfd: \(Diagnostics.text(of: errno))")
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandSupport
 import Glibc
 
 /// Reads lines that end with LF, of which the last need not, in memory that does not grow.
@@ -12,6 +13,9 @@ final class LineReader {
         /// A line that is longer than any name; it has been skipped to its end.
         case overlong
         case end
+        /// No line is there, and to get one would mean to wait; only if that was asked for.
+        case dry
+        case timedOut
         case failed(errno: Int32)
     }
 
@@ -25,9 +29,12 @@ final class LineReader {
     private var end = 0
     private var isSkipping = false
     private var isAtEnd = false
+    /// How long it may wait for input.
+    private let deadline: Deadline?
 
-    init(descriptor: Int32) {
+    init(descriptor: Int32, deadline: Deadline? = nil) {
         self.descriptor = descriptor
+        self.deadline = deadline
         buffer = .allocate(byteCount: 64 << 10, alignment: 16)
     }
 
@@ -36,7 +43,9 @@ final class LineReader {
     }
 
     /// The next line. It never waits for more input than one line, so names that are typed go out one by one.
-    func next() -> Line {
+    ///
+    /// - Parameter waits: whether to wait for a line that is not there yet.
+    func next(waits: Bool = true) -> Line {
         while true {
             let rest = UnsafeRawBufferPointer(rebasing: buffer[start..<end])
             if let base = rest.baseAddress, let lineFeed = memchr(base, 0x0a, rest.count) {
@@ -52,6 +61,8 @@ final class LineReader {
                 start = end
                 return rest.isEmpty && !isSkipping ? .end : hand(rest)
             }
+            if !waits, !isReadable(within: 0) { return .dry }
+            if let deadline, !isReadable(within: deadline.milliseconds) { return .timedOut }
             if let error = fill() {
                 return .failed(errno: error)
             }
@@ -61,6 +72,12 @@ final class LineReader {
     private func hand(_ line: UnsafeRawBufferPointer) -> Line {
         defer { isSkipping = false }
         return isSkipping || line.count > Self.longest ? .overlong : .line(line)
+    }
+
+    /// - Parameter time: how long to wait, in milliseconds.
+    private func isReadable(within time: Int32) -> Bool {
+        var source = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&source, 1, time) != 0
     }
 
     /// Reads once, behind what is left of the last line. Returns an error number if that fails.

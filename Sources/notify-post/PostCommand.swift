@@ -6,6 +6,8 @@ import NotifyCore
 
 struct PostSettings: CommonSettings {
     var common = CommonOptions()
+    /// How long all of it may take.
+    var timeout: Duration?
 }
 
 /// `notify-post`: posts the names of the command line, and those that standard input brings in place of `-`.
@@ -26,14 +28,28 @@ enum PostCommand {
                 + "name is reported and left out. No line is merged with another: it waits for the bus instead.",
             "A name is 1 to 511 bytes of UTF-8, such as com.example.backup.done.",
         ],
-        options: Option.common(
-            quiet: "Says nothing but errors, which is what it does anyway.",
-            verbose: "Says on standard error how many were posted."
-        ),
+        options: [
+            .value(
+                "timeout",
+                "t",
+                "DURATION",
+                .duration,
+                group: "When it gives up",
+                help: "With status 2 when not every post was taken after this long, connecting and reading included: "
+                    + "500ms, 2s, 1h30m; a number alone is seconds."
+            ) { settings, value throws(UsageError) in
+                settings.timeout = try Duration(argument: value)
+            }
+        ]
+            + Option.common(
+                quiet: "Says nothing but errors, which is what it does anyway.",
+                verbose: "Says on standard error how many were posted."
+            ),
         operands: .names,
         exitStatus: [
             ("0", "The bus has taken every post."),
             ("1", "A post failed, or a line of standard input was no name."),
+            ("2", "The time was over first."),
             ("64", "The command line was wrong, or a NAME was; nothing was posted."),
             ("69", "There is no bus, or it went away."),
         ],
@@ -58,14 +74,15 @@ enum PostCommand {
             return .usage
         }
         diagnostics.verbosity = settings.common.verbosity
-        var poster = Poster(NotifyCenter(bus: settings.common.notifyBus))
-        do throws(NotifyBusError) {
-            let code = try post(items, by: &poster, diagnostics)
+        let deadline = settings.timeout.map { Deadline(after: $0) }
+        var poster = Poster(NotifyCenter(bus: settings.common.notifyBus), until: deadline)
+        do throws(PostFailure) {
+            let code = try post(items, by: &poster, until: deadline, diagnostics)
             diagnostics.detail("posted \(poster.count) name\(poster.count == 1 ? "" : "s")")
             return code
         } catch {
-            diagnostics.error(error.description)
-            return ExitCode(error)
+            diagnostics.error(error.message)
+            return error.code
         }
     }
 
@@ -102,17 +119,18 @@ enum PostCommand {
     private static func post(
         _ items: [Item],
         by poster: inout Poster,
+        until deadline: Deadline?,
         _ diagnostics: Diagnostics
-    ) throws(NotifyBusError) -> ExitCode {
+    ) throws(PostFailure) -> ExitCode {
         var code = ExitCode.done
         for item in items {
             switch item {
             case .name(let name):
-                try poster.post(name)
+                _ = try poster.post(name)
             case .standardInput:
                 // Whoever types names, or feeds them slowly, should learn now that there is no bus.
-                try poster.connect()
-                var lines = InputLines()
+                try poster.confirm()
+                var lines = InputLines(deadline: deadline)
                 try lines.post(by: &poster, diagnostics)
                 if lines.hasFailed { code = .failed }
             }

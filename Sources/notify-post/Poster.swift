@@ -1,45 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandSupport
 import Glibc
 import NotifyCore
 
 /// Posts name after name so that every one of them counts.
 struct Poster {
     private let center: NotifyCenter
-    private var unflushed = 0
+    private let deadline: Deadline?
+    private var unconfirmed = 0
     private var hasOwnedName = false
+    /// Whether the bus has answered once.
+    private var isConnected = false
     /// How many names were posted.
     private(set) var count = 0
 
-    init(_ center: NotifyCenter) {
+    init(_ center: NotifyCenter, until deadline: Deadline?) {
         self.center = center
+        self.deadline = deadline
     }
 
-    /// Comes back when the bus has answered.
-    func connect() throws(NotifyBusError) {
-        try center.synchronize()
-    }
-
-    mutating func post(_ name: NotifyName) throws(NotifyBusError) {
-        try center.post(name)
+    /// Posts a name, and waits for the bus now and then.
+    ///
+    /// - Returns: whether the bus has confirmed that it has taken this and all before.
+    mutating func post(_ name: NotifyName) throws(PostFailure) -> Bool {
+        do throws(NotifyBusError) {
+            try center.post(name)
+        } catch {
+            throw failure(error)
+        }
         count += 1
         if !hasOwnedName, name.string.utf8.starts(with: "user.uid.".utf8) {
             hasOwnedName = true
         }
         // The center merges equal names once 4,096 posts wait; far fewer than that ever do, so none is merged.
-        unflushed += 1
-        if unflushed >= 1_000 {
-            try center.flush()
-            unflushed = 0
-        }
+        unconfirmed += 1
+        if unconfirmed < 1_000 { return false }
+        try confirm()
+        return true
     }
 
-    /// Comes back when the bus has taken every post.
-    func finish() throws(NotifyBusError) {
-        try center.synchronize()
-        // Those who hear of a `user.uid.` name ask the bus who posted it, and the bus knows only who is still there.
-        if hasOwnedName {
-            poll(nil, 0, 250)
+    /// Comes back when the bus has answered, and taken every post.
+    mutating func confirm() throws(PostFailure) {
+        do throws(NotifyBusError) {
+            try center.synchronize(timeout: deadline?.remaining)
+        } catch {
+            throw failure(error)
         }
+        unconfirmed = 0
+        isConnected = true
+    }
+
+    /// Comes back when the bus has taken every post, and whoever checks a sender can do so.
+    mutating func finish() throws(PostFailure) {
+        if unconfirmed > 0 { try confirm() }
+        // Those who hear of a `user.uid.` name ask the bus who posted it, and the bus knows only who is still there.
+        if hasOwnedName { poll(nil, 0, 250) }
+    }
+
+    private func failure(_ error: NotifyBusError) -> PostFailure {
+        switch error.code {
+        case .timedOut: .timedOut("the bus did not take every post")
+        case .noBus where isConnected, .disconnected where isConnected:
+            PostFailure("the bus went away", code: .unavailable)
+        default: PostFailure(error)
+        }
+    }
+}
+
+/// Why not everything was posted.
+struct PostFailure: Error {
+    let message: String
+    let code: ExitCode
+    /// Whether the name is to blame, and the next one may fare better.
+    let isOfName: Bool
+
+    init(_ message: String, code: ExitCode, isOfName: Bool = false) {
+        self.message = message
+        self.code = code
+        self.isOfName = isOfName
+    }
+
+    init(_ error: NotifyBusError) {
+        let isOfName = error.code == .invalidName || error.code == .notPermitted
+        self.init(error.description, code: ExitCode(error), isOfName: isOfName)
+    }
+
+    static func timedOut(_ what: String) -> PostFailure {
+        PostFailure("\(what) in time", code: .timedOut)
+    }
+
+    func at(line: Int, _ consequence: String) -> PostFailure {
+        // The library's sentences end with a full stop.
+        let reason = message.hasSuffix(".") ? String(message.dropLast()) : message
+        return PostFailure("line \(line): \(reason); \(consequence)", code: code)
     }
 }

@@ -99,11 +99,14 @@ struct CommandRunner {
         }
     }
 
-    /// Hands a signal that ends us on to what runs.
-    func forward(_ number: Int32) {
+    /// Hands a signal that ends us on to what runs, and begins nothing more.
+    mutating func end(by number: Int32) {
+        dropWaiting()
         switch state {
         case .idle: break
-        case .running(let child, _), .stopping(let child, _): child.signal(number)
+        case .running(let child, _), .stopping(let child, _):
+            child.signal(number)
+            state = .stopping(child, deadline: nil)
         }
     }
 

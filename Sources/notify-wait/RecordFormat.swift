@@ -57,12 +57,17 @@ struct RecordFormat {
     }
 
     /// Appends the record of a notification, without its end.
-    func write(_ arrival: Arrival, count: Int, to record: inout [UInt8]) {
+    ///
+    /// - Parameter isForTerminal: whether what could steer a terminal is escaped in a name. Anyone on the bus may post
+    ///   anything.
+    func write(_ arrival: Arrival, count: Int, isForTerminal: Bool = false, to record: inout [UInt8]) {
         for piece in pieces {
             switch piece {
             case .literal(let bytes): record += bytes
-            case .name: record += arrival.name.string.utf8
-            case .jsonName: JSONText.append(arrival.name.string, to: &record)
+            case .name:
+                let name = arrival.name.string
+                record += (isForTerminal ? Printable.text(name) : name).utf8
+            case .jsonName: JSONText.append(arrival.name.string, to: &record, isForTerminal: isForTerminal)
             case .time: LocalTime.append(arrival.time, to: &record)
             case .count: record += String(count).utf8
             }

@@ -28,7 +28,7 @@ struct RecordOutput {
     mutating func prepare(_ arrival: Arrival, count: Int) {
         record.removeAll(keepingCapacity: true)
         written = 0
-        format.write(arrival, count: count, to: &record)
+        format.write(arrival, count: count, isForTerminal: StandardStreams.outputIsTerminal, to: &record)
         record.append(end)
     }
 

@@ -28,7 +28,7 @@ extension WaitCommand {
             ("2", "The time was over first."),
             ("64", "The command line was wrong."),
             ("69", "There is no bus."),
-            ("128+N", "Ended by signal N: 129 SIGHUP, 130 SIGINT, 143 SIGTERM."),
+            ("128+N", "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."),
         ],
         examples: [
             "notify-wait com.example.backup.done -t 10m",
@@ -78,7 +78,7 @@ extension WaitCommand {
                 "DURATION",
                 .duration,
                 group: group,
-                help: "With status 2 when this long has passed since the observer was live: 500ms, 2s, 1.5m, 1h; a "
+                help: "With status 2 when this long has passed since the observer was live: 500ms, 2s, 1h30m, 1d; a "
                     + "number alone is seconds, and 0 doesn't wait at all."
             ) { settings, value throws(UsageError) in
                 settings.timeout = try Duration(argument: value)
@@ -135,7 +135,9 @@ extension WaitCommand {
                 "FILE",
                 .file,
                 group: group,
-                help: "Puts FILE in place, whole, with the process id in it. $NOTIFY_SOCKET gets READY=1 in any case."
+                help:
+                    "Puts FILE in place, whole, with the process id in it; what is there and no regular file, such as a "
+                    + "FIFO, is written into. $NOTIFY_SOCKET gets READY=1 in any case."
             ) { settings, value throws(UsageError) in
                 if value.count == 0 { throw UsageError("a file needs a name") }
                 settings.readyFile = value

@@ -24,7 +24,10 @@ enum WaitCommand {
         diagnostics.verbosity = settings.common.verbosity
         do throws(StartError) {
             var waiter = try Waiter(subject, settings, diagnostics)
-            return waiter.run()
+            switch waiter.run() {
+            case .code(let code): return code
+            case .signal(let number): Signals.end(by: number)
+            }
         } catch {
             diagnostics.error(error.message)
             return error.code

@@ -4,6 +4,12 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
+/// How a wait ends the process.
+enum Ending {
+    case code(ExitCode)
+    case signal(Int32)
+}
+
 /// The wait itself: one thread that sleeps in poll(2) until a notification, a signal, a child, the reader of the
 /// output or the time gives it something to do.
 struct Waiter {
@@ -25,6 +31,7 @@ struct Waiter {
     private var thenFailure: Child.End?
     /// Until when it may still end by itself, once the wait has come to its goal.
     private var thenGrace: Int64?
+    private let readyFile: ReadyFile?
     private var count = 0
     /// How it ends, once that is settled; commands and output may still have to be waited for.
     private var outcome: ExitCode?
@@ -54,7 +61,12 @@ struct Waiter {
         }
         diagnostics.detail("the observer is live")
         if case .ownProgram(let reason) = center.reach { diagnostics.notice(reason) }
-        try Readiness.announce(settings, diagnostics)
+        let (signals, deadline) = (self.signals, self.deadline)
+        readyFile = try Readiness.announce(settings, diagnostics) {
+            // It may be that nobody will ever read it: a signal and the time-out end that too.
+            var source = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
+            return poll(&source, 1, 10) != 0 || deadline.map { $0 <= Clock.monotonic } ?? false
+        }
         if let then = settings.then {
             self.then = try Self.start(then)
         }
@@ -70,14 +82,17 @@ struct Waiter {
         }
     }
 
-    mutating func run() -> ExitCode {
+    mutating func run() -> Ending {
         while true {
-            if let code = takeSignals() { return code }
+            if let number = takeSignals() {
+                end(by: number)
+                return .signal(number)
+            }
             takeChanges()
             takeArrivals()
             settleOutcome()
             if let outcome, !output.isPending, runner?.isIdle ?? true, !isWaitingForThen() {
-                return outcome == .done && runner?.hasFailed == true ? .failed : outcome
+                return .code(outcome == .done && runner?.hasFailed == true ? .failed : outcome)
             }
             sleep()
         }
@@ -94,20 +109,40 @@ struct Waiter {
 
     // MARK: - What may have happened
 
-    /// Returns the status to end with at once if one of the signals says so.
-    private mutating func takeSignals() -> ExitCode? {
-        while let number = signals.next() {
-            if number == SIGCHLD {
+    /// Returns the number of a signal that is to end this, when it has been handed on.
+    private mutating func takeSignals() -> Int32? {
+        while let signal = signals.next() {
+            if signal.number == SIGCHLD {
                 runner?.childHasEnded()
                 thenMayHaveEnded()
                 continue
             }
-            runner?.forward(number)
-            // A terminal has given SIGINT to the command of --then already: it is in our process group.
-            if number != SIGINT { then?.signal(number) }
-            return .signal(number)
+            runner?.end(by: signal.number)
+            // The command of --then is in our process group.
+            if !signal.isFromKernel { then?.signal(signal.number) }
+            return signal.number
         }
         return nil
+    }
+
+    /// Takes back what was put in place, and waits for the commands that have been signalled: 5 s, or until the next
+    /// signal. What runs then is killed.
+    private mutating func end(by number: Int32) {
+        readyFile?.remove()
+        let deadline = Deadline(after: .seconds(5))
+        var isPatient = true
+        while isPatient, !(runner?.isIdle ?? true) || then != nil {
+            var source = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
+            poll(&source, 1, deadline.milliseconds)
+            if deadline.hasPassed { isPatient = false }
+            while let signal = signals.next() {
+                if signal.number != SIGCHLD { isPatient = false }
+                runner?.childHasEnded()
+                if then?.reap() != nil { then = nil }
+            }
+        }
+        runner?.end(by: SIGKILL)
+        then?.signal(SIGKILL)
     }
 
     private mutating func thenMayHaveEnded() {

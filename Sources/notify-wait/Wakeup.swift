@@ -12,7 +12,7 @@ final class Wakeup: Sendable {
     init() throws(StartError) {
         descriptor = linux_eventfd()
         if descriptor < 0 {
-            throw StartError("can't make an eventfd: \(Diagnostics.text(of: errno))")
+            throw StartError("cannot create an eventfd: \(Diagnostics.text(of: errno))")
         }
     }
 

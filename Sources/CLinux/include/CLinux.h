@@ -43,6 +43,13 @@ void linux_name_thread(const char *name);
 /* linux_lock_until() - pthread_mutex_clocklock(3) with the monotonic clock */
 int linux_lock_until(pthread_mutex_t *mutex, const struct timespec *deadline);
 
+/*
+ * linux_arguments() - the arguments of this process as the kernel handed them over, ending with NULL
+ *
+ * Swift's CommandLine reads /proc/self/cmdline, and finds none where /proc is not mounted.
+ */
+char *_Nullable *_Nonnull linux_arguments(void);
+
 /* linux_secure_getenv() - secure_getenv(3) */
 const char *_Nullable linux_secure_getenv(const char *name);
 

@@ -28,6 +28,7 @@ import Testing
             case .line(let bytes): lines.append(String(decoding: bytes, as: UTF8.self))
             case .overlong: lines.append(nil)
             case .end: return lines
+            case .dry, .timedOut: throw TestSupportError("it was to wait")
             case .failed(let number): throw TestSupportError("error \(number)")
             }
         }

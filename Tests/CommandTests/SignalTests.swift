@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// What a signal does: it ends the command as a signal ends any program, once that has cleaned up.
+@Suite struct SignalTests {
+    @Test(arguments: busKinds, [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    func `a signal kills notify-wait itself, so that whoever started it sees which one`(
+        kind: BusKind,
+        signal: Int32
+    ) throws {
+        let bus = try PrivateBus(kind)
+        for options in [["a"], ["-f", "a", "--", "true"], ["-t", "1h", "a", "--then", "sleep 1000"]] {
+            let waiting = try bus.startWaiting(options)
+            waiting.send(signal: signal)
+            let result = try waiting.wait()
+            #expect(!result.exitedNormally)
+            #expect(result.status == 128 + signal)
+            #expect(result.output == "" && result.errorOutput == "")
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `before it dies of a signal, its commands have ended and its ready file is gone`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let ready = "\(folder.path)/ready"
+        // Both say when they end, after notify-wait has got the signal.
+        let script = #"trap "echo $0 ended; exit" TERM; echo $0 began; while read line; do :; done"#
+        let waiting = try bus.startWaiting(
+            ["--ready-file", ready, "a", "--then", "exec sh -c '\(script)' then", "--", "sh", "-c", script, "command"],
+            input: .pipe
+        )
+        try bus.makeCenter().post(name: "a")
+        try waiting.waitForOutput(containing: "command began\n")
+        try waiting.waitForOutput(containing: "then began\n")
+        #expect(contents(ofFile: ready) == "\(waiting.pid)\n")
+        waiting.send(signal: SIGTERM)
+        let result = try waiting.wait()
+        #expect(result.status == 143 && !result.exitedNormally)
+        #expect(result.output.contains("command ended\n") && result.output.contains("then ended\n"))
+        #expect(result.errorOutput == "", "to be told to end is no failure of the command")
+        #expect(try run("ls", ["-A", folder.path]).output == "")
+    }
+
+    @Test(arguments: busKinds)
+    func `a second signal ends the wait for a command that will not end`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(
+            ["a", "--", "sh", "-c", "trap 'echo told' TERM; echo began; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"]
+        )
+        try bus.makeCenter().post(name: "a")
+        try waiting.waitForOutput(containing: "began\n")
+        let child = try #require(children(of: waiting.pid, named: "sh").first)
+        waiting.send(signal: SIGTERM)
+        try waiting.waitForOutput(containing: "told\n")
+        waiting.send(signal: SIGINT)
+        let result = try waiting.wait(timeout: .seconds(4))
+        #expect(result.status == 143 && !result.exitedNormally)
+        #expect(waitUntil { processState(child) ?? "Z" == "Z" })
+    }
+
+    @Test func `a ready file that somebody else has put in place meanwhile stays`() throws {
+        let bus = try PrivateBus(busKinds[0])
+        let folder = try TemporaryFolder()
+        let ready = "\(folder.path)/ready"
+        let waiting = try bus.startWaiting(["--ready-file", ready, "a"])
+        try #require(waitUntil { contents(ofFile: ready) != nil })
+        try run("sh", ["-c", "echo other >\(ready).new && mv \(ready).new \(ready)"])
+        waiting.send(signal: SIGTERM)
+        #expect(try waiting.wait().status == 143)
+        #expect(contents(ofFile: ready) == "other\n")
+    }
+
+    @Test(arguments: busKinds)
+    func `^C on a terminal ends a loop of the shell around notify-wait`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        // The shell goes on with its loop unless the command was killed by SIGINT.
+        let loop = "while :; do notify-wait -v com.example.never; echo again; done; echo after"
+        let shell = try TestSupport.start(
+            "script",
+            ["-qec", "bash -c '\(loop)'", "/dev/null"],
+            environment: bus.environment()
+        )
+        try shell.waitForOutput(containing: "the observer is live")
+        try shell.writeInput("\u{3}")
+        let result = try shell.wait()
+        #expect(result.status == 130)
+        #expect(!result.output.contains("again") && !result.output.contains("after"))
+    }
+
+    @Test(arguments: busKinds)
+    func `^C on a terminal reaches the command of --then once`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let then = #"trap "echo told" INT; echo begun; read line; read line"#
+        let shell = try TestSupport.start(
+            "script",
+            ["-qec", "notify-wait com.example.never --then '\(then)'", "/dev/null"],
+            environment: bus.environment()
+        )
+        try shell.waitForOutput(containing: "begun")
+        try shell.writeInput("\u{3}")
+        try shell.waitForOutput(containing: "told")
+        try shell.writeInput("\n\n")
+        let result = try shell.wait()
+        #expect(result.status == 130)
+        #expect(result.output.split(separator: "told").count == 2)
+    }
+}
