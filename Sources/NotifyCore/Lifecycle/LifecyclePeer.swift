@@ -3,212 +3,222 @@
 import Glibc
 import Synchronization
 
-/// The observer's half of the lifecycle protocol. See Documentation/lifecycle-protocol.md.
+/// Runs the observer's half of the lifecycle protocol on a connection: hands what comes to the ``ObserverLifecycle``,
+/// and does what that wants done.
 ///
-/// `@unchecked Sendable`: the variables are touched only by the thread that reads; `states` has a lock of its own.
+/// `@unchecked Sendable`: the variables are touched only by the thread that reads; `states` and `nameStates` have locks
+/// of their own.
 final class LifecyclePeer: BusPeer, @unchecked Sendable {
-    /// How long the agent may take to answer, and how long it may stay away until the gate opens, in milliseconds.
-    private static let patience: Int64 = 2_000
+    /// A question to the agent that waits until it can be asked.
+    private struct Request {
+        let ask: @Sendable (_ agent: String, borrowing BusLink) -> Void
+        let fail: @Sendable (NotifyBusError) -> Void
+    }
 
     /// The state that others see, and who wants to hear of changes.
     let states = LifecycleStates()
     /// The states of names that this program has set.
     let nameStates = NameStates()
     private(set) var deadline: MonotonicTime?
-    /// The agent's unique name, while there is one and it knows this connection.
-    var agent: String?
-    /// The unique name of this connection before the bus or the agent closed it.
-    private var previousName = ""
-    /// Who decided the state, in the agent's words. An agent that comes later is told.
-    private var decider = AgentInterface.nobody
-    private var ownName = ""
-    /// Whether an agent died that may have known of posts made while the program was suspended.
-    private var mayHaveMissedPosts = false
-    /// The agent that knew this connection when it was lost. It may have parked the program; another one knows nothing
-    /// of what was posted then.
-    private var formerAgent: String?
-    /// Names that were delivered for that reason, and are not to be delivered again when an agent knows of them.
-    private var deliveredUnasked: Set<String> = []
-    /// What is to be done once the agent knows this connection, or turns out not to be there.
-    var postponed: [@Sendable (borrowing BusLink) -> Void] = []
-    var postponedFailures: [@Sendable (NotifyBusError) -> Void] = []
-    var isRegistering = true
+    private var requests: [Int: Request] = [:]
+    private var lastRequest = 0
+    /// Why requests fail while there is no connection.
+    private var failure = NotifyBusError.noAgent
 
-    private var state: NotifyCenter.LifecycleState { states.current }
+    var keepsConnection: Bool { states.isFollowed || states.current == .suspended }
 
-    var keepsConnection: Bool { states.isFollowed || state == .suspended }
-
-    // MARK: - Finding the agent
+    // MARK: - What comes
 
     func linkIsReady(_ link: borrowing BusLink) {
-        ownName = link.uniqueName
-        link.observing.beginEntering()
-        link.callBus("AddMatch", [.string(LifecyclePeer.ownerRule)])
-        register(link)
+        run(.connected(uniqueName: link.uniqueName), link)
+    }
+
+    func linkIsLost(_ error: NotifyBusError) {}
+
+    func linkIsLost(_ error: NotifyBusError, on link: borrowing BusLink) {
+        failure = error
+        run(.lost, link)
+        failure = .noAgent
+    }
+
+    func deadlineHasPassed(_ link: borrowing BusLink) {
+        deadline = nil
+        run(.deadlinePassed, link)
+    }
+
+    func ruleIsAnswered(_ link: borrowing BusLink) {
+        guard link.observing.lifecycle.gate == .opening else { return }
+        run(.ruleAnswered, link)
+    }
+
+    func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink) {
+        let statement: ObserverLifecycle.Statement =
+            added ? .observes(names: names, prefixes: prefixes) : .observesNoMore(names: names, prefixes: prefixes)
+        run(.says(statement), link)
+    }
+
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        switch signal.member {
+        case AgentInterface.Decided.member where signal.interface == AgentInterface.name:
+            guard let decided = try? AgentInterface.Decided(signal.arguments) else { return }
+            run(.decided(decided.decider, by: signal.sender), link)
+        case "NameOwnerChanged" where signal.sender == BusMessage.busName:
+            let texts = signal.arguments.compactMap(\.string)
+            signal.arguments.closeDescriptors()
+            if texts.count == 3, texts[0] == AgentInterface.name { run(.ownerChanged(texts[2]), link) }
+        default:
+            signal.arguments.closeDescriptors()
+        }
+    }
+
+    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
+        guard call.path == ObserverInterface.path, call.interface == ObserverInterface.name else { return false }
+        let caller = ObserverLifecycle.Call(sender: call.sender, serial: call.serial, wantsReply: call.wantsReply)
+        // What a stranger says need not be understood.
+        let isAgent = call.sender == link.observing.lifecycle.agent
+        do throws(ArgumentError) {
+            switch call.member {
+            case ObserverInterface.SetState.member where isAgent:
+                run(.setState(try ObserverInterface.SetState(call.arguments).state, caller), link)
+            case ObserverInterface.Deliver.member where isAgent:
+                run(.deliver(try ObserverInterface.Deliver(call.arguments).names, caller), link)
+            case _ where isAgent:
+                return false
+            default:
+                call.arguments.closeDescriptors()
+                link.refuse(caller, .accessDenied("Only the lifecycle agent may do this."))
+            }
+        } catch {
+            link.refuse(caller, error.fault(for: call.member))
+        }
+        return true
+    }
+
+    // MARK: - What the program says
+
+    /// Says which state the program is in by its own account.
+    func report(
+        _ state: LifecycleState,
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
+    ) {
+        ask(AgentInterface.Report(state: state), link) { answer in
+            switch answer {
+            case .success: completion(.success(()))
+            case .failure(.unreachable(let error)): completion(.failure(error))
+            case .failure(.refused(let fault)): completion(.failure(NotifyBusError(.failed, fault.message)))
+            }
+        }
+    }
+
+    /// Calls a method of the agent, once it knows this connection.
+    func ask<Question: ProtocolCall>(
+        _ question: Question,
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (Result<Question.Answer, AgentError>) -> Void
+    ) {
+        lastRequest += 1
+        requests[lastRequest] = Request(
+            ask: { agent, link in
+                link.call(question, to: agent) { answer, _ in
+                    completion(answer.mapError { $0.saysGone ? .unreachable(.noAgent) : .refused($0) })
+                }
+            },
+            fail: { completion(.failure(.unreachable($0))) }
+        )
+        run(.asks(request: lastRequest), link)
+    }
+
+    /// Says that the program wants to follow the desktop, or no longer. An agent that comes later hears it when it is
+    /// registered with.
+    func followDesktop(_ follows: Bool, _ link: borrowing BusLink) {
+        run(.says(.followsDesktop(follows)), link)
+    }
+
+    // MARK: - What is to be done
+
+    private func run(_ event: ObserverLifecycle.Event, _ link: borrowing BusLink) {
+        let registry = link.engine.registry
+        let effects = link.observing.lifecycle.handle(event) { registry.subjects.names }
+        for effect in effects { perform(effect, link) }
+    }
+
+    private func perform(_ effect: ObserverLifecycle.Effect, _ link: borrowing BusLink) {
+        switch effect {
+        case .watchAgent: link.callBus("AddMatch", [.string(LifecyclePeer.ownerRule)])
+        case .findAgent(let search, let owner): findAgent(search, owner, link)
+        case .register(let agent, let registration): register(agent, registration, link)
+        case .confirmRegistrations: link.observing.confirmHeldTopics(on: link.engine)
+        case .withdrawRules: link.observing.withdrawAllRules(on: link.engine)
+        case .putRules: link.observing.putAllRules(on: link.engine)
+        case .askBarrier(let number):
+            link.callBus("GetId", []) { [weak self] answer, link in
+                if !answer.isOfLostConnection { self?.run(.barrierPassed(number), link) }
+            }
+        case .publish(let state): states.set(state)
+        case .answer(let call):
+            let dropped = UInt64(link.engine.counters.dropped.load(ordering: .relaxed))
+            link.reply(to: call, ObserverInterface.SetState.Answer(dropped: dropped).arguments)
+        case .acknowledge(let call): link.reply(to: call)
+        case .refuse(let call): link.refuse(call, .accessDenied("Only the lifecycle agent may do this."))
+        case .tell(let agent, let statement): tell(agent, statement, link)
+        case .ask(let agent, let number): requests.removeValue(forKey: number)?.ask(agent, link)
+        case .fail(let number): requests.removeValue(forKey: number)?.fail(failure)
+        case .setDeadline(let milliseconds): deadline = milliseconds.map { .now + $0 }
+        }
     }
 
     private static let ownerRule =
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
         + "arg0='\(AgentInterface.name)'"
 
-    private func register(_ link: borrowing BusLink) {
-        isRegistering = true
-        deadline = .now + LifecyclePeer.patience
-        let (names, prefixes) = link.registeredNames
+    /// Whoever serves the agent's name gets a duplicate of the socket and may silence the program: that is for root and
+    /// for the program's own user.
+    private func findAgent(_ search: Int, _ owner: String?, _ link: borrowing BusLink) {
+        guard let owner else {
+            return link.findOwner(of: AgentInterface.name, activates: true) { [weak self] answer, link in
+                switch answer {
+                case .success(let owner): self?.findAgent(search, owner, link)
+                case .failure(let fault):
+                    if !fault.isOfLostConnection { self?.run(.found(search: search, agent: nil), link) }
+                }
+            }
+        }
+        link.callBus("GetConnectionUnixUser", [.string(owner)]) { [weak self] answer, link in
+            if answer.isOfLostConnection { return }
+            let user: UInt32? = if case .success(let values) = answer { values.first?.uint32 } else { nil }
+            let isTrusted = user == 0 || user == geteuid()
+            self?.run(.found(search: search, agent: isTrusted ? owner : nil), link)
+        }
+    }
+
+    private func register(_ agent: String, _ registration: AgentInterface.Register, _ link: borrowing BusLink) {
+        var registration = registration
+        (registration.names, registration.prefixes) = link.engine.registry.subjects
+        registration.program = LifecyclePeer.programName
+        registration.followsDesktop = states.followsDesktop
+        registration.states = nameStates.entriesToRegister
         let socket = dup(link.descriptor)
         defer { if socket >= 0 { close(socket) } }
-        var registration = AgentInterface.Register()
-        (registration.names, registration.prefixes) = (names, prefixes)
-        registration.state = state
-        registration.previous = previousName
-        registration.program = LifecyclePeer.programName
-        registration.decider = decider
-        registration.followsDesktop = states.followsDesktop
         registration.socket = socket >= 0 ? socket : nil
-        registration.states = nameStates.entriesToRegister
-        link.call(registration, activates: true) { [weak self] answer, link in self?.registered(answer, link) }
-    }
-
-    private func registered(_ answer: Result<AgentInterface.Register.Answer, BusFault>, _ link: borrowing BusLink) {
-        previousName = ownName
-        agent = if case .success = answer { link.answerer } else { nil }
-        if let formerAgent, formerAgent != agent { mayHaveMissedPosts = true }
-        formerAgent = nil
-        defer { runPostponed(link) }
-        guard case .success(let welcome) = answer else {
-            // No agent: as long as one may come back, the state stays.
-            if state == .foreground {
-                deadline = nil
-                change(to: .foreground, pending: [], link) { link in link.observing.finishEntering(on: link.engine) }
-            } else {
-                enterKeepingState(link)
-            }
-            return
-        }
-        deadline = nil
-        change(to: welcome.state, pending: welcome.pending, link) { link in
-            link.observing.finishEntering(on: link.engine)
-        }
-    }
-
-    /// Confirms registrations in the state that the program was in.
-    private func enterKeepingState(_ link: borrowing BusLink) {
-        link.observing.closeGate(on: link.engine) { link in link.observing.finishEntering(on: link.engine) }
-    }
-
-    func linkIsLost(_ error: NotifyBusError) {
-        formerAgent = agent ?? formerAgent
-        agent = nil
-        isRegistering = true
-        let failures = postponedFailures
-        postponed = []
-        postponedFailures = []
-        for fail in failures { fail(error) }
-        deadline = nil
-        if state == .suspended { mayHaveMissedPosts = true }
-    }
-
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
-        typealias Decided = AgentInterface.Decided
-        if signal.member == Decided.member, signal.interface == AgentInterface.name, signal.sender == agent {
-            if let decided = try? Decided(signal.arguments) { decider = decided.decider }
-            return
-        }
-        guard signal.member == "NameOwnerChanged", signal.sender == "org.freedesktop.DBus",
-            signal.arguments.count == 3, signal.arguments[0].string == AgentInterface.name,
-            let owner = signal.arguments[2].string
-        else { return BusConnection.close(signal.arguments) }
-        if state == .suspended { mayHaveMissedPosts = true }
-        if owner.isEmpty {
-            agent = nil
-            if state != .foreground { deadline = .now + LifecyclePeer.patience }
-        } else if owner != agent {
-            register(link)
-        }
-    }
-
-    /// The agent has not answered, or has not come back.
-    func deadlineHasPassed(_ link: borrowing BusLink) {
-        deadline = nil
-        agent = nil
-        decider = AgentInterface.nobody
-        runPostponed(link)
-        change(to: .foreground, pending: [], link) { link in link.observing.finishEntering(on: link.engine) }
-    }
-
-    // MARK: - Doing as the agent says
-
-    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
-        guard call.path == ObserverInterface.path, call.interface == ObserverInterface.name else { return false }
-        guard call.sender == agent else {
-            call.arguments.closeDescriptors()
-            link.refuse(call, .accessDenied("Only the lifecycle agent may do this."))
-            return true
-        }
-        do throws(ArgumentError) {
-            switch call.member {
-            case ObserverInterface.SetState.member:
-                let state = try ObserverInterface.SetState(call.arguments).state
-                change(to: state, pending: [], link) { link in
-                    let dropped = UInt64(link.engine.counters.dropped.load(ordering: .relaxed))
-                    link.reply(to: call, ObserverInterface.SetState.Answer(dropped: dropped).arguments)
-                }
-            case ObserverInterface.Deliver.member:
-                deliver(try ObserverInterface.Deliver(call.arguments).names, link)
-                link.reply(to: call)
-            default:
-                return false
-            }
-        } catch {
-            link.refuse(call, error.fault(for: call.member))
-        }
-        return true
-    }
-
-    private func change(
-        to state: NotifyCenter.LifecycleState,
-        pending: [String],
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (borrowing BusLink) -> Void
-    ) {
-        let states = states
-        switch state {
-        case .foreground:
-            deliver(pending, link)
-            if mayHaveMissedPosts {
-                mayHaveMissedPosts = false
-                let names = Set(link.registeredNames.names).subtracting(pending)
-                deliver(Array(names), link)
-                deliveredUnasked = names
-            }
-            link.observing.openGate(on: link.engine) { link in
-                states.set(.foreground)
-                completion(link)
-            }
-        case .background, .suspended:
-            deliveredUnasked = []
-            if state == .background {
-                mayHaveMissedPosts = false
-                link.observing.forgetReplay()
-            }
-            link.observing.closeGate(on: link.engine) { link in
-                states.set(state)
-                completion(link)
+        link.call(registration, to: agent) { [weak self] answer, link in
+            switch answer {
+            case .success(let welcome): self?.run(.registered(agent: agent, welcome), link)
+            case .failure(let fault):
+                if !fault.isOfLostConnection { self?.run(.registered(agent: agent, nil), link) }
             }
         }
     }
 
-    private func deliver(_ names: [String], _ link: borrowing BusLink) {
-        let fresh = names.filter { deliveredUnasked.remove($0) == nil }
-        link.observing.replay(fresh.compactMap { try? NotifyName($0) })
-    }
-
-    private func runPostponed(_ link: borrowing BusLink) {
-        isRegistering = false
-        let all = postponed
-        postponed = []
-        postponedFailures = []
-        for action in all { action(link) }
+    private func tell(_ agent: String, _ statement: ObserverLifecycle.Statement, _ link: borrowing BusLink) {
+        switch statement {
+        case .observes(let names, let prefixes):
+            link.tell(AgentInterface.AddNames(names: names, prefixes: prefixes), to: agent)
+        case .observesNoMore(let names, let prefixes):
+            link.tell(AgentInterface.RemoveNames(names: names, prefixes: prefixes), to: agent)
+        case .followsDesktop(let follows):
+            link.tell(AgentInterface.FollowDesktop(follows: follows), to: agent)
+        }
     }
 
     private static let programName: String = {

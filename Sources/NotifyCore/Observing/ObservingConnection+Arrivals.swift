@@ -27,8 +27,8 @@ extension ObservingConnection {
         if found.isForged { return ignore(on: engine) }
         guard let name = found.name, let arrival = found.arrival else { return nil }
         if arrival.observers.isEmpty { return nil }
-        guard gate.isOpen else {
-            if !gate.isEntering { engine.counters.dropped.increment() }
+        guard lifecycle.isOpen else {
+            if !lifecycle.isEntering { engine.counters.dropped.increment() }
             return nil
         }
         if case .owned = name.storage.scope { return verify(name, arrival, message, on: engine) }
@@ -55,7 +55,7 @@ extension ObservingConnection {
 
     /// The next name that was posted while the program was suspended.
     func nextReplayed(on engine: Engine) -> Arrival? {
-        while gate.isOpen, let name = gate.replay.popFirst() {
+        while let name = lifecycle.takeReplayed() {
             let observers = engine.registry.state.withLock { $0.topics.observers(of: name) }
             if !observers.isEmpty { return Arrival(name: name, observers: observers) }
         }

@@ -36,13 +36,11 @@ extension ObservingConnection {
         case .hello:
             welcome(message, on: engine)
         case .rule(let topic, generation):
-            gate.openQuestions -= 1
             ruleAnswered(for: topic, message.ruleOutcome(by: bus.title), on: engine)
-            continueOpeningGate(on: engine)
+            peer?.ruleIsAnswered(BusLink(observing: self, engine: engine))
         case .wideRule(generation):
-            gate.openQuestions -= 1
             wideRuleAnswered(message.ruleOutcome(by: bus.title), on: engine)
-            continueOpeningGate(on: engine)
+            peer?.ruleIsAnswered(BusLink(observing: self, engine: engine))
         case .spareRule(generation):
             reach.hasSpares = reach.hasSpares || message.kind == .reply
         case .rule, .wideRule, .spareRule:
@@ -50,7 +48,6 @@ extension ObservingConnection {
         case .user(let sender):
             senders.learn(user: message.kind == .reply ? message.number : nil, of: sender)
         case .call(let completion):
-            answerer = message.sender.map { String(cString: $0) }
             let values = message.kind == .reply ? connection?.arguments() : nil
             let fault = BusFault(
                 name: message.errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",

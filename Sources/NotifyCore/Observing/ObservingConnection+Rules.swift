@@ -4,7 +4,7 @@ extension ObservingConnection {
     /// Sends the rules of a topic, unless this connection has them.
     func sendRules(of topic: Topic, on engine: Engine) {
         guard topic.generation != generation else { return }
-        guard gate.hasRules else { return activate([topic], on: engine) }
+        guard lifecycle.hasRules else { return activate([topic], on: engine) }
         topic.generation = generation
         reach.ruleCount += topic.rules.count
         if reach.hearsEverything { activate([topic], on: engine) }
@@ -19,12 +19,12 @@ extension ObservingConnection {
     private func askForRules(of topic: Topic, on engine: Engine) {
         engine.registry.settle { _ in topic.unanswered = topic.rules.count }
         if reach.mode == .narrowing { reach.unanswered += topic.rules.count }
-        gate.openQuestions += topic.rules.count
+        lifecycle.rulesAreAsked(topic.rules.count)
         for rule in topic.rules { ask("AddMatch", rule, .rule(topic, generation: generation), on: engine) }
     }
 
     func removeRules(of topic: Topic, on engine: Engine) {
-        guard gate.hasRules, topic.generation == generation else { return }
+        guard lifecycle.hasRules, topic.generation == generation else { return }
         reach.ruleCount -= topic.rules.count
         if reach.mode != .wide { withdraw(topic.rules) }
         if reach.shouldNarrow { narrow(on: engine) }
@@ -46,8 +46,8 @@ extension ObservingConnection {
 
     func activate(_ topics: [Topic], on engine: Engine) {
         // Whether the program may listen at all is not known yet.
-        if gate.isEntering {
-            gate.heldTopics += topics
+        if lifecycle.isEntering {
+            heldTopics += topics
             return
         }
         engine.registry.settle { _ in
@@ -74,7 +74,7 @@ extension ObservingConnection {
         reach.unanswered = MatchRule.everything.count
         if reach.hasSpares { withdraw(MatchRule.spares) }
         reach.hasSpares = false
-        gate.openQuestions += MatchRule.everything.count
+        lifecycle.rulesAreAsked(MatchRule.everything.count)
         for rule in MatchRule.everything { ask("AddMatch", rule, .wideRule(generation: generation), on: engine) }
     }
 

@@ -35,8 +35,6 @@ final class ObservingConnection: @unchecked Sendable {
 
     private(set) var connection: BusConnection?
     var uniqueName = ""
-    /// Who gave the answer that is being handled.
-    var answerer: String?
     /// Counts the sets of rules: one for each connection, and one for each opening of the gate. A topic remembers in
     /// which one its rules are.
     var generation = 0
@@ -45,7 +43,10 @@ final class ObservingConnection: @unchecked Sendable {
     var unrestored = 0
     var senders = SenderDirectory()
     var names = NameCache()
-    var gate = LifecycleGate()
+    /// Whether posts may pass, and who says so.
+    var lifecycle = ObserverLifecycle()
+    /// Topics that the bus has the rules of, while the agent has yet to say which state this connection begins in.
+    var heldTopics: [Topic] = []
     /// Stands for the peer among the observers of the names that it holds.
     private var peerObserver: Observer?
 
@@ -215,11 +216,11 @@ final class ObservingConnection: @unchecked Sendable {
         let wasReady = if case .ready = phase { true } else { false }
         let unanswered = Array(questions.purposes)
         forgetConnection(error)
-        gate.forgetTransition()
+        heldTopics = []
         for case .call(let completion) in unanswered {
             completion(.failure(.lost), BusLink(observing: self, engine: engine))
         }
-        peer?.linkIsLost(error)
+        peer?.linkIsLost(error, on: BusLink(observing: self, engine: engine))
         reach = RuleReach()
         engine.counters.dropped.increment(by: senders.forgetAll())
 

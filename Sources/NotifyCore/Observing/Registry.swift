@@ -102,6 +102,21 @@ final class Registry: Sendable {
         }
     }
 
+    /// What is observed over the bus.
+    var subjects: (names: [String], prefixes: [String]) {
+        state.withLock { state in
+            var names: [String] = []
+            var prefixes: [String] = []
+            state.topics.forEach { topic in
+                switch topic.key {
+                case .name(let name): names.append(name.string)
+                case .prefix(let prefix): prefixes.append(prefix)
+                }
+            }
+            return (names, prefixes)
+        }
+    }
+
     /// Changes topics, and wakes those who wait for them.
     func settle(_ change: (inout TopicTable) -> Void) {
         state.withLock { change(&$0.topics) }

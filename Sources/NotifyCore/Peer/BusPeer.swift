@@ -18,6 +18,10 @@ package protocol BusPeer: AnyObject, Sendable {
     func linkIsReady(_ link: borrowing BusLink)
     /// The connection is gone, and with it everything that was asked for on it.
     func linkIsLost(_ error: NotifyBusError)
+    /// The same, for one that has something to change in the connection.
+    func linkIsLost(_ error: NotifyBusError, on link: borrowing BusLink)
+    /// The bus has answered for one rule of those that are sent again.
+    func ruleIsAnswered(_ link: borrowing BusLink)
     /// Somebody calls a method.
     ///
     /// - Returns: false if there is no such method; the caller is told so.
@@ -36,6 +40,8 @@ extension BusPeer {
     package var takesDescriptors: Bool { false }
     package var deadline: MonotonicTime? { nil }
     package func deadlineHasPassed(_ link: borrowing BusLink) {}
+    package func linkIsLost(_ error: NotifyBusError, on link: borrowing BusLink) { linkIsLost(error) }
+    package func ruleIsAnswered(_ link: borrowing BusLink) {}
     package func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink) {}
 }
 
@@ -88,10 +94,18 @@ package struct BusFault: Error, Sendable {
         BusFault(name: "org.freedesktop.DBus.Error.NameHasNoOwner", message: "Nobody owns the name '\(name)'.")
     }
 
+    /// Whether the call had no answer when the connection was lost.
+    var isOfLostConnection: Bool { name == BusFault.lost.name }
+
     static let lost = BusFault(name: "org.freedesktop.DBus.Error.Disconnected", message: "The connection is gone.")
 }
 
 package typealias BusAnswer = Result<[BusValue], BusFault>
+
+extension Result where Failure == BusFault {
+    /// Whether there was no answer before the connection was lost.
+    var isOfLostConnection: Bool { if case .failure(let fault) = self { fault.isOfLostConnection } else { false } }
+}
 
 /// The observing connection, for as long as the thread that reads has it in hand.
 package struct BusLink: ~Copyable {
@@ -108,9 +122,6 @@ package struct BusLink: ~Copyable {
 
     /// The socket. It stays the connection's.
     package var descriptor: Int32 { observing.connection?.descriptor ?? -1 }
-
-    /// Who gave the answer that is being handled: a unique name.
-    package var answerer: String? { observing.answerer }
 
     /// Calls a method; the answer comes to `completion`, on this thread.
     ///

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the lifecycle wants done with the match rules.
+extension ObservingConnection {
+    /// Confirms the registrations that have waited for the agent's word.
+    func confirmHeldTopics(on engine: Engine) {
+        let topics = heldTopics
+        heldTopics = []
+        activate(topics, on: engine)
+    }
+
+    /// Takes every rule off the bus.
+    func withdrawAllRules(on engine: Engine) {
+        if reach.mode != .narrow { withdraw(MatchRule.everything) }
+        if reach.hasSpares { withdraw(MatchRule.spares) }
+        var rules: [String] = []
+        // Whoever waits for a registration has it: it will be heard when the gate opens.
+        var waiting: [Topic] = []
+        engine.registry.settle { table in
+            table.forEach { topic in
+                if topic.generation == generation { rules += topic.rules }
+                switch topic.state {
+                case .adding, .lost: waiting.append(topic)
+                case .active, .failed: break
+                }
+            }
+        }
+        if reach.mode != .wide { withdraw(rules) }
+        reach = RuleReach()
+        generation += 1
+        activate(waiting, on: engine)
+    }
+
+    /// Sends the rules of every topic again.
+    func putAllRules(on engine: Engine) {
+        generation += 1
+        var topics: [Topic] = []
+        engine.registry.settle { table in table.forEach { topics.append($0) } }
+        for topic in topics { sendRules(of: topic, on: engine) }
+    }
+}
