@@ -2,6 +2,7 @@
 
 extension NotifyName {
     /// Who may post a name, and how far it travels.
+    @usableFromInline
     package enum Scope: Equatable, Sendable {
         /// Everyone, to everyone on the bus.
         case ordinary

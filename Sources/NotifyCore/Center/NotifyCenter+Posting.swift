@@ -80,13 +80,13 @@ extension NotifyCenter {
     /// A denied broadcast gives no error on D-Bus, so who may post is checked here first.
     private func checkPermission(_ name: NotifyName) throws(NotifyBusError) {
         let user = geteuid()
-        if name.storage.scope == .reserved, bus == .system, user != 0 {
+        if name.isReserved, bus == .system, user != 0 {
             throw NotifyBusError(
                 .notPermitted,
                 "The name '\(name)' is reserved for the system: on the system bus only root can post it."
             )
         }
-        if !name.storage.scope.isOpen(to: user) {
+        if !name.isOpen(to: user) {
             throw NotifyBusError(
                 .notPermitted,
                 "The name '\(name)' belongs to another user; user \(user) can post user.uid.\(user) and names below it."

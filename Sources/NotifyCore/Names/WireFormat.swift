@@ -15,7 +15,7 @@ enum WireFormat {
     static let maximumInterfaceLength = 255
 
     static func path(for name: NotifyName) -> String {
-        name.storage.scope == .reserved ? reservedPath : path
+        name.isReserved ? reservedPath : path
     }
 
     /// The interface that carries a name: the escaped name, or its hash where that would be too long.
