@@ -71,6 +71,8 @@ let package = Package(
         .executableTarget(name: "notify-wait", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .executableTarget(name: "notify-lifecycle", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
 
+        // Who observes what, in which state: values that know neither D-Bus nor Linux.
+        .target(name: "NotifyCoordinator", dependencies: ["NotifyNames"]),
         // The lifecycle agent.
         .target(
             name: "NotifyAgent",
@@ -150,6 +152,7 @@ let package = Package(
                 "notify-agent",
             ]
         ),
+        .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
         .testTarget(
             name: "NotifyAgentTests",
             dependencies: ["NotifyAgent", "NotifyNames", "NotifyBus", "TestSupport", "notify-agent", "notify-wait"]

@@ -23,6 +23,10 @@ package struct Subjects: Hashable, Sendable {
         Subjects(names: names.intersection(others.names), prefixes: prefixes.intersection(others.prefixes))
     }
 
+    package func union(_ others: Subjects) -> Subjects {
+        Subjects(names: names.union(others.names), prefixes: prefixes.union(others.prefixes))
+    }
+
     package mutating func formUnion(_ others: Subjects) {
         names.formUnion(others.names)
         prefixes.formUnion(others.prefixes)

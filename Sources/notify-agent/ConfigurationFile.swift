@@ -3,6 +3,7 @@
 import CommandSupport
 import Glibc
 import NotifyAgent
+import NotifyCore
 
 struct ConfigurationError: Error {
     let message: String

@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import NotifyNames
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
-
 /// Whose state is to change.
-package enum Target: Hashable, Sendable {
+package enum Target: Hashable, Sendable, CustomStringConvertible {
     case process(Int32)
     /// A unique name.
     case connection(String)
@@ -25,6 +23,15 @@ package enum Target: Hashable, Sendable {
             self = .connection(text)
         } else {
             return nil
+        }
+    }
+
+    /// The text that it is read from.
+    package var description: String {
+        switch self {
+        case .process(let pid): "pid:\(pid)"
+        case .connection(let name): name
+        case .application(let id): "app:\(id)"
         }
     }
 }

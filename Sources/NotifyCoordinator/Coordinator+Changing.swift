@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyNames
+
+extension Coordinator {
+    // MARK: - SetState and Release
+
+    /// The processes that a target means: whoever performs the call says which of them are strangers by now.
+    package func processes(of target: Target?) -> [ProcessID] {
+        guard let target else { return directory.processes.keys.sorted() }
+        return directory.processes(of: directory.connections(of: target))
+    }
+
+    mutating func setState(
+        _ call: CallID,
+        _ caller: Caller,
+        _ target: Target,
+        _ state: LifecycleState,
+        freezes: Bool,
+        _ strangers: Set<ProcessID>
+    ) throws(Refusal) {
+        guard !freezes || state == .suspended else {
+            throw Refusal(.invalidArguments, "Only what is suspended can be frozen.")
+        }
+        var meant = try connections(of: target, for: caller, strangers)
+        let processes = directory.processes(of: meant)
+        if state != .foreground {
+            for id in processes {
+                let application = directory[process: id]?.application ?? ""
+                guard configuration.exemptApplications.contains(application) else { continue }
+                throw Refusal(.accessDenied, "The agent's configuration keeps \(application) in the foreground.")
+            }
+        }
+        if freezes {
+            for id in processes
+            where configuration.untouchables.contains(id.pid) || directory[process: id]?.facts.isWatched != true {
+                throw Refusal(.invalidArguments, "Process \(id) can't be frozen.")
+            }
+            // A process stands still as a whole.
+            meant = processes.flatMap { directory.connections(of: $0) }
+            for id in processes { directory[process: id]?.freezing.want(by: caller.user) }
+        }
+        for user in Set(processes.map(\.user)).sorted() { directory.note(state, for: target, of: user) }
+        for id in meant { directory[id]?.person = state }
+        apply(meant, call, .connections(meant.count), freezes: freezes ? processes : [])
+    }
+
+    mutating func release(
+        _ call: CallID,
+        _ caller: Caller,
+        _ target: Target?,
+        _ strangers: Set<ProcessID>
+    ) throws(Refusal) {
+        let meant: [ConnectionID]
+        if let target {
+            meant = try connections(of: target, for: caller, strangers)
+            for user in Set(directory.processes(of: meant).map(\.user)).sorted() {
+                directory.note(nil, for: target, of: user)
+            }
+        } else {
+            try refuseSandboxed(caller)
+            meant = directory.all.filter { id in
+                guard let observer = directory[id], observer.person != nil else { return false }
+                return caller.mayChange(observer.user) && !strangers.contains(observer.process)
+            }
+            directory.forgetWishes(of: caller.user == 0 ? nil : caller.user)
+        }
+        for id in meant { directory[id]?.person = nil }
+        guard !meant.isEmpty else { return answer(call, .connections(0)) }
+        apply(meant, call, .connections(meant.count))
+    }
+
+    /// The connections of a target that a caller may change.
+    private func connections(
+        of target: Target,
+        for caller: Caller,
+        _ strangers: Set<ProcessID>
+    ) throws(Refusal) -> [ConnectionID] {
+        try refuseSandboxed(caller)
+        let all = directory.connections(of: target)
+        guard let first = all.first.flatMap({ directory[$0] }) else { throw Refusal.noSuchTarget(target) }
+        let meant = all.filter { id in
+            guard let observer = directory[id] else { return false }
+            return caller.mayChange(observer.user) && !strangers.contains(observer.process)
+        }
+        // Of an application that others run too, one's own part is meant.
+        let isApplication = if case .application = target { true } else { false }
+        guard !meant.isEmpty, meant.count == all.count || isApplication else {
+            throw Refusal(
+                .accessDenied,
+                "'\(target)' belongs to user \(first.user): only that user and root can change its state, not user "
+                    + "\(caller.user)."
+            )
+        }
+        return meant
+    }
+
+    private func refuseSandboxed(_ caller: Caller) throws(Refusal) {
+        if caller.isSandboxed {
+            throw Refusal(.accessDenied, "A program in a sandbox can change no state but its own.")
+        }
+    }
+
+    // MARK: - Report
+
+    /// A process says what it is in.
+    mutating func report(_ call: CallID, _ id: ConnectionID, _ state: LifecycleState) {
+        guard let process = directory[id]?.process else { return }
+        directory[process: process]?.report = state
+        apply(directory.connections(of: process), call, .done)
+    }
+
+    // MARK: - All of them
+
+    /// Brings connections into what has been decided for them, and answers the call when they are there.
+    private mutating func apply(
+        _ connections: [ConnectionID],
+        _ call: CallID,
+        _ answer: Effect.Answer,
+        freezes processes: [ProcessID] = []
+    ) {
+        let deadline = now.nanoseconds + ChangeRequest.limit
+        if requests.isEmpty { emit(.alarm(at: deadline)) }
+        let request = requests.insert(
+            ChangeRequest(
+                call: call,
+                answer: answer,
+                deadline: deadline,
+                missing: Set(connections),
+                running: Set(processes)
+            )
+        )
+        for id in connections { directory.forgetMemory(of: id) }
+        change(connections, request)
+    }
+
+    /// Decides again, and brings connections into what comes out.
+    private mutating func change(_ connections: [ConnectionID], _ request: RequestID?) {
+        for id in connections {
+            guard let observer = directory[id] else { continue }
+            let decision = decide(observer)
+            if decision != observer.decision {
+                directory[id]?.decision = decision
+                tellDecider(id)
+            }
+        }
+        let processes = directory.processes(of: connections)
+        // What is to hear or to drop posts must run.
+        for process in processes where !mayStandStill(process) { thaw(process) }
+        for id in connections {
+            guard let observer = directory[id] else { continue }
+            let state = observer.decision.state
+            if observer.isParked {
+                changeParked(id, to: state, request)
+            } else {
+                step(id) { $0.want(state, by: request.map { [$0] } ?? []) }
+            }
+        }
+        for process in processes {
+            freezeIfSuspended(process)
+            updateLook(at: process)
+        }
+    }
+
+    /// The wish is in force at once: it is what the process will find when it runs again.
+    private mutating func changeParked(_ id: ConnectionID, to state: LifecycleState, _ request: RequestID?) {
+        guard let observer = directory[id] else { return }
+        directory[id]?.stateAfterParking = state
+        let old = observer.state
+        let new: LifecycleState = state == .background ? .background : .suspended
+        directory[id]?.transition = Transition(new, isHolding: new == .suspended)
+        if new == .background {
+            releaseHeld(of: id)
+        } else if !holding.holdsAnything(for: id) {
+            holding.hold(observer.subjects, for: id, of: observer.user)
+            followHolding()
+        }
+        if old != new { announce(id, from: old, to: new) }
+        if let request { reached(request, id, nil) }
+    }
+
+    // MARK: - Deciding
+
+    /// What a connection is to be in by all that is known now.
+    func decide(_ observer: Observer) -> Decision {
+        guard let process = directory[process: observer.process] else { return observer.decision }
+        let user = process.id.user
+        var known = Circumstances()
+        known.isExempt = configuration.exemptApplications.contains(process.application)
+        known.person = observer.person
+        known.report = process.report
+        if let remembered = observer.remembered, case .source(let name) = remembered.decider, !sources.isSettled(name) {
+            known.remembered = remembered
+        }
+        known.follows = configuration.facts.facts(for: process.application, asks: observer.followsDesktop)
+        known.sleep = sources.sleep
+        known.absence = sources.absence(user: user, session: process.facts.session)
+        known.focus = sources.focus(pid: process.id.pid, application: process.application, user: user)
+        return known.decision
+    }
+
+    /// Changes what is no longer as decided. Nobody waits for it.
+    mutating func reconsider(_ connections: some Sequence<ConnectionID>) {
+        let changed = connections.filter { id in directory[id].map { decide($0) != $0.decision } ?? false }
+        if !changed.isEmpty { change(changed, nil) }
+    }
+
+    mutating func takeNews(of news: [String: SourceNews]) {
+        for (source, fact) in sources.note(news) { emit(.announceFact(source: source, fact: fact.text)) }
+        reconsider(directory.all)
+    }
+
+    /// Tells a connection who has decided its state, to be told so again by it if this agent should die.
+    mutating func tellDecider(_ id: ConnectionID) {
+        guard let observer = directory[id], observer.toldDecider != observer.decision.decider else { return }
+        directory[id]?.toldDecider = observer.decision.decider
+        emit(.tellDecider(id, observer.decision.decider))
+    }
+}

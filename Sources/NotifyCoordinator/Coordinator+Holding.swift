@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+extension Coordinator {
+    /// Holds names for a connection, as far as they are not held already.
+    mutating func hold(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
+        guard let observer = directory[id] else { return }
+        directory[id]?.holdWaiters.append(waiter)
+        holding.hold(subjects, for: id, of: observer.user)
+        followHolding()
+    }
+
+    /// Keeps nothing more for a connection.
+    mutating func releaseHeld(of id: ConnectionID) {
+        holding.releaseAll(for: id)
+        followHolding()
+        _ = takePending(of: id)
+    }
+
+    /// Passes on what the holding wants.
+    mutating func followHolding() {
+        for output in holding.takeOutputs() {
+            switch output {
+            case .subscribe(let ticket, let names, let prefixes):
+                emit(.subscribe(ticket, names: names, prefixes: prefixes))
+            case .unsubscribe(let ticket, let names, let prefixes):
+                emit(.unsubscribe(ticket, names: names, prefixes: prefixes))
+            case .held(let id, let failure):
+                let waiters = directory[id]?.holdWaiters ?? []
+                directory[id]?.holdWaiters = []
+                for waiter in waiters { goOn(waiter, id, failure) }
+            }
+        }
+    }
+
+    /// The names of a connection are held, or this was in the way.
+    mutating func goOn(_ waiter: Observer.HoldWaiter, _ id: ConnectionID, _ failure: String?) {
+        switch waiter {
+        case .transition: advance(id) { $0.namesAreHeld(failure) }
+        case .parking: namesAreHeldForParking(id)
+        case .call(let call):
+            if let failure { refuse(call, Refusal(.failed, failure)) } else { answer(call, .done) }
+        case .renewal(let call):
+            guard let observer = directory[id] else { return }
+            if let failure { return refuse(call, Refusal(.failed, failure)) }
+            answer(call, .registered(observer.transition.wish, pending: []))
+            tellDecider(id)
+            reconsider([id])
+            updateLook(at: observer.process)
+        case .registration(let call): welcome(id, call)
+        }
+    }
+
+    /// Answers one that is suspended, or that was parked and runs again.
+    ///
+    /// The names of the latter stay with the agent until it has confirmed that it hears them itself.
+    private mutating func welcome(_ id: ConnectionID, _ call: CallID) {
+        guard let observer = directory[id] else { return }
+        guard observer.returns else {
+            answer(call, .registered(.suspended, pending: []))
+            tellDecider(id)
+            return updateLook(at: observer.process)
+        }
+        let names = takePending(of: id)
+        if directory[id]?.returning.isEmpty == true, !names.isEmpty {
+            // They are heard again before the answer: a post that comes earlier is made good by the answer.
+            directory[id]?.returning = names
+            directory[id]?.holdWaiters.append(.registration(call))
+            holding.resubscribe(id)
+            return followHolding()
+        }
+        for name in names { _ = keep(name, for: id) }
+        directory[id]?.returns = false
+        directory[id]?.returning = []
+        answer(call, .registered(.foreground, pending: observer.returning))
+        tellDecider(id)
+        step(id) { $0.want(.foreground, by: []) }
+        updateLook(at: observer.process)
+    }
+
+    // MARK: - Posts
+
+    mutating func posted(_ name: NotifyName) {
+        let holders = holding.holders(of: name)
+        for id in holders.byPrefix { _ = keep(name, for: id) }
+        var isNews = false
+        for id in holders.byName where keep(name, for: id) { isNews = true }
+        if !isNews, !holders.byName.isEmpty {
+            holding.unsubscribe(name)
+            followHolding()
+        }
+    }
+
+    /// Sets a bit.
+    ///
+    /// - Returns: whether another post of the name would be news.
+    mutating func keep(_ name: NotifyName, for id: ConnectionID) -> Bool {
+        guard let observer = directory[id] else { return false }
+        guard observer.transition.isCollecting else { return true }
+        if observer.pending.contains(name) { return false }
+        if observer.pending.hasRoom, ledger.keepPending(name, of: observer.user) {
+            _ = directory[id]?.pending.insert(name)
+            return false
+        }
+        directory[id]?.dropped += 1
+        return true
+    }
+
+    /// Names that were found in the stream of a parked connection: sets bits, or delivers if it is listening again.
+    mutating func keep(_ names: [NotifyName], for id: ConnectionID) {
+        guard let observer = directory[id] else { return }
+        let observed = names.filter(observer.subjects.contains)
+        switch observer.state {
+        case .background: break
+        case .suspended: for name in observed { _ = keep(name, for: id) }
+        case .foreground: if !observed.isEmpty { emit(.deliver(id, observed)) }
+        }
+    }
+
+    mutating func takePending(of id: ConnectionID) -> [NotifyName] {
+        guard let user = directory[id]?.user, let names = directory[id]?.pending.take() else { return [] }
+        ledger.forgetPending(names, of: user)
+        return names
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+extension Coordinator {
+    mutating func setNameState(_ call: CallID, _ caller: Caller, _ name: NotifyName, _ value: UInt64) throws(Refusal) {
+        guard maySetState(of: name, caller.user) else {
+            throw Refusal(.accessDenied, "Only its owner and root can set the state of '\(name)'.")
+        }
+        guard wantedNames.containsExactly(name) else {
+            throw Refusal(.notObserved, "No connection observes '\(name)', so it has no state.")
+        }
+        answer(call, .stamp(nameStates.set(value, of: name, now: stamp)))
+    }
+
+    /// The same right as to post the name.
+    private func maySetState(of name: NotifyName, _ user: UInt32) -> Bool {
+        user == 0 || name.isOpen(to: user) && !(configuration.reservesNames && name.isReserved)
+    }
+
+    /// Takes over what a connection had set under an agent before this one.
+    mutating func restoreStates(_ statement: Newcomer.Statement, of user: UInt32) {
+        for (name, entry) in statement.states
+        where statement.subjects.names.contains(name) && maySetState(of: name, user) {
+            nameStates.restore(entry, of: name, now: stamp)
+        }
+    }
+
+    private var stamp: UInt64 { UInt64(max(0, now.nanoseconds)) }
+}

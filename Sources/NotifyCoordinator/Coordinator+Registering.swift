@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+extension Coordinator {
+    mutating func register(_ call: CallID, _ newcomer: Newcomer) throws(Refusal) {
+        if let known = directory.id(of: newcomer.name) { return try renew(known, call, newcomer) }
+        try ledger.checkConnection(of: newcomer.user)
+        let previous = predecessor(of: newcomer)
+        if let previous, let subjects = directory[previous]?.subjects {
+            // What the one before observed counts no longer.
+            ledger.observeLess(subjects, by: newcomer.user)
+            do throws(Refusal) {
+                try ledger.observe(newcomer.statement.subjects, by: newcomer.user)
+            } catch {
+                try? ledger.observe(subjects, by: newcomer.user)
+                throw error
+            }
+        } else {
+            try ledger.observe(newcomer.statement.subjects, by: newcomer.user)
+        }
+        enter(call, newcomer, previous)
+    }
+
+    /// The connection that this one takes the place of.
+    private func predecessor(of newcomer: Newcomer) -> ConnectionID? {
+        guard let id = directory.id(of: newcomer.statement.previous), let other = directory[id],
+            other.process == newcomer.process.id, other.user == newcomer.user
+        else { return nil }
+        return id
+    }
+
+    private mutating func enter(_ call: CallID, _ newcomer: Newcomer, _ previous: ConnectionID?) {
+        if directory.observers.isEmpty { emit(.observersCome) }
+        if directory[process: newcomer.process.id] == nil { directory.insert(ObservedProcess(newcomer.process)) }
+        let isFirst = directory[process: newcomer.process.id]?.connections.isEmpty == true
+        var observer = Observer(newcomer, id: directory.nextID(), now: now)
+        let id = observer.id
+        let state = initialState(of: &observer, newcomer.statement, previous.flatMap { directory[$0] })
+        observer.transition = Transition(state, isHolding: state == .suspended)
+        directory.insert(observer)
+        ledger.connectionCame(of: observer.user)
+        wantedNames.insert(observer.subjects)
+        restoreStates(newcomer.statement, of: observer.user)
+        emit(.begin(id))
+        if isFirst { emit(.present(observer.process)) }
+        if let previous { inherit(from: previous, to: id) }
+        guard state == .suspended else {
+            answer(call, .registered(state, pending: []))
+            tellDecider(id)
+            return updateLook(at: observer.process)
+        }
+        hold(observer.subjects, for: id, then: .registration(call))
+    }
+
+    private mutating func initialState(
+        of observer: inout Observer,
+        _ statement: Newcomer.Statement,
+        _ previous: Observer?
+    ) -> LifecycleState {
+        if let process = directory[process: observer.process] { observer.person = directory.wish(for: process) }
+        if let previous {
+            observer.person = previous.person
+            observer.remembered = previous.remembered
+            observer.decision = previous.decision
+            if !previous.isParked, !previous.transition.isHolding { return previous.transition.wish }
+            return previous.stateAfterParking == .background ? .background : .suspended
+        }
+        if let state = statement.state { believe(statement.decider, state, of: &observer) }
+        observer.decision = decide(observer)
+        return observer.decision.state
+    }
+
+    /// Takes over what an agent before this one had decided, as the observer remembers it.
+    private mutating func believe(_ decider: String, _ state: LifecycleState, of observer: inout Observer) {
+        switch Decider(name: decider) {
+        case .person: observer.person = observer.person ?? state
+        case .program:
+            let report = directory[process: observer.process]?.report ?? state
+            directory[process: observer.process]?.report = report
+        case .source(let name): observer.remembered = Decision(state, by: .source(name))
+        case .exemption, .rule: break
+        }
+    }
+
+    /// Gives a connection what is kept for the one that it takes the place of.
+    private mutating func inherit(from previous: ConnectionID, to id: ConnectionID) {
+        guard var old = directory[previous], var observer = directory[id] else { return }
+        observer.stateAfterParking = old.isParked ? old.stateAfterParking : old.transition.wish
+        observer.returns = observer.state == .suspended && observer.stateAfterParking == .foreground
+        observer.dropped = old.dropped
+        let names = old.returning + old.pending.take()
+        old.returning = []
+        ledger.forgetPending(names, of: old.user)
+        directory[previous] = old
+        directory[id] = observer
+        for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
+        if case .draining = old.parking { successors[previous] = id }
+        // The names go from hand to hand: the rules that both need stay on the bus.
+        if observer.state == .suspended { holding.hold(observer.subjects, for: id, of: observer.user) }
+        remove(previous, keepsAccount: true)
+    }
+
+    /// A connection registers that has done so before: what it says now replaces what it said then.
+    private mutating func renew(_ id: ConnectionID, _ call: CallID, _ newcomer: Newcomer) throws(Refusal) {
+        guard var observer = directory[id] else { return }
+        let (old, new) = (observer.subjects, newcomer.statement.subjects)
+        ledger.observeLess(old, by: observer.user)
+        do throws(Refusal) {
+            try ledger.observe(new, by: observer.user)
+        } catch {
+            try? ledger.observe(old, by: observer.user)
+            throw error
+        }
+        observer.program = newcomer.statement.program
+        observer.toldDecider = newcomer.statement.believedDecider
+        observer.followsDesktop = newcomer.statement.followsDesktop
+        observer.subjects = new
+        if newcomer.hasSocket { observer.hasSocket = newcomer.process.isWatched }
+        directory[id] = observer
+        wantedNames.insert(new)
+        wantedNames.remove(old)
+        if newcomer.hasSocket { emit(.begin(id)) }
+        forget(old.subtracting(new), of: id)
+        restoreStates(newcomer.statement, of: observer.user)
+        holdIfNeeded(new, for: id, then: .renewal(call))
+    }
+
+    // MARK: - Names that come and go
+
+    mutating func addNames(_ call: CallID, _ id: ConnectionID, _ added: Subjects) throws(Refusal) {
+        guard let observer = directory[id] else { return }
+        let all = observer.subjects.union(added)
+        guard all.names.count <= Subjects.maximumNames, all.prefixes.count <= Subjects.maximumPrefixes else {
+            throw Refusal(
+                .limitExceeded,
+                "A connection can observe \(Subjects.maximumNames) names and \(Subjects.maximumPrefixes) prefixes."
+            )
+        }
+        let new = added.subtracting(observer.subjects)
+        try ledger.observe(new, by: observer.user)
+        directory[id]?.subjects = all
+        wantedNames.insert(new)
+        holdIfNeeded(added, for: id, then: .call(call))
+    }
+
+    mutating func removeNames(_ call: CallID, _ id: ConnectionID, _ removed: Subjects) {
+        guard let observer = directory[id] else { return }
+        let gone = removed.intersection(observer.subjects)
+        ledger.observeLess(gone, by: observer.user)
+        directory[id]?.subjects = observer.subjects.subtracting(gone)
+        wantedNames.remove(gone)
+        forget(gone, of: id)
+        answer(call, .done)
+    }
+
+    /// A connection observes these no more; that is noted already.
+    private mutating func forget(_ removed: Subjects, of id: ConnectionID) {
+        guard !removed.isEmpty else { return }
+        holding.release(removed, for: id)
+        followHolding()
+        nameStates.forget(removed.names) { wantedNames.containsExactly($0) }
+        guard let observer = directory[id], !observer.pending.isEmpty else { return }
+        var gone: [NotifyName] = []
+        directory[id]?.pending.remove { name in
+            guard !observer.subjects.contains(name) else { return false }
+            gone.append(name)
+            return true
+        }
+        ledger.forgetPending(gone, of: observer.user)
+    }
+
+    private mutating func holdIfNeeded(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
+        if directory[id]?.transition.isHolding == true {
+            hold(subjects, for: id, then: waiter)
+        } else {
+            goOn(waiter, id, nil)
+        }
+    }
+
+    // MARK: - Ends
+
+    /// A connection ends without having been parked.
+    mutating func connectionEnded(_ id: ConnectionID) {
+        guard let observer = directory[id], !observer.isParked else { return }
+        remove(id)
+    }
+
+    /// Forgets a connection, and all that was kept for it.
+    ///
+    /// - Parameter keepsAccount: what it observed is on somebody else's account already.
+    mutating func remove(_ id: ConnectionID, keepsAccount: Bool = false) {
+        guard var observer = directory.remove(id) else { return }
+        ledger.forgetPending(observer.pending.take(), of: observer.user)
+        ledger.connectionWent(of: observer.user)
+        if !keepsAccount { ledger.observeLess(observer.subjects, by: observer.user) }
+        wantedNames.remove(observer.subjects)
+        nameStates.forget(observer.subjects.names) { wantedNames.containsExactly($0) }
+        holding.releaseAll(for: id)
+        followHolding()
+        window.hasAnswered(id)
+        for waiter in observer.holdWaiters {
+            // Nobody hears it any more; but the call is no longer under way.
+            switch waiter {
+            case .call(let call), .registration(let call), .renewal(let call):
+                refuse(call, Refusal(.failed, "The connection has left the bus."))
+            case .transition, .parking: break
+            }
+        }
+        perform(observer.transition.end(), for: id)
+        emit(.forget(id))
+        pumpWindow()
+        processHasLost(observer.process)
+        if directory.observers.isEmpty { emit(.observersHaveGone) }
+    }
+
+    /// A process has one connection less.
+    private mutating func processHasLost(_ id: ProcessID) {
+        guard let process = directory[process: id] else { return }
+        if process.connections.isEmpty, !process.facts.isWatched || !process.isWorthRemembering {
+            forget(process)
+        } else {
+            freezeIfSuspended(id)
+            updateLook(at: id)
+        }
+    }
+
+    private mutating func forget(_ process: ObservedProcess) {
+        // One that nobody observes in any more must not stand still for ever.
+        thaw(process.id)
+        settleRequests(waitingFor: process.id, failure: nil)
+        directory.remove(process)
+        emit(.forgetProcess(process.id))
+    }
+
+    mutating func processEnded(_ id: ProcessID) {
+        guard let process = directory[process: id] else { return }
+        directory[process: id]?.forgetWishes()
+        for connection in process.connections.sorted() {
+            if case .draining = directory[connection]?.parking { emit(.stopDraining(connection)) }
+            successors[connection] = nil
+            remove(connection)
+        }
+        if let rest = directory[process: id] { forget(rest) }
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+extension Coordinator {
+    /// Does what a connection's transition asks for.
+    mutating func perform(_ actions: [Transition<RequestID>.Action], for id: ConnectionID) {
+        for action in actions {
+            switch action {
+            case .hold:
+                guard let subjects = directory[id]?.subjects else { break }
+                hold(subjects, for: id, then: .transition)
+            case .release:
+                holding.releaseAll(for: id)
+                followHolding()
+            case .mark:
+                // Goes with what is told next, so that little lies between the two.
+                directory[id]?.isToBeMarked = true
+            case .tell(let state):
+                window.enqueue(id, state)
+                pumpWindow()
+            case .awaitHeldBack: emit(.awaitHeldBack(id))
+            case .deliver:
+                let names = takePending(of: id)
+                if !names.isEmpty { emit(.deliver(id, names)) }
+            case .forgetPending: _ = takePending(of: id)
+            case .announce(let old, let new): announce(id, from: old, to: new)
+            case .answer(let waiting, let outcome):
+                let failure: String? = if case .failed(let text) = outcome { text } else { nil }
+                for request in waiting { reached(request, id, failure) }
+            }
+        }
+    }
+
+    /// Changes the transition of a connection, and does what it asks for.
+    mutating func step(
+        _ id: ConnectionID,
+        _ event: (inout Transition<RequestID>) -> [Transition<RequestID>.Action]
+    ) {
+        guard var transition = directory[id]?.transition else { return }
+        let actions = event(&transition)
+        directory[id]?.transition = transition
+        perform(actions, for: id)
+    }
+
+    /// The same for what comes from outside: a parked connection has nothing under way.
+    mutating func advance(
+        _ id: ConnectionID,
+        _ event: (inout Transition<RequestID>) -> [Transition<RequestID>.Action]
+    ) {
+        guard let observer = directory[id], !observer.isParked else { return }
+        step(id, event)
+        guard directory[id]?.transition.isSettled == true else { return }
+        freezeIfSuspended(observer.process)
+        updateLook(at: observer.process)
+    }
+
+    // MARK: - Telling
+
+    /// Tells those who wait for it their state, as many as the bus allows at once.
+    mutating func pumpWindow() {
+        while let (id, state) = window.next(now: now.nanoseconds) {
+            guard let observer = directory[id], !observer.isParked else {
+                window.hasAnswered(id)
+                continue
+            }
+            directory[id]?.isToBeMarked = false
+            emit(.tell(id, state, marks: observer.isToBeMarked))
+        }
+    }
+
+    mutating func observerReplied(_ id: ConnectionID, _ reply: Event.Reply) {
+        window.hasAnswered(id)
+        pumpWindow()
+        switch reply {
+        case .done(let dropped, let isHoldingBack):
+            if let dropped { directory[id]?.dropped = dropped }
+            advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }
+        case .gone: connectionEnded(id)
+        case .failed(let message):
+            let name = directory[id]?.name ?? ""
+            advance(id) { $0.observerAnswered("The observer \(name) answers '\(message)'.") }
+        }
+    }
+
+    mutating func announce(_ id: ConnectionID, from old: LifecycleState, to new: LifecycleState) {
+        guard let observer = directory[id], let process = directory[process: observer.process] else { return }
+        directory[id]?.since = now.wallClock
+        emit(
+            .announce(
+                Effect.StateChange(
+                    id: id,
+                    name: observer.name,
+                    process: process.id,
+                    application: process.application,
+                    from: old,
+                    to: new
+                )
+            )
+        )
+    }
+
+    // MARK: - Requests
+
+    /// A connection is in what a request wants, or this was in the way.
+    mutating func reached(_ request: RequestID, _ id: ConnectionID, _ failure: String?) {
+        let over = requests.change(request) { request in
+            request.missing.remove(id)
+            request.failure = request.failure ?? failure
+        }
+        if let over { finish(over) }
+    }
+
+    /// Nobody waits any longer for a process to stand still.
+    mutating func settleRequests(waitingFor process: ProcessID, failure: String?) {
+        for id in requests.waiting(for: process) {
+            let over = requests.change(id) { request in
+                request.running.remove(process)
+                request.failure = request.failure ?? failure
+            }
+            if let over { finish(over) }
+        }
+    }
+
+    private mutating func finish(_ request: ChangeRequest) {
+        if let failure = request.failure {
+            refuse(request.call, Refusal(.failed, failure))
+        } else {
+            answer(request.call, request.answer)
+        }
+    }
+
+    mutating func expireRequests() {
+        let (expired, next) = requests.takeExpired(now: now.nanoseconds)
+        for request in expired {
+            let stragglers = request.missing.sorted().compactMap { directory[$0] }.map { observer in
+                "\(observer.name) (process \(observer.process))"
+            }
+            let processes = request.running.sorted().map { "process \($0), which is to stand still" }
+            let all = stragglers + (stragglers.isEmpty ? processes : [])
+            let list = all.prefix(3).joined(separator: ", ") + (all.count > 3 ? " and \(all.count - 3) more" : "")
+            let seconds = ChangeRequest.limit / 1_000_000_000
+            refuse(
+                request.call,
+                Refusal(.timedOut, "The change was not in force after \(seconds) seconds for \(list).")
+            )
+        }
+        if let next { emit(.alarm(at: next)) }
+    }
+}

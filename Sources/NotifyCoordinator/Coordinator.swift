@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// Who observes what, in which state, and by whose word.
+///
+/// A value: it is told what happens, and says what is to be done about it. It has no clock, asks nobody and knows neither
+/// D-Bus nor processes but by their numbers. So the same events give the same effects, on a bus as in a simulation.
+package struct Coordinator {
+    package struct Configuration: Sendable {
+        /// Applications that stay in the foreground.
+        package var exemptApplications: Set<String> = []
+        /// Which facts may put whom in the background.
+        package var facts = FactPolicy()
+        /// The sources of facts, by name, in the order in which they count.
+        package var sources: [String] = []
+        /// Processes that nobody may freeze.
+        package var untouchables: Set<Int32> = [1]
+        /// Whether reserved names belong to root, as on the bus of the machine.
+        package var reservesNames = false
+        package var quotas = Quotas()
+
+        package init() {}
+    }
+
+    let configuration: Configuration
+    /// What is known by the sources of facts.
+    package internal(set) var sources: SourceTable
+    /// Which names somebody observes.
+    package internal(set) var wantedNames = WantedNames()
+    var directory = Directory()
+    var holding = Holding()
+    var nameStates = NameStateTable()
+    var requests = Requests()
+    var window = CallWindow()
+    var ledger: Ledger
+    /// Who has made the calls that are under way.
+    var callers: [CallID: UInt32] = [:]
+    /// Connections whose stream is being read, and which others have taken the place of.
+    var successors: [ConnectionID: ConnectionID] = [:]
+    var now = Moment(nanoseconds: 0)
+    private var effects: [Effect] = []
+
+    package init(_ configuration: Configuration) {
+        self.configuration = configuration
+        sources = SourceTable(configuration.sources)
+        ledger = Ledger(configuration.quotas)
+    }
+
+    /// Takes note of what has happened.
+    ///
+    /// - Returns: what is to be done, in this order.
+    package mutating func handle(_ event: Event, at now: Moment) -> [Effect] {
+        self.now = now
+        take(event)
+        defer { effects = [] }
+        return effects
+    }
+
+    mutating func emit(_ effect: Effect) { effects.append(effect) }
+
+    private mutating func take(_ event: Event) {
+        switch event {
+        case .register(let call, let newcomer):
+            accept(call, of: newcomer.user) { coordinator throws(Refusal) in try coordinator.register(call, newcomer) }
+        case .addNames(let call, let name, let added):
+            acceptRegistered(call, name) { coordinator, id throws(Refusal) in
+                try coordinator.addNames(call, id, added)
+            }
+        case .removeNames(let call, let name, let removed):
+            acceptRegistered(call, name) { coordinator, id throws(Refusal) in
+                coordinator.removeNames(call, id, removed)
+            }
+        case .report(let call, let name, let state):
+            acceptRegistered(call, name) { coordinator, id throws(Refusal) in coordinator.report(call, id, state) }
+        case .followDesktop(let call, let name, let follows):
+            acceptRegistered(call, name) { coordinator, id throws(Refusal) in
+                coordinator.directory[id]?.followsDesktop = follows
+                coordinator.answer(call, .done)
+                coordinator.reconsider([id])
+            }
+        case .setState(let call, let caller, let target, let state, let freezes, let strangers):
+            accept(call, of: caller.user) { coordinator throws(Refusal) in
+                try coordinator.setState(call, caller, target, state, freezes: freezes, strangers)
+            }
+        case .release(let call, let caller, let target, let strangers):
+            accept(call, of: caller.user) { coordinator throws(Refusal) in
+                try coordinator.release(call, caller, target, strangers)
+            }
+        case .setNameState(let call, let caller, let name, let value):
+            accept(call, of: caller.user) { coordinator throws(Refusal) in
+                try coordinator.setNameState(call, caller, name, value)
+            }
+        case .getNameState(let call, let name): emit(.answer(call, .value(nameStates[name])))
+        default: takeNews(event)
+        }
+    }
+
+    private mutating func takeNews(_ event: Event) {
+        switch event {
+        case .rulesAreSet(let ticket, let failure):
+            holding.rulesAreSet(ticket, failure: failure)
+            followHolding()
+        case .markIsReached(let id): directory[id]?.transition.markIsReached()
+        case .told(let id, let reply): observerReplied(id, reply)
+        case .nothingIsHeldBack(let id): advance(id) { $0.nothingIsHeldBack() }
+        case .froze(let process, let outcome): processFroze(process, outcome)
+        case .thawed(let process, let failure):
+            directory[process: process]?.freezing.thawed(failure)
+            freezeIfSuspended(process)
+            updateLook(at: process)
+        case .drained(let id): streamIsRead(id)
+        case .found(let id, let names): keep(names, for: id)
+        case .posted(let name): posted(name)
+        case .connectionEnded(let id): connectionEnded(id)
+        case .processEnded(let process): processEnded(process)
+        case .processStopped(let process): processStopped(process)
+        case .processContinued(let process): processContinued(process)
+        case .news(let news): takeNews(of: news)
+        case .sourceWasReset(let name, let condition): sources.reset(name, condition)
+        case .alarm:
+            expireRequests()
+            pumpWindow()
+        case .ending: thawEverything()
+        default: break
+        }
+    }
+
+    // MARK: - Calls
+
+    /// Lets a call in, if its user has not too many under way.
+    private mutating func accept(
+        _ call: CallID,
+        of user: UInt32,
+        _ body: (inout Coordinator) throws(Refusal) -> Void
+    ) {
+        do throws(Refusal) {
+            try ledger.beginCall(of: user)
+        } catch {
+            return emit(.refuse(call, error))
+        }
+        callers[call] = user
+        do throws(Refusal) {
+            try body(&self)
+        } catch {
+            refuse(call, error)
+        }
+    }
+
+    private mutating func acceptRegistered(
+        _ call: CallID,
+        _ name: String,
+        _ body: (inout Coordinator, ConnectionID) throws(Refusal) -> Void
+    ) {
+        guard let id = directory.id(of: name), let user = directory[id]?.user else {
+            return emit(.refuse(call, .notRegistered))
+        }
+        accept(call, of: user) { coordinator throws(Refusal) in try body(&coordinator, id) }
+    }
+
+    mutating func answer(_ call: CallID, _ answer: Effect.Answer) {
+        guard endCall(call) else { return }
+        emit(.answer(call, answer))
+    }
+
+    mutating func refuse(_ call: CallID, _ refusal: Refusal) {
+        guard endCall(call) else { return }
+        emit(.refuse(call, refusal))
+    }
+
+    /// - Returns: whether it has not been answered before.
+    private mutating func endCall(_ call: CallID) -> Bool {
+        guard let user = callers.removeValue(forKey: call) else { return false }
+        ledger.endCall(of: user)
+        return true
+    }
+}

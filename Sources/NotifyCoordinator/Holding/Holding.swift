@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// Puts names under the agent's own rules and takes them off again, a few at a time: one connection with ten thousand
+/// names does not keep the others waiting. Users take turns, and so do the connections of a user.
+struct Holding {
+    enum Output {
+        case subscribe(Ticket, names: [NotifyName], prefixes: [String])
+        case unsubscribe(Ticket?, names: [NotifyName], prefixes: [String])
+        /// All that was asked for a connection is held, or this was in the way.
+        case held(ConnectionID, failure: String?)
+    }
+
+    /// How many rules the bus is asked for at once in one request, and in all requests under way.
+    static let chunk = 256
+    private static let allowance = 1_024
+    /// How many names are looked at before others have their turn.
+    private static let patience = 4_096
+
+    /// What is to be done for one connection.
+    private struct Work {
+        let user: UInt32
+        /// What is to be held in the end.
+        var wanted = Subjects()
+        var held = Subjects()
+        /// What has to be looked at, because one of the two has changed.
+        var names: [NotifyName] = []
+        var prefixes: [String] = []
+        /// Whether somebody waits for `held`.
+        var isAwaited = false
+        var isQueued = false
+        /// The bus has yet to deal with these.
+        var ticket: Ticket?
+
+        var isDone: Bool { names.isEmpty && prefixes.isEmpty }
+        var isOver: Bool { isDone && ticket == nil && !isAwaited && held.isEmpty && wanted.isEmpty }
+    }
+
+    private struct Request {
+        var names: [NotifyName] = []
+        var prefixes: [String] = []
+        /// Who waits for it.
+        var waiting: Set<ConnectionID> = []
+        var size: Int { names.count + prefixes.count }
+    }
+
+    private(set) var table = HoldTable()
+    private var rules = PrefixRules()
+    private var works: [ConnectionID: Work] = [:]
+    /// Users with work, in turn, and of each the connections with work.
+    private var users: [UInt32] = []
+    private var queues: [UInt32: [ConnectionID]] = [:]
+    private var requests: [Ticket: Request] = [:]
+    private var underWay = 0
+    private var lastTicket: UInt64 = 0
+    private var outputs: [Output] = []
+
+    /// What is held for a connection.
+    func held(for id: ConnectionID) -> Subjects { works[id]?.held ?? Subjects() }
+    func holdsAnything(for id: ConnectionID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
+
+    mutating func takeOutputs() -> [Output] {
+        defer { outputs = [] }
+        return outputs
+    }
+
+    // MARK: - What is wanted
+
+    /// Holds names for a connection, as far as they are not held already; ends in `held`.
+    mutating func hold(_ subjects: Subjects, for id: ConnectionID, of user: UInt32) {
+        var work = works.removeValue(forKey: id) ?? Work(user: user)
+        let missing = subjects.subtracting(work.held)
+        work.wanted = work.wanted.isEmpty ? subjects : work.wanted.union(subjects)
+        work.names += missing.names
+        work.prefixes += missing.prefixes
+        work.isAwaited = true
+        works[id] = work
+        enqueue(id)
+        pump()
+    }
+
+    /// Makes sure that posts of names which are held are heard again: their bits have been cleared. Ends in `held`.
+    mutating func resubscribe(_ id: ConnectionID) {
+        guard let work = works[id] else { return outputs.append(.held(id, failure: nil)) }
+        works[id]?.names += work.held.names.filter { table.rule(of: $0) == HoldTable.Rule.none }
+        works[id]?.isAwaited = true
+        enqueue(id)
+        pump()
+    }
+
+    mutating func release(_ subjects: Subjects, for id: ConnectionID) {
+        guard var work = works.removeValue(forKey: id) else { return }
+        work.wanted = work.wanted.subtracting(subjects)
+        let surplus = subjects.intersection(work.held)
+        work.names += surplus.names
+        work.prefixes += surplus.prefixes
+        works[id] = work
+        enqueue(id)
+        pump()
+    }
+
+    mutating func releaseAll(for id: ConnectionID) {
+        guard let work = works[id] else { return }
+        works[id]?.wanted = Subjects()
+        works[id]?.names = Array(work.held.names)
+        works[id]?.prefixes = Array(work.held.prefixes)
+        enqueue(id)
+        pump()
+    }
+
+    /// For whom a post of the name is kept.
+    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [ConnectionID]) { table.holders(of: name) }
+
+    /// Another post of the name would be news for nobody: its rule comes off the bus until somebody's bit is cleared, and
+    /// half a million posts of it cost nothing.
+    mutating func unsubscribe(_ name: NotifyName) {
+        guard table.rule(of: name) == .stands else { return }
+        table.set(.none, of: name)
+        outputs.append(.unsubscribe(nil, names: [name], prefixes: []))
+    }
+
+    /// The bus has dealt with a request.
+    mutating func rulesAreSet(_ ticket: Ticket, failure: String?) {
+        guard let request = requests.removeValue(forKey: ticket) else { return }
+        underWay -= request.size
+        for id in request.waiting { works[id]?.ticket = nil }
+        if let failure {
+            for id in refused(request, ticket).union(request.waiting).sorted() { fail(id, failure) }
+        } else {
+            for name in request.names where table.rule(of: name) == .asked(ticket) { table.set(.stands, of: name) }
+            let superfluous = rules.confirmed(ticket)
+            if !superfluous.isEmpty { outputs.append(.unsubscribe(nil, names: [], prefixes: superfluous)) }
+            for id in request.waiting.sorted() { enqueue(id) }
+        }
+        pump()
+        if works.isEmpty { table.compact() }
+    }
+
+    /// - Returns: whose names are not heard now.
+    private mutating func refused(_ request: Request, _ ticket: Ticket) -> Set<ConnectionID> {
+        var losers: Set<ConnectionID> = []
+        for name in request.names where table.rule(of: name) == .asked(ticket) {
+            for holder in table.drop(name) {
+                works[holder]?.held.names.remove(name)
+                losers.insert(holder)
+            }
+        }
+        for prefix in rules.refused(ticket, table) {
+            for holder in table.drop(prefix: prefix) {
+                works[holder]?.held.prefixes.remove(prefix)
+                losers.insert(holder)
+            }
+        }
+        return losers
+    }
+
+    /// Gives up what was asked for a connection. What is held stays so.
+    private mutating func fail(_ id: ConnectionID, _ failure: String) {
+        guard let work = works[id] else { return }
+        works[id]?.wanted = work.held
+        works[id]?.names = []
+        works[id]?.prefixes = []
+        works[id]?.isAwaited = false
+        if work.isAwaited { outputs.append(.held(id, failure: failure)) }
+        forgetIfOver(id)
+    }
+
+    // MARK: - Turns
+
+    private mutating func enqueue(_ id: ConnectionID) {
+        guard let work = works[id], !work.isQueued, work.ticket == nil else { return }
+        works[id]?.isQueued = true
+        if queues[work.user] == nil { users.append(work.user) }
+        queues[work.user, default: []].append(id)
+    }
+
+    /// The next connection, of the user whose turn it is.
+    private mutating func next() -> ConnectionID? {
+        guard !users.isEmpty else { return nil }
+        let user = users.removeFirst()
+        guard var queue = queues.removeValue(forKey: user), !queue.isEmpty else { return nil }
+        let id = queue.removeFirst()
+        if !queue.isEmpty {
+            queues[user] = queue
+            users.append(user)
+        }
+        works[id]?.isQueued = false
+        return id
+    }
+
+    private mutating func pump() {
+        var looks = 0
+        while underWay < Holding.allowance, !users.isEmpty {
+            guard looks < Holding.patience else { return pause() }
+            guard let id = next() else { return }
+            looks += advance(id) + 1
+        }
+    }
+
+    /// Goes on when the bus has come this far; others have their turn meanwhile.
+    private mutating func pause() {
+        guard !requests.values.contains(where: { $0.size == 0 && $0.waiting.isEmpty }) else { return }
+        let ticket = nextTicket()
+        requests[ticket] = Request()
+        outputs.append(.subscribe(ticket, names: [], prefixes: []))
+    }
+
+    private mutating func nextTicket() -> Ticket {
+        lastTicket += 1
+        return Ticket(lastTicket)
+    }
+
+    /// Does the next piece of a connection's work.
+    ///
+    /// - Returns: how many names it has looked at.
+    private mutating func advance(_ id: ConnectionID) -> Int {
+        guard var work = works.removeValue(forKey: id) else { return 0 }
+        let ticket = nextTicket()
+        var asked = Request(waiting: [id])
+        var given = Request(waiting: [id])
+        var waitsFor: Ticket?
+        var looks = 0
+        while looks < Holding.chunk, let name = work.names.popLast() {
+            looks += 1
+            if work.wanted.names.contains(name) {
+                let rule = work.held.names.insert(name).inserted ? table.add(id, name) : table.rule(of: name)
+                switch rule {
+                case nil, HoldTable.Rule.none?:
+                    table.set(.asked(ticket), of: name)
+                    asked.names.append(name)
+                case .asked(let other): waitsFor = max(waitsFor ?? other, other)
+                case .stands: break
+                }
+            } else if work.held.names.remove(name) != nil, let rule = table.remove(id, name), rule != .none {
+                given.names.append(name)
+            }
+        }
+        while looks < Holding.chunk, let prefix = work.prefixes.popLast() {
+            looks += 1
+            if work.wanted.prefixes.contains(prefix) {
+                guard work.held.prefixes.insert(prefix).inserted else { continue }
+                let isNew = table.add(id, prefix: prefix)
+                switch rules.add(prefix, isNew: isNew, table, ticket) {
+                case .ask(let prefixes): asked.prefixes += prefixes
+                case .wait(let other): waitsFor = max(waitsFor ?? other, other)
+                case .nothing: break
+                }
+            } else if work.held.prefixes.remove(prefix) != nil, table.remove(id, prefix: prefix) {
+                let change = rules.remove(prefix, table, ticket)
+                asked.prefixes += change.ask
+                given.prefixes += change.release
+            }
+        }
+        works[id] = work
+        // What was asked for in this turn and is not needed after all, or the other way round, stays as it is.
+        let both = Set(asked.prefixes).intersection(given.prefixes)
+        if !both.isEmpty {
+            asked.prefixes.removeAll(where: both.contains)
+            given.prefixes.removeAll(where: both.contains)
+        }
+        send(asked, given, ticket, for: id, after: waitsFor)
+        return looks
+    }
+
+    private mutating func send(
+        _ asked: Request,
+        _ given: Request,
+        _ ticket: Ticket,
+        for id: ConnectionID,
+        after other: Ticket?
+    ) {
+        if given.size > 0 {
+            // With a ticket of its own if nothing else tells when the bus has dealt with it.
+            let own = asked.size == 0 && given.size >= Holding.chunk / 2 ? ticket : nil
+            outputs.append(.unsubscribe(own, names: given.names, prefixes: given.prefixes))
+            if own != nil {
+                requests[ticket] = Request(waiting: [id])
+                works[id]?.ticket = ticket
+                return
+            }
+        }
+        if asked.size > 0 {
+            requests[ticket] = asked
+            underWay += asked.size
+            works[id]?.ticket = ticket
+            outputs.append(.subscribe(ticket, names: asked.names, prefixes: asked.prefixes))
+        } else if let other, requests[other] != nil {
+            requests[other]?.waiting.insert(id)
+            works[id]?.ticket = other
+        } else if works[id]?.isDone == true {
+            if works[id]?.isAwaited == true {
+                works[id]?.isAwaited = false
+                outputs.append(.held(id, failure: nil))
+            }
+            forgetIfOver(id)
+        } else {
+            enqueue(id)
+        }
+    }
+
+    private mutating func forgetIfOver(_ id: ConnectionID) {
+        if works[id]?.isOver == true { works[id] = nil }
+    }
+}

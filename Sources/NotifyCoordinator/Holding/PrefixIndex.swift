@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyNames
+
+/// Values by prefix, found for a name without a look at each prefix.
+///
+/// A name's bytes are gone through once. At each length that a prefix has, one look into a table says whether the bytes
+/// up to there are one. So a name of 40 bytes costs at most 41 looks, however many prefixes there are.
+package struct PrefixIndex<Value> {
+    fileprivate struct Entry {
+        let prefix: String
+        var value: Value
+    }
+
+    /// By the hash of the prefix; two prefixes may share one.
+    private var entries: [UInt64: [Entry]] = [:]
+    /// How many prefixes have each length.
+    private var lengths: [Int] = []
+    package private(set) var count = 0
+    /// Strangers choose prefixes, and must not know which of them share a hash.
+    private let seed = UInt64.random(in: .min ... .max)
+    private let factor = UInt64.random(in: .min ... .max) | 1
+
+    package init() {}
+
+    package var isEmpty: Bool { count == 0 }
+
+    /// The value of a prefix; nil takes it out.
+    package subscript(prefix: String) -> Value? {
+        get { entries[hash(of: prefix)]?.first { PrefixIndex.same($0.prefix, prefix) }?.value }
+        set {
+            let hash = hash(of: prefix)
+            var bucket = entries.removeValue(forKey: hash) ?? []
+            if let index = bucket.firstIndex(where: { PrefixIndex.same($0.prefix, prefix) }) {
+                if let newValue {
+                    bucket[index].value = newValue
+                } else {
+                    bucket.remove(at: index)
+                    note(prefix.utf8.count, -1)
+                }
+            } else if let newValue {
+                bucket.append(Entry(prefix: prefix, value: newValue))
+                note(prefix.utf8.count, 1)
+            }
+            if !bucket.isEmpty { entries[hash] = bucket }
+            if isEmpty { (entries, lengths) = ([:], []) }
+        }
+    }
+
+    /// All prefixes that a name begins with, the shortest first.
+    package func forEachPrefix(of name: NotifyName, _ body: (String, Value) -> Void) {
+        guard !isEmpty else { return }
+        var hash = seed
+        var length = 0
+        look(at: hash, length, name.string, body)
+        for byte in name.string.utf8 {
+            length += 1
+            guard length < lengths.count else { return }
+            hash = step(hash, byte)
+            look(at: hash, length, name.string, body)
+        }
+    }
+
+    package var prefixes: [String] { entries.values.flatMap { $0.map(\.prefix) } }
+
+    private func look(at hash: UInt64, _ length: Int, _ name: String, _ body: (String, Value) -> Void) {
+        guard lengths[length] > 0, let bucket = entries[hash] else { return }
+        for entry in bucket where entry.prefix.utf8.count == length && name.utf8.starts(with: entry.prefix.utf8) {
+            body(entry.prefix, entry.value)
+        }
+    }
+
+    private mutating func note(_ length: Int, _ change: Int) {
+        if lengths.count <= length { lengths += Array(repeating: 0, count: length + 1 - lengths.count) }
+        lengths[length] += change
+        count += change
+    }
+
+    private func hash(of prefix: String) -> UInt64 { prefix.utf8.reduce(seed, step) }
+
+    private func step(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
+        let mixed = (hash ^ UInt64(byte)) &* factor
+        return mixed ^ mixed >> 29
+    }
+
+    /// Byte by byte, as names are compared.
+    private static func same(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }
+}
+
+extension PrefixIndex: Sendable where Value: Sendable {}
+extension PrefixIndex.Entry: Sendable where Value: Sendable {}

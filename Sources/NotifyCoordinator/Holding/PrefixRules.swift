@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which rules stand for the prefixes that are held: one for each while they are few, one for all names when they are
+/// many. A bus looks at each rule of a prefix for each post; what the coordinator looks at does not grow with them.
+struct PrefixRules {
+    /// So many prefixes have a rule each; above that there is one rule for all, until there are only half as many.
+    static let limit = 128
+
+    enum Addition: Equatable {
+        /// Its rule stands.
+        case nothing
+        /// These are to be asked for.
+        case ask([String])
+        /// Its rule has been asked for.
+        case wait(Ticket)
+    }
+
+    private enum Wide: Equatable {
+        case no
+        case asked(Ticket)
+        case stands
+        /// Rules for each prefix have been asked for, and take its place when the bus has them.
+        case leaving(Ticket)
+    }
+
+    /// The prefix of every name.
+    private static let all = ""
+
+    private var wide = Wide.no
+    /// Those that have a rule of their own, or wait for it.
+    private var single: [String: Ticket?] = [:]
+
+    private func mustBeWide(_ table: borrowing HoldTable) -> Bool {
+        table.prefixCount > PrefixRules.limit || table.holds(prefix: PrefixRules.all)
+    }
+
+    /// A prefix is held that the table has taken in.
+    ///
+    /// - Parameter isNew: whether nobody held it before.
+    mutating func add(_ prefix: String, isNew: Bool, _ table: borrowing HoldTable, _ ticket: Ticket) -> Addition {
+        switch wide {
+        case .stands: return .nothing
+        case .asked(let other): return .wait(other)
+        case .leaving:
+            guard mustBeWide(table) else { break }
+            wide = .stands
+            return .nothing
+        case .no:
+            guard mustBeWide(table) else { break }
+            wide = .asked(ticket)
+            return .ask([PrefixRules.all])
+        }
+        guard isNew, single[prefix] == nil else {
+            if case .some(.some(let other)) = single[prefix] { return .wait(other) }
+            return .nothing
+        }
+        single[prefix] = .some(ticket)
+        return .ask([prefix])
+    }
+
+    /// Nobody holds a prefix any more: the table has it no more.
+    mutating func remove(
+        _ prefix: String,
+        _ table: borrowing HoldTable,
+        _ ticket: Ticket
+    ) -> (ask: [String], release: [String]) {
+        var release: [String] = []
+        if single.removeValue(forKey: prefix) != nil { release.append(prefix) }
+        guard wide == .stands, table.prefixCount <= PrefixRules.limit / 2, !table.holds(prefix: PrefixRules.all) else {
+            return ([], release)
+        }
+        let ask = table.allPrefixes.filter { single[$0] == nil }
+        if ask.isEmpty {
+            wide = .no
+            return ([], release + [PrefixRules.all])
+        }
+        for prefix in ask { single[prefix] = .some(ticket) }
+        wide = .leaving(ticket)
+        return (ask, release)
+    }
+
+    /// The bus has what was asked for.
+    ///
+    /// - Returns: the prefixes whose rules are not needed any more.
+    mutating func confirmed(_ ticket: Ticket) -> [String] {
+        for (prefix, asked) in single where asked == ticket { single[prefix] = .some(nil) }
+        switch wide {
+        case .asked(ticket):
+            wide = .stands
+            defer { single = [:] }
+            return single.keys.sorted()
+        case .leaving(ticket):
+            wide = .no
+            return [PrefixRules.all]
+        default: return []
+        }
+    }
+
+    /// The bus has refused what was asked for.
+    ///
+    /// - Returns: the prefixes that are not heard.
+    mutating func refused(_ ticket: Ticket, _ table: borrowing HoldTable) -> [String] {
+        let lost = single.filter { $0.value == ticket }.map(\.key)
+        for prefix in lost { single[prefix] = nil }
+        switch wide {
+        case .asked(ticket):
+            wide = .no
+            return table.allPrefixes.filter { single[$0] == nil }
+        case .leaving(ticket):
+            wide = .stands
+            return []
+        default: return wide == .stands ? [] : lost
+        }
+    }
+}

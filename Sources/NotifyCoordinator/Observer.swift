@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// An observing connection that has registered.
+struct Observer {
+    /// How far the parking of a connection has come.
+    enum Parking {
+        case none
+        /// The names are being held, and the stream is read up to the mark.
+        case draining
+        /// The bus has forgotten the connection; the entry waits for the process to come back.
+        case parked
+    }
+
+    /// Who waits until its names are held.
+    enum HoldWaiter {
+        case transition
+        case parking
+        /// A call that has only to be answered.
+        case call(CallID)
+        /// It registers, and is suspended, or runs again after it was parked.
+        case registration(CallID)
+        /// It registers once more.
+        case renewal(CallID)
+    }
+
+    let id: ConnectionID
+    /// The unique name.
+    let name: String
+    let process: ProcessID
+    let user: UInt32
+    var program: String
+    var subjects: Subjects
+    var transition = Transition<RequestID>(.foreground)
+    var pending = PendingNames()
+    /// How many posts it has dropped, as it said last.
+    var dropped: UInt64 = 0
+    /// Since when it is in its state, in seconds since 1970.
+    var since: UInt64
+    var parking = Parking.none
+    /// What it is to be in when its process runs again.
+    var stateAfterParking = LifecycleState.foreground
+    /// Whether it takes the place of one that was parked or cut off while its names were held, and is to hear again.
+    var returns = false
+    /// What is pending for one that returns, to be answered when it is heard again.
+    var returning: [NotifyName] = []
+    /// Whether posts are to set bits from the moment on at which it is told its state.
+    var isToBeMarked = false
+    var holdWaiters: [HoldWaiter] = []
+    /// Whether there is a duplicate of its socket, so that it can be parked.
+    var hasSocket: Bool
+    /// Whether its state is the one it was in under an agent before this one.
+    var isRemembered: Bool
+    /// What a person has set for it, and has not released.
+    var person: LifecycleState?
+    /// What a source of an agent before this one decided; until this agent's source has said something.
+    var remembered: Decision?
+    /// Whether it has asked to follow the desktop.
+    var followsDesktop: Bool
+    /// What it is to be in, and by whose word.
+    var decision = Decision(.foreground, by: .rule)
+    /// Who it believes has decided that.
+    var toldDecider: Decider
+
+    init(_ newcomer: Newcomer, id: ConnectionID, now: Moment) {
+        self.id = id
+        name = newcomer.name
+        process = newcomer.process.id
+        user = newcomer.user
+        program = newcomer.statement.program
+        subjects = newcomer.statement.subjects
+        since = now.wallClock
+        hasSocket = newcomer.hasSocket && newcomer.process.isWatched
+        isRemembered = newcomer.statement.state != nil
+        followsDesktop = newcomer.statement.followsDesktop
+        toldDecider = newcomer.statement.believedDecider
+    }
+
+    var state: LifecycleState { transition.state }
+
+    var isParked: Bool { if case .none = parking { false } else { true } }
+
+    /// Whether the bus may queue posts for the connection, so that a stop of its process would do harm.
+    var mayBeQueuedFor: Bool { !isParked && !(transition.isSettled && state != .foreground) }
+}
+
+extension Newcomer.Statement {
+    /// Who decided its state as far as the connection knows.
+    var believedDecider: Decider { decider.isEmpty ? .rule : Decider(name: decider) }
+}
+
+/// A process that has, or had, observing connections.
+struct ObservedProcess {
+    let facts: Newcomer.ProcessFacts
+    /// What a person has set for the whole process, and has not released.
+    var wish: LifecycleState?
+    /// Whether a person has released it after a wish for its application, which then does not count for it.
+    var isReleased = false
+    /// What it has reported of itself.
+    var report: LifecycleState?
+    var freezing = Freezing()
+    /// Whether it stands still, and the agent has not stopped it.
+    var isStopped = false
+    /// Also those that are parked.
+    var connections: Set<ConnectionID> = []
+
+    init(_ facts: Newcomer.ProcessFacts) { self.facts = facts }
+
+    var id: ProcessID { facts.id }
+    var application: String { facts.application }
+
+    /// Whether it must be remembered although none of its connections observes.
+    var isWorthRemembering: Bool { wish != nil || isReleased || report != nil }
+
+    mutating func forgetWishes() {
+        (wish, isReleased, report) = (nil, false, nil)
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a source says is the case, all of it: a fact takes the place of the one before.
+package enum Fact: Equatable, Sendable {
+    /// The processes that have the focus; none if nobody has it. Of others than those it was looked for `among` it says
+    /// nothing; nil means that they are all that there are.
+    case focus([FocusedProcess], among: Set<Int32>? = nil)
+    /// The login sessions of the machine, and whether it is asleep.
+    case logins(Logins)
+    /// A process stands still, or runs again. It decides nothing: such a process is parked.
+    case stillness(process: Int32, isStill: Bool)
+
+    /// For people, on one line.
+    package var text: String {
+        switch self {
+        case .focus([], among: nil): "nobody has the focus"
+        case .focus([], _): "no observer has the focus"
+        case .focus(let processes, _): processes.map(\.text).joined(separator: ", ")
+        case .logins(let logins): logins.text
+        case .stillness(let process, let isStill): "process \(process) \(isStill ? "stands still" : "runs again")"
+        }
+    }
+}
+
+/// A process that has the focus.
+package struct FocusedProcess: Hashable, Sendable {
+    package let pid: Int32
+    /// Its application; empty if it has none. Others of the same application and user have the focus with it.
+    package let application: String
+    package let user: UInt32?
+
+    package init(pid: Int32, application: String, user: UInt32?) {
+        self.pid = pid
+        self.application = application
+        self.user = user
+    }
+
+    /// Whether a process has the focus with this one.
+    package func includes(pid: Int32, application: String, user: UInt32) -> Bool {
+        pid == self.pid || !application.isEmpty && application == self.application && user == self.user
+    }
+
+    var text: String { "process \(pid)" + (application.isEmpty ? "" : " (\(application))") }
+}
+
+/// Whether a source is at work.
+package enum SourceCondition: Equatable, Sendable {
+    case live
+    /// Not now, for this reason.
+    case off(String)
+}
+
+/// What a source has found since it was asked last: the newest only.
+package struct SourceNews: Sendable {
+    package var condition: SourceCondition?
+    package var fact: Fact?
+    /// How many facts came, those that others have taken the place of included.
+    package var count: UInt64 = 0
+
+    package init() {}
+}

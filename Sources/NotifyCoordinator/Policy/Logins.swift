@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The login sessions of the machine, as logind has them. See org.freedesktop.login1(5).
+package struct Logins: Equatable, Sendable {
+    package struct Session: Equatable, Sendable {
+        package var user: UInt32
+        /// `x11`, `wayland`, `mir`, `tty` …
+        package var type = ""
+        /// `user`, `greeter`, `lock-screen`, `manager` …
+        package var category = ""
+        package var isActive = true
+        package var isLocked = false
+
+        package init(user: UInt32) {
+            self.user = user
+        }
+
+        var isGraphical: Bool { type == "x11" || type == "wayland" || type == "mir" }
+        /// Whether somebody can be looking at it.
+        var isAttended: Bool { isActive && !isLocked }
+        /// Whether it is one that people work in.
+        var isForPeople: Bool { category.isEmpty || category.utf8.starts(with: "user".utf8) }
+    }
+
+    /// By id.
+    package var sessions: [String: Session] = [:]
+    package var isAsleep = false
+
+    package init() {}
+
+    /// Whether nobody can be looking at a process.
+    ///
+    /// A process in the cgroup of a session belongs to that one. Any other, as those of the user's service manager,
+    /// belongs to the user's graphical sessions, or where there are none to all the user's sessions: one that is active
+    /// and not locked is enough. The process of a user without a session is a service, and nobody ever looked at it.
+    package func areAway(from user: UInt32, session id: String?) -> Bool {
+        if let id, let session = sessions[id], session.user == user { return !session.isAttended }
+        let own = sessions.values.filter { $0.user == user && $0.isForPeople }
+        let graphical = own.filter(\.isGraphical)
+        let relevant = graphical.isEmpty ? own : graphical
+        return !relevant.isEmpty && !relevant.contains(where: \.isAttended)
+    }
+
+    var text: String {
+        let all = sessions.sorted { ($0.key.utf8.count, $0.key) < ($1.key.utf8.count, $1.key) }.map { id, session in
+            "session \(id) of user \(session.user) " + (session.isActive ? "active" : "inactive")
+                + (session.isLocked ? ", locked" : "")
+        }
+        let list = all.isEmpty ? "no session" : all.prefix(8).joined(separator: "; ")
+        return list + (all.count > 8 ? "; and \(all.count - 8) more" : "") + (isAsleep ? "; going to sleep" : "")
+    }
+}

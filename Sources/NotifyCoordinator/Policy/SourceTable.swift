@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the agent knows by its sources.
+package struct SourceTable: Sendable {
+    package struct Entry: Sendable {
+        package let name: String
+        /// nil until the source has said whether it is live.
+        package var condition: SourceCondition?
+        package var fact: Fact?
+        package var count: UInt64 = 0
+
+        /// What it says now: a source that is not live says nothing.
+        var current: Fact? { condition == .live ? fact : nil }
+    }
+
+    package private(set) var entries: [Entry]
+
+    package init(_ names: [String]) {
+        entries = names.map { Entry(name: $0) }
+    }
+
+    package func contains(_ name: String) -> Bool { entries.contains { $0.name == name } }
+
+    package mutating func set(_ condition: SourceCondition, of name: String) {
+        change(name) { entry in entry.condition = condition }
+    }
+
+    package mutating func note(_ fact: Fact, from name: String) {
+        change(name) { entry in
+            entry.fact = fact
+            entry.count += 1
+        }
+    }
+
+    /// - Returns: the facts that are others than before.
+    package mutating func note(_ news: [String: SourceNews]) -> [(source: String, fact: Fact)] {
+        var changes: [(source: String, fact: Fact)] = []
+        for index in entries.indices {
+            guard let news = news[entries[index].name] else { continue }
+            if let condition = news.condition {
+                entries[index].condition = condition
+                if condition != .live { entries[index].fact = nil }
+            }
+            entries[index].count += news.count
+            if let fact = news.fact, fact != entries[index].fact {
+                entries[index].fact = fact
+                changes.append((entries[index].name, fact))
+            }
+        }
+        return changes
+    }
+
+    private mutating func change(_ name: String, _ change: (inout Entry) -> Void) {
+        guard let index = entries.firstIndex(where: { $0.name == name }) else { return }
+        change(&entries[index])
+    }
+
+    /// What a source has said no longer counts; it is about to say something, or has been stopped.
+    package mutating func reset(_ name: String, _ condition: SourceCondition?) {
+        change(name) { entry in
+            entry.condition = condition
+            entry.fact = nil
+        }
+    }
+
+    /// Whether a source has said anything, or will never do so.
+    package func isSettled(_ name: String) -> Bool {
+        guard let entry = entries.first(where: { $0.name == name }) else { return true }
+        switch entry.condition {
+        case nil: return false
+        case .live: return entry.fact != nil
+        case .off: return true
+        }
+    }
+
+    // MARK: - What it comes to
+
+    /// The source that says that the machine goes to sleep, if one does.
+    package var sleep: String? { source { $0.isAsleep } }
+
+    /// The source that says that the session of a process is inactive or locked, if one does.
+    package func absence(user: UInt32, session: String?) -> String? {
+        source { $0.areAway(from: user, session: session) }
+    }
+
+    private func source(_ saysSo: (Logins) -> Bool) -> String? {
+        entries.first { entry in
+            guard case .logins(let logins) = entry.current else { return false }
+            return saysSo(logins)
+        }?.name
+    }
+
+    /// Whether a process has the focus, and who says so; nil if no source knows anything of the focus.
+    ///
+    /// With more than one source it is enough that one sees it in front.
+    package func focus(pid: Int32, application: String, user: UInt32) -> (hasIt: Bool, source: String)? {
+        var other: String?
+        for entry in entries {
+            guard case .focus(let processes, let among) = entry.current, among?.contains(pid) ?? true else { continue }
+            if processes.contains(where: { $0.includes(pid: pid, application: application, user: user) }) {
+                return (true, entry.name)
+            }
+            other = other ?? entry.name
+        }
+        return other.map { (false, $0) }
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// How much of the agent one user may take up. Beyond it a call is refused at once.
+package struct Quotas: Sendable {
+    package var connections = 4_096
+    /// In all connections together.
+    package var names = 65_536
+    package var prefixes = 4_096
+    /// What names and prefixes take up, each its length and 64 bytes.
+    package var bytes = 12 << 20
+    /// Calls that are under way.
+    package var calls = 1_024
+    /// Names that wait for suspended connections.
+    package var pendingNames = 131_072
+    package var pendingBytes = 12 << 20
+
+    package init() {}
+}
+
+/// What each user takes up.
+struct Ledger {
+    struct Account {
+        var connections = 0
+        var names = 0
+        var prefixes = 0
+        var bytes = 0
+        var calls = 0
+        var pendingNames = 0
+        var pendingBytes = 0
+
+        var isEmpty: Bool {
+            connections == 0 && names == 0 && prefixes == 0 && bytes == 0 && calls == 0 && pendingNames == 0
+        }
+    }
+
+    let quotas: Quotas
+    private var accounts: [UInt32: Account] = [:]
+
+    init(_ quotas: Quotas) { self.quotas = quotas }
+
+    subscript(user: UInt32) -> Account { accounts[user] ?? Account() }
+
+    /// What a name or prefix counts for.
+    static func cost(_ text: String) -> Int { text.utf8.count + 64 }
+
+    static func cost(_ subjects: Subjects) -> Int {
+        subjects.names.reduce(0) { $0 + cost($1.string) } + subjects.prefixes.reduce(0) { $0 + cost($1) }
+    }
+
+    // MARK: - Connections and what they observe
+
+    func checkConnection(of user: UInt32) throws(Refusal) {
+        guard self[user].connections < quotas.connections else {
+            throw Ledger.refusal(user, "\(quotas.connections) connections that observe")
+        }
+    }
+
+    /// Takes note that a connection observes more. Nothing is noted if it is too much.
+    mutating func observe(_ subjects: Subjects, by user: UInt32) throws(Refusal) {
+        var account = self[user]
+        account.names += subjects.names.count
+        account.prefixes += subjects.prefixes.count
+        account.bytes += Ledger.cost(subjects)
+        guard account.names <= quotas.names else {
+            throw Ledger.refusal(user, "\(quotas.names) names observed by all its connections together")
+        }
+        guard account.prefixes <= quotas.prefixes else {
+            throw Ledger.refusal(user, "\(quotas.prefixes) prefixes observed by all its connections together")
+        }
+        guard account.bytes <= quotas.bytes else {
+            throw Ledger.refusal(user, "\(quotas.bytes >> 20) MB of names and prefixes")
+        }
+        accounts[user] = account
+    }
+
+    mutating func observeLess(_ subjects: Subjects, by user: UInt32) {
+        change(user) { account in
+            account.names -= subjects.names.count
+            account.prefixes -= subjects.prefixes.count
+            account.bytes -= Ledger.cost(subjects)
+        }
+    }
+
+    mutating func connectionCame(of user: UInt32) { change(user) { $0.connections += 1 } }
+    mutating func connectionWent(of user: UInt32) { change(user) { $0.connections -= 1 } }
+
+    // MARK: - Calls
+
+    mutating func beginCall(of user: UInt32) throws(Refusal) {
+        guard self[user].calls < quotas.calls else { throw Ledger.refusal(user, "\(quotas.calls) calls under way") }
+        change(user) { $0.calls += 1 }
+    }
+
+    mutating func endCall(of user: UInt32) { change(user) { $0.calls -= 1 } }
+
+    // MARK: - Pending names
+
+    /// - Returns: whether there is room for one more, which is noted then.
+    mutating func keepPending(_ name: NotifyName, of user: UInt32) -> Bool {
+        let cost = Ledger.cost(name.string)
+        let account = self[user]
+        guard account.pendingNames < quotas.pendingNames, account.pendingBytes + cost <= quotas.pendingBytes else {
+            return false
+        }
+        change(user) { account in
+            account.pendingNames += 1
+            account.pendingBytes += cost
+        }
+        return true
+    }
+
+    mutating func forgetPending(_ names: some Collection<NotifyName>, of user: UInt32) {
+        guard !names.isEmpty else { return }
+        change(user) { account in
+            account.pendingNames -= names.count
+            account.pendingBytes -= names.reduce(0) { $0 + Ledger.cost($1.string) }
+        }
+    }
+
+    private mutating func change(_ user: UInt32, _ change: (inout Account) -> Void) {
+        change(&accounts[user, default: Account()])
+        if accounts[user]?.isEmpty == true { accounts[user] = nil }
+    }
+
+    private static func refusal(_ user: UInt32, _ limit: String) -> Refusal {
+        Refusal(.limitExceeded, "User \(user) has reached the limit of \(limit).")
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// The numbers that programs have set for names.
+package struct NameStateTable {
+    package struct Entry: Sendable {
+        package var value: UInt64
+        /// When it was set, in nanoseconds since boot. An observer that tells it to the next agent says when that was.
+        package var stamp: UInt64
+
+        package init(value: UInt64, stamp: UInt64) {
+            self.value = value
+            self.stamp = stamp
+        }
+    }
+
+    private var entries: [NotifyName: Entry] = [:]
+    private var lastStamp: UInt64 = 0
+
+    subscript(name: NotifyName) -> UInt64 { entries[name]?.value ?? 0 }
+
+    /// Sets a state now.
+    ///
+    /// - Returns: the stamp, which no other setting has.
+    mutating func set(_ value: UInt64, of name: NotifyName, now: UInt64) -> UInt64 {
+        lastStamp = max(now, lastStamp + 1)
+        entries[name] = Entry(value: value, stamp: lastStamp)
+        return lastStamp
+    }
+
+    /// Takes over what was set earlier, unless what is known is newer. Nothing can have been set later than now.
+    mutating func restore(_ entry: Entry, of name: NotifyName, now: UInt64) {
+        let stamp = min(entry.stamp, now)
+        if let known = entries[name], known.stamp >= stamp { return }
+        entries[name] = Entry(value: entry.value, stamp: stamp)
+    }
+
+    /// Forgets the states of those of these names that nobody observes.
+    mutating func forget(_ names: Set<NotifyName>, unless isObserved: (NotifyName) -> Bool) {
+        if entries.isEmpty { return }
+        let candidates =
+            entries.count < names.count ? entries.keys.filter(names.contains) : names.filter { entries[$0] != nil }
+        for name in candidates where !isObserved(name) { entries[name] = nil }
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// How one connection gets from state to state: what to do next, without doing it.
+///
+/// Only one change is under way at a time. Of the wishes that come meanwhile the last one wins; who wished is answered
+/// when the change that took the place of theirs is in force.
+struct Transition<Waiter> {
+    enum Step: Equatable {
+        case settled
+        /// The names are being put under the agent's own rules.
+        case takingOver
+        /// The observer was told to close its gate.
+        case closing(LifecycleState)
+        /// The observer was told to open its gate.
+        case opening
+        /// The gate is open; posts whose sender the bus is still asked for are waited for.
+        case handingBack
+    }
+
+    enum Action {
+        /// Match the names; ends in `namesAreHeld`.
+        case hold
+        case release
+        /// Find the place in the stream of posts from which on they set bits; ends in `markIsReached`.
+        case mark
+        /// Tell the observer its state; ends in `observerAnswered`.
+        case tell(LifecycleState)
+        /// Wait for posts that are held back; ends in `nothingIsHeldBack`.
+        case awaitHeldBack
+        /// Hand over what is pending.
+        case deliver
+        case forgetPending
+        case announce(from: LifecycleState, to: LifecycleState)
+        case answer([Waiter], Outcome)
+    }
+
+    enum Outcome: Equatable {
+        case inForce
+        case failed(String)
+    }
+
+    /// The state in force.
+    private(set) var state: LifecycleState
+    private(set) var step = Step.settled
+    /// Whether posts set bits.
+    private(set) var isCollecting: Bool
+    /// Whether the names are under the agent's rules, or on their way there.
+    private(set) var isHolding: Bool
+    /// What is being changed to, or the state.
+    private(set) var aim: LifecycleState
+    private var waiters: [Waiter] = []
+    private var next: (aim: LifecycleState, waiters: [Waiter])?
+
+    /// - Parameter isHolding: whether the names are under the agent's rules and posts set bits already.
+    init(_ state: LifecycleState, isHolding: Bool = false) {
+        self.state = state
+        aim = state
+        self.isHolding = isHolding
+        isCollecting = isHolding
+    }
+
+    /// The state that is wished for last.
+    var wish: LifecycleState { next?.aim ?? aim }
+
+    var isSettled: Bool { step == .settled }
+
+    // MARK: - Events
+
+    /// - Parameter isForced: tell the observer even what it should know.
+    mutating func want(_ wished: LifecycleState, by newWaiters: [Waiter], isForced: Bool = false) -> [Action] {
+        guard isSettled else {
+            if next == nil, wished == aim {
+                waiters += newWaiters
+            } else {
+                next = (wished, (next?.waiters ?? []) + newWaiters)
+            }
+            return []
+        }
+        if wished == state, !isForced { return [.answer(newWaiters, .inForce)] }
+        aim = wished
+        waiters = newWaiters
+        return begin()
+    }
+
+    mutating func namesAreHeld(_ failure: String?) -> [Action] {
+        guard step == .takingOver else { return [] }
+        if let failure {
+            isHolding = false
+            return giveUp(failure)
+        }
+        return close(.suspended)
+    }
+
+    mutating func markIsReached() {
+        if isHolding { isCollecting = true }
+    }
+
+    mutating func observerAnswered(_ failure: String?, isHoldingBack: Bool = false) -> [Action] {
+        switch step {
+        case .closing(let new):
+            if let failure { return giveUp(failure) }
+            var actions: [Action] = new == .background ? [.forgetPending] : []
+            actions += settle(in: new)
+            return actions
+        case .opening:
+            if let failure { return giveUp(failure) }
+            if isHolding, isHoldingBack {
+                step = .handingBack
+                return [.awaitHeldBack]
+            }
+            return handBack()
+        case .settled, .takingOver, .handingBack:
+            return []
+        }
+    }
+
+    mutating func nothingIsHeldBack() -> [Action] {
+        step == .handingBack ? handBack() : []
+    }
+
+    /// The change is overtaken by something outside: the process stands still and its connection is parked.
+    mutating func park(returningTo wished: LifecycleState) -> [Action] {
+        let actions = settle(in: wished == .background ? .background : .suspended, thenWish: nil)
+        isHolding = true
+        return actions
+    }
+
+    /// The connection is gone. Nobody who wished has to wait for it any longer.
+    mutating func end() -> [Action] {
+        let all = waiters + (next?.waiters ?? [])
+        waiters = []
+        next = nil
+        step = .settled
+        return [.answer(all, .inForce)]
+    }
+
+    // MARK: - Steps
+
+    private mutating func begin() -> [Action] {
+        switch aim {
+        case .suspended:
+            if isHolding { return close(.suspended) }
+            isHolding = true
+            step = .takingOver
+            return [.hold]
+        case .background:
+            return close(.background)
+        case .foreground:
+            step = .opening
+            return [.tell(.foreground)]
+        }
+    }
+
+    private mutating func close(_ new: LifecycleState) -> [Action] {
+        step = .closing(new)
+        if new == .suspended { return isCollecting ? [.tell(new)] : [.mark, .tell(new)] }
+        return stopHolding() + [.tell(new)]
+    }
+
+    private mutating func stopHolding() -> [Action] {
+        isCollecting = false
+        guard isHolding else { return [.forgetPending] }
+        isHolding = false
+        return [.release, .forgetPending]
+    }
+
+    private mutating func handBack() -> [Action] {
+        var actions: [Action] = []
+        if isHolding { actions = [.deliver] + stopHolding() }
+        return actions + settle(in: .foreground)
+    }
+
+    private mutating func giveUp(_ failure: String) -> [Action] {
+        // What the observer is in now nobody knows for certain; it was in `state` last.
+        var actions: [Action] = []
+        if state != .suspended { actions = stopHolding() }
+        aim = state
+        step = .settled
+        actions.append(.answer(waiters, .failed(failure)))
+        waiters = []
+        return actions + beginNext()
+    }
+
+    private mutating func settle(in new: LifecycleState) -> [Action] {
+        let next = self.next
+        self.next = nil
+        return settle(in: new, thenWish: next)
+    }
+
+    private mutating func settle(
+        in new: LifecycleState,
+        thenWish next: (aim: LifecycleState, waiters: [Waiter])?
+    ) -> [Action] {
+        let old = state
+        step = .settled
+        state = new
+        aim = new
+        var answered = waiters
+        waiters = []
+        // Parked: what else was wished is settled with it.
+        if next == nil, let rest = self.next {
+            answered += rest.waiters
+            self.next = nil
+        }
+        var actions: [Action] = old == new ? [] : [.announce(from: old, to: new)]
+        if !answered.isEmpty { actions.append(.answer(answered, .inForce)) }
+        self.next = next
+        return actions + beginNext()
+    }
+
+    private mutating func beginNext() -> [Action] {
+        guard let next else { return [] }
+        self.next = nil
+        return want(next.aim, by: next.waiters)
+    }
+}

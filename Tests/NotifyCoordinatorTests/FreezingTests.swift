@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyCoordinator
+
+@Suite struct FreezingTests {
+    @Test func `whoever resumes before the process stands still leaves it running`() throws {
+        var random = SeededGenerator(seed: 11)
+        for _ in 0..<3_000 {
+            var world = World()
+            let process = World.process(7)
+            for number in 0..<Int.random(in: 1...3, using: &random) {
+                _ = try world.register(":1.\(number)", process, ["com.example.\(number)"])
+            }
+            world.settle()
+            var calls: [CallID] = []
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                let isWhole = Bool.random(using: &random)
+                calls.append(try world.set(isWhole ? "pid:7" : ":1.0", .suspended, freezes: true))
+                for _ in 0..<Int.random(in: 0...6, using: &random) { world.step(using: &random) }
+                calls.append(try world.set("pid:7", Bool.random(using: &random) ? .foreground : .background))
+                for _ in 0..<Int.random(in: 0...6, using: &random) { world.step(using: &random) }
+            }
+            world.settle(using: &random)
+            #expect(world.still.isEmpty)
+            #expect(calls.allSatisfy { world.answers[$0] != nil })
+        }
+    }
+
+    @Test func `a process stands still when the call that freezes it is answered, and not earlier`() throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        let call = try world.set("pid:7", .suspended, freezes: true)
+        #expect(world.still.isEmpty)
+        world.settle()
+        #expect(world.still == [process] && world.answers[call] == .connections(1))
+        let resumed = try world.set("pid:7", .foreground)
+        world.settle()
+        #expect(world.still.isEmpty && world.answers[resumed] == .connections(1))
+    }
+
+    @Test func `a process that may not be stopped any more goes on, and the caller is told`() throws {
+        var world = World()
+        world.freezeOutcome = .denied
+        _ = try world.register(":1.1", World.process(7), ["com.example.a"])
+        let call = try world.set("pid:7", .suspended, freezes: true)
+        world.settle()
+        #expect(world.still.isEmpty && world.refusals[call]?.kind == .failed)
+        #expect(world.coordinator.totals.suspended == 1)
+    }
+
+    @Test func `an agent that ends lets everything go on`() throws {
+        var world = World()
+        for number in 1...3 {
+            _ = try world.register(":1.\(number)", World.process(Int32(number + 10)), ["com.example.a"])
+            _ = try world.set("pid:\(number + 10)", .suspended, freezes: true)
+        }
+        world.settle()
+        #expect(world.still.count == 3)
+        world.send(.ending)
+        #expect(world.still.isEmpty)
+    }
+
+    @Test func `a process whose last connection leaves does not stand still for ever`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(7), ["com.example.a"])
+        _ = try world.set(":1.1", .suspended, freezes: true)
+        world.settle()
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        world.send(.connectionEnded(id))
+        world.settle()
+        #expect(world.still.isEmpty && world.coordinator.processes.isEmpty)
+    }
+}

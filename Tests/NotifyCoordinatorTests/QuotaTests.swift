@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyCoordinator
+
+@Suite struct QuotaTests {
+    private func names(_ count: Int, _ stem: String = "com.example") -> [String] { (0..<count).map { "\(stem).\($0)" } }
+
+    @Test func `beyond each quota a call is refused with a sentence, and other users are served`() throws {
+        var quotas = Quotas()
+        quotas.connections = 3
+        quotas.names = 100
+        quotas.prefixes = 10
+        quotas.bytes = 6_700
+        var world = World(quotas)
+        let process = World.process(11)
+        let first = try world.register(":1.1", process, names(80))
+        #expect(world.answers[first] != nil)
+        for (number, statement) in [(names(30), []), ([], names(11)), (["x" + String(repeating: "y", count: 500)], [])]
+            .enumerated()
+        {
+            let call = try world.register(":1.\(number + 10)", process, statement.0, prefixes: statement.1)
+            #expect(world.refusals[call]?.kind == .limitExceeded)
+        }
+        let call = world.call()
+        world.send(.addNames(call, from: ":1.1", try Subjects(names: names(30, "org.example"), prefixes: [])))
+        #expect(
+            world.refusals[call]?.message
+                == "User 1000 has reached the limit of 100 names observed by all its connections together."
+        )
+        let later = [
+            try world.register(":1.4", process), try world.register(":1.5", process),
+            try world.register(":1.6", process), try world.register(":1.7", World.process(12, user: 1001), names(80)),
+        ]
+        #expect(later.map { world.answers[$0] != nil } == [true, true, false, true])
+        #expect(world.refusals[later[2]]?.kind == .limitExceeded)
+    }
+
+    @Test func `whoever leaves takes its share of everything along`() throws {
+        var random = SeededGenerator(seed: 2)
+        for _ in 0..<200 {
+            var world = World()
+            for number in 0..<6 {
+                _ = try world.register(
+                    ":1.\(number)",
+                    World.process(Int32(10 + number % 3)),
+                    names(Int.random(in: 0..<20, using: &random)),
+                    prefixes: Bool.random(using: &random) ? ["com."] : []
+                )
+                _ = try world.set(":1.\(number)", .suspended)
+                for _ in 0..<Int.random(in: 0..<4, using: &random) { world.step(using: &random) }
+                world.send(.posted(try NotifyName("com.example.\(number)")))
+            }
+            let call = world.call()
+            world.send(.removeNames(call, from: ":1.1", try Subjects(names: names(5), prefixes: [])))
+            _ = try world.register(":1.7", World.process(10), names(3)) { $0.previous = ":1.0" }
+            for id in world.coordinator.list.map(\.id).shuffled(using: &random) {
+                world.send(.connectionEnded(id))
+                world.step(using: &random)
+            }
+            world.settle(using: &random)
+            #expect(world.coordinator.ledger[1000].isEmpty)
+            #expect(world.coordinator.callers.isEmpty && world.coordinator.totals.held == 0)
+            #expect(world.rules.isEmpty && world.prefixRules.isEmpty)
+        }
+    }
+
+    @Test func `calls under way are counted, and one that ends makes room`() throws {
+        var quotas = Quotas()
+        quotas.calls = 4
+        var world = World(quotas)
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        let calls = try (0..<6).map { _ in try world.set(":1.1", .suspended) }
+        #expect(calls.map { world.refusals[$0]?.kind == .limitExceeded } == [false, false, false, false, true, true])
+        world.settle()
+        let call = try world.set(":1.1", .foreground)
+        world.settle()
+        #expect(world.answers[call] != nil)
+    }
+
+    @Test func `names beyond what may be pending are counted as dropped`() throws {
+        var quotas = Quotas()
+        quotas.pendingNames = 10
+        var world = World(quotas)
+        _ = try world.register(":1.1", World.process(11), [], prefixes: [""])
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        for name in names(15) { world.send(.posted(try NotifyName(name))) }
+        let entry = try #require(world.coordinator.list.first)
+        #expect(entry.pending == 10 && entry.dropped == 5)
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+import Testing
+
+@testable import NotifyCoordinator
+
+/// What a coordinator stands in, as values: a bus that deals with requests in order, observers that answer, and processes
+/// that stand still or run. What is under way happens when the test says so.
+struct World {
+    var coordinator: Coordinator
+    var time: Int64 = 0
+    /// Answers of the bus, in order; those of the observers and of the kernel, each in an order of its own.
+    private(set) var bus: [Event] = []
+    private(set) var observers: [ConnectionID: [Event]] = [:]
+    private(set) var kernel: [Event] = []
+    private(set) var rules: Set<NotifyName> = []
+    private(set) var prefixRules: Set<String> = []
+    private(set) var states: [ConnectionID: LifecycleState] = [:]
+    private(set) var delivered: [ConnectionID: [NotifyName]] = [:]
+    private(set) var still: Set<ProcessID> = []
+    private(set) var answers: [CallID: Effect.Answer] = [:]
+    private(set) var refusals: [CallID: Refusal] = [:]
+    private(set) var longestRequest = 0
+    private var lastCall: UInt64 = 0
+    /// What `freeze` ends in.
+    var freezeOutcome = Event.FreezeOutcome.frozen
+
+    init(_ quotas: Quotas = Quotas()) {
+        var configuration = Coordinator.Configuration()
+        configuration.quotas = quotas
+        coordinator = Coordinator(configuration)
+    }
+
+    var isAtRest: Bool { bus.isEmpty && kernel.isEmpty && observers.values.allSatisfy(\.isEmpty) }
+
+    mutating func call() -> CallID {
+        lastCall += 1
+        return CallID(lastCall)
+    }
+
+    mutating func send(_ event: Event) {
+        for effect in coordinator.handle(event, at: Moment(nanoseconds: time)) { perform(effect) }
+    }
+
+    private mutating func perform(_ effect: Effect) {
+        switch effect {
+        case .answer(let call, let answer):
+            #expect(answers.updateValue(answer, forKey: call) == nil && refusals[call] == nil)
+        case .refuse(let call, let refusal):
+            #expect(refusals.updateValue(refusal, forKey: call) == nil && answers[call] == nil)
+        case .tell(let id, let state, let marks):
+            if marks { bus.append(.markIsReached(id)) }
+            states[id] = state
+            observers[id, default: []].append(.told(id, .done(dropped: nil, isHoldingBack: false)))
+        case .deliver(let id, let names): delivered[id, default: []] += names
+        case .awaitHeldBack(let id): bus.append(.nothingIsHeldBack(id))
+        case .subscribe(let ticket, let names, let prefixes):
+            longestRequest = max(longestRequest, names.count + prefixes.count)
+            for name in names { #expect(rules.insert(name).inserted, "\(name)") }
+            for prefix in prefixes { #expect(prefixRules.insert(prefix).inserted, "\(prefix)") }
+            bus.append(.rulesAreSet(ticket, failure: nil))
+        case .unsubscribe(let ticket, let names, let prefixes):
+            longestRequest = max(longestRequest, names.count + prefixes.count)
+            for name in names { #expect(rules.remove(name) != nil, "\(name)") }
+            for prefix in prefixes { #expect(prefixRules.remove(prefix) != nil, "\(prefix)") }
+            if let ticket { bus.append(.rulesAreSet(ticket, failure: nil)) }
+        case .freeze(let process, _):
+            if freezeOutcome == .frozen { still.insert(process) }
+            kernel.append(.froze(process, freezeOutcome))
+        case .thaw(let process):
+            still.remove(process)
+            kernel.append(.thawed(process, failure: nil))
+        case .drain(let id): kernel.append(.drained(id))
+        default: break
+        }
+    }
+
+    /// Something of what is under way happens, chosen at random. An observer that stands still answers nothing.
+    mutating func step(using random: inout some RandomNumberGenerator) {
+        let awake = observers.filter { id, answers in
+            !answers.isEmpty && coordinator.process(of: id).map { !still.contains($0) } ?? true
+        }
+        var choices: [(inout World) -> Event] = awake.keys.sorted().map { id in
+            { $0.observers[id, default: []].removeFirst() }
+        }
+        if !bus.isEmpty { choices.append { $0.bus.removeFirst() } }
+        if !kernel.isEmpty { choices.append { $0.kernel.removeFirst() } }
+        guard let choice = choices.randomElement(using: &random) else { return }
+        send(choice(&self))
+    }
+
+    mutating func settle() {
+        var random = SystemRandomNumberGenerator()
+        settle(using: &random)
+    }
+
+    /// Everything that is under way happens.
+    mutating func settle(using random: inout some RandomNumberGenerator) {
+        var steps = 0
+        while !isAtRest, steps < 100_000 {
+            step(using: &random)
+            steps += 1
+        }
+        #expect(isAtRest, "\(bus) \(observers) \(kernel) \(still)")
+    }
+
+    // MARK: - Shorthands
+
+    static func process(_ pid: Int32, user: UInt32 = 1000) -> ProcessID {
+        ProcessID(pid: pid, startTime: 1, user: user)
+    }
+
+    mutating func register(
+        _ name: String,
+        _ process: ProcessID,
+        _ names: [String] = [],
+        prefixes: [String] = [],
+        application: String = "",
+        _ change: (inout Newcomer.Statement) -> Void = { _ in }
+    ) throws -> CallID {
+        var statement = Newcomer.Statement(try Subjects(names: names, prefixes: prefixes))
+        change(&statement)
+        let call = call()
+        let facts = Newcomer.ProcessFacts(id: process, application: application)
+        let newcomer = Newcomer(
+            name: name,
+            user: process.user,
+            process: facts,
+            hasSocket: true,
+            statement: statement
+        )
+        send(.register(call, newcomer))
+        return call
+    }
+
+    mutating func set(
+        _ target: String,
+        _ state: LifecycleState,
+        freezes: Bool = false,
+        by user: UInt32 = 1000
+    ) throws -> CallID {
+        let call = call()
+        let target = try #require(Target(target))
+        send(.setState(call, by: Caller(user: user), target, state, freezes: freezes, strangers: []))
+        return call
+    }
+}
