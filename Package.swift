@@ -118,6 +118,7 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
+                "notify-agent",
             ]
         ),
         // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.

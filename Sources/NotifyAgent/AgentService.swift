@@ -6,11 +6,6 @@ package import NotifyCore
 
 /// An agent at work: its connection, and the thread that watches processes for it.
 package final class AgentService: Sendable {
-    package enum StartError: Error {
-        case noDescriptors(Int32)
-        case bus(NotifyBusError)
-    }
-
     /// The names of all sources of facts, as Status lists them.
     package static let sourceNames = ["logind", "gnome", "x11", "sway", Agent.shellSource, Agent.freezerSource]
 
@@ -51,12 +46,8 @@ package final class AgentService: Sendable {
         configuration: Agent.Configuration,
         logger: Logger,
         report: @escaping @Sendable (Agent.Event) -> Void
-    ) throws(StartError) {
-        do throws(WatcherError) {
-            watcher = try Watcher()
-        } catch {
-            throw .noDescriptors(error.code)
-        }
+    ) throws(NotifyBusError) {
+        watcher = try Watcher()
         let (watcher, doorbell) = (watcher, Doorbell())
         let board = FactBoard { moment in
             if let moment { watcher.pause(until: moment) } else { doorbell.ring() }
@@ -74,14 +65,10 @@ package final class AgentService: Sendable {
         let center = NotifyCenter(bus: bus, peer: agent)
         self.center = center
         doorbell.connect { [weak center] in center?.perform { link in agent.takeNews(link) } }
-        do throws(NotifyBusError) {
-            thread = try watcher.start { [weak center] event in
-                center?.perform { link in agent.handle(event, on: link) }
-            }
-            try center.open()
-        } catch {
-            throw .bus(error)
+        thread = try watcher.start { [weak center] event in
+            center?.perform { link in agent.handle(event, on: link) }
         }
+        try center.open()
     }
 
     /// Lets everything go on that the agent has frozen, gives the name back and closes everything.

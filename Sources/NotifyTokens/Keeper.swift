@@ -71,11 +71,16 @@ final class Keeper: Sendable {
             if state.isRunning { return Keeper.wake(state) }
             guard Keeper.hasWork(state) else { return }
             state.wakeDescriptor = linux_eventfd()
+            // Nobody could wake the thread; the next change tries again.
+            guard state.wakeDescriptor >= 0 else { return }
             // Without a thread, pipes that were full stay behind, and idle names stay registered; nothing else is lost.
             do throws(NotifyBusError) {
                 try EngineThread { self.run() }.detach()
                 state.isRunning = true
-            } catch {}
+            } catch {
+                close(state.wakeDescriptor)
+                state.wakeDescriptor = -1
+            }
         }
     }
 

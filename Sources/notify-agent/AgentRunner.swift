@@ -63,7 +63,7 @@ enum AgentRunner {
         } catch let error as SignalsError {
             diagnostics.error(error.message)
             return .failed
-        } catch AgentService.StartError.bus(let error) {
+        } catch let error as NotifyBusError {
             diagnostics.error(error.description)
             return ExitCode(error)
         } catch {

@@ -36,4 +36,66 @@ import Testing
         }
         #expect(reasons.contains { $0.contains("annot create an eventfd: Too many open files") }, "\(reasons)")
     }
+
+    @Test(
+        .enabled(if: Bubblewrap.obstacle == nil, "\(Bubblewrap.obstacle ?? "")"),
+        arguments: busKinds
+    )
+    func `without /proc every command does its work`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let bare = Bubblewrap.arguments(without: ["proc"])
+        let agent = try TestSupport.start("bwrap", bare + [productPath("notify-agent"), "--address", bus.address])
+        try agent.waitForErrorOutput(containing: "serves")
+        let post = try "'\(productPath("notify-post"))' --address '\(bus.address)'"
+        let observer = try TestSupport.run(
+            "bwrap",
+            bare + [
+                productPath("notify-wait"), "--address", bus.address, "com.example.a", "--then",
+                "\(post) com.example.a",
+            ]
+        )
+        #expect(observer.status == 0 && observer.output == "com.example.a\n", "\(observer.errorOutput)")
+        let status = try TestSupport.run(
+            "bwrap",
+            bare + [productPath("notify-lifecycle"), "--address", bus.address, "status"]
+        )
+        #expect(status.status == 0 && status.output.contains("sources:"), "\(status.errorOutput)")
+    }
+
+    @Test(arguments: ["notify-wait", "notify-post", "notify-lifecycle", "notify-agent"])
+    func `a command that gets too few descriptors ends with a sentence that says so`(command: String) throws {
+        let bus = try PrivateBus(.daemon)
+        let arguments: [String] =
+            switch command {
+            case "notify-wait": ["-t", "0", "com.example.a"]
+            case "notify-post": ["com.example.a"]
+            case "notify-lifecycle": ["status"]
+            default: []
+            }
+        var failures = 0
+        // Only where the dynamic loader can already open what it needs does the command begin.
+        for count in 4...24 {
+            let process = try TestSupport.start(
+                "/bin/sh",
+                ["-c", "ulimit -n $0; exec \"$@\"", "\(count)", productPath(command), "--address", bus.address]
+                    + arguments
+            )
+            if command == "notify-agent" {
+                // It says a line in any case.
+                try process.waitForErrorOutput(containing: "\n")
+                process.send(signal: SIGTERM)
+            }
+            let result = try process.wait()
+            let text = result.errorOutput
+            if text.contains("Too many open files") {
+                failures += 1
+                #expect(result.status != 0 && text.hasPrefix("\(command): "), "\(count): \(text)")
+                #expect(text.split(separator: "\n").count == 1, "\(count): \(text)")
+            } else {
+                #expect([0, 2, 69].contains(result.status), "\(count): \(result.status) \(text)")
+            }
+        }
+        // notify-post gets by with one, which the loader needs as well.
+        #expect(failures > 0 || command == "notify-post")
+    }
 }

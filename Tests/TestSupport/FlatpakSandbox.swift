@@ -5,15 +5,8 @@ import Glibc
 /// What a program sees of Flatpak: a `/.flatpak-info`, by bubblewrap, and xdg-dbus-proxy in front of the bus.
 public final class FlatpakSandbox: Sendable {
     /// Why there can't be one here; nil if there can.
-    public static let obstacle: String? = {
-        for program in ["bwrap", "xdg-dbus-proxy"] where !isInstalled(program) { return "\(program) is not installed" }
-        do {
-            let result = try run("bwrap", root + ["--", "true"])
-            return result.status == 0 ? nil : "bubblewrap can't run here: \(result.errorOutput)"
-        } catch {
-            return "bubblewrap can't run here: \(error)"
-        }
-    }()
+    public static let obstacle: String? =
+        Bubblewrap.obstacle ?? (isInstalled("xdg-dbus-proxy") ? nil : "xdg-dbus-proxy is not installed")
 
     private let folder: String
     private let address: String
@@ -59,7 +52,7 @@ public final class FlatpakSandbox: Sendable {
     ) throws -> RunningCommand {
         try TestSupport.start(
             "bwrap",
-            FlatpakSandbox.root + ["--ro-bind", "\(folder)/info", "/.flatpak-info", "--", path] + arguments,
+            Bubblewrap.arguments(files: ["/.flatpak-info": "\(folder)/info"]) + [path] + arguments,
             environment: ["DBUS_SESSION_BUS_ADDRESS": address, "NOTIFYBUS_ADDRESS": nil, "XDG_RUNTIME_DIR": nil],
             input: input
         )
@@ -69,22 +62,4 @@ public final class FlatpakSandbox: Sendable {
     public func waitUntilHidden() throws {
         try proxy?.waitForOutput(containing: "*FILTERED IN*")
     }
-
-    /// All there is outside, in a root folder of its own: one can't put a file into the real one.
-    private static let root: [String] =
-        ["--die-with-parent"]
-        + entries(ofFolder: "/").flatMap { name -> [String] in
-            let path = "/" + name
-            switch name {
-            case ".flatpak-info": return []
-            case "dev": return ["--dev-bind", path, path]
-            default: break
-            }
-            var target = [CChar](repeating: 0, count: 4_096)
-            let length = readlink(path, &target, target.count)
-            guard length > 0 else { return ["--ro-bind", path, path] }
-            return [
-                "--symlink", String(decoding: target[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self), path,
-            ]
-        }
 }

@@ -64,14 +64,23 @@ final class Watcher: Sendable {
     private let rest: Int32
     let state = Monitor(State())
 
-    init() throws(WatcherError) {
-        epoll = linux_epoll()
-        wakeup = linux_eventfd()
-        tick = linux_timerfd()
-        alarm = linux_timerfd()
-        pause = linux_timerfd()
-        rest = linux_timerfd()
-        guard [epoll, wakeup, tick, alarm, pause, rest].allSatisfy({ $0 >= 0 }) else { throw WatcherError(code: errno) }
+    init() throws(NotifyBusError) {
+        var made: [Int32] = []
+        func make(_ descriptor: Int32, _ what: String) throws(NotifyBusError) -> Int32 {
+            guard descriptor >= 0 else {
+                let code = errno
+                for other in made { close(other) }
+                throw .outOfDescriptors(what, code)
+            }
+            made.append(descriptor)
+            return descriptor
+        }
+        epoll = try make(linux_epoll(), "an epoll descriptor")
+        wakeup = try make(linux_eventfd(), "an eventfd")
+        tick = try make(linux_timerfd(), "a timerfd")
+        alarm = try make(linux_timerfd(), "a timerfd")
+        pause = try make(linux_timerfd(), "a timerfd")
+        rest = try make(linux_timerfd(), "a timerfd")
         _ = add(wakeup, .wake, 0)
         _ = add(tick, .look, 0)
         _ = add(alarm, .alarm, 0)

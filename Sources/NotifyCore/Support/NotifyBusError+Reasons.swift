@@ -20,7 +20,10 @@ extension NotifyBusError {
         "The bus is away; the notification center keeps trying to reach it, so try again later."
     )
 
-    static func outOfDescriptors(_ what: String, _ code: Int32) -> NotifyBusError {
+    /// - Parameters:
+    ///   - what: what there is none of, with its article: "an eventfd".
+    ///   - code: the error number of the call that should have made it.
+    package static func outOfDescriptors(_ what: String, _ code: Int32) -> NotifyBusError {
         NotifyBusError(.failed, "Cannot create \(what): \(describe(errno: code)).", errno: code)
     }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Runs programs with a root folder that lacks something, or has something more. See bwrap(1).
+public enum Bubblewrap {
+    /// Why it can't be used here; nil if it can.
+    public static let obstacle: String? = {
+        guard isInstalled("bwrap") else { return "bwrap is not installed" }
+        do {
+            let result = try run("bwrap", arguments() + ["true"])
+            return result.status == 0 ? nil : "bubblewrap can't run here: \(result.errorOutput)"
+        } catch {
+            return "bubblewrap can't run here: \(error)"
+        }
+    }()
+
+    /// What to call `bwrap` with, before a command and its arguments.
+    ///
+    /// - Parameters:
+    ///   - missing: the names in the root folder that are not to be there.
+    ///   - files: of each file that is to be there the path, and the path of what it is.
+    public static func arguments(without missing: Set<String> = [], files: [String: String] = [:]) -> [String] {
+        // The real root folder can't take another file, so this makes one with all that there is.
+        var result = ["--die-with-parent"]
+        for name in entries(ofFolder: "/") where !missing.contains(name) && files["/" + name] == nil {
+            let path = "/" + name
+            if name == "dev" {
+                result += ["--dev-bind", path, path]
+                continue
+            }
+            var target = [CChar](repeating: 0, count: 4_096)
+            let length = readlink(path, &target, target.count)
+            if length > 0 {
+                result += [
+                    "--symlink", String(decoding: target[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self), path,
+                ]
+            } else {
+                result += ["--ro-bind", path, path]
+            }
+        }
+        for (path, source) in files { result += ["--ro-bind", source, path] }
+        return result + ["--"]
+    }
+}
