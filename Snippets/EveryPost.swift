@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Posts more names than may wait, and has none of them merged.
+//! Posts more names than may wait, and has none of them coalesced.
 // snippet.hide
 
 import NotifyBus
@@ -11,4 +11,4 @@ for number in 1...10_000 {
     if number.isMultiple(of: 4_000) { try center.flush() }
 }
 try center.flush()
-print("posted", center.statistics.posted, "merged", center.statistics.merged)
+print("posted", center.statistics.posted, "coalesced", center.statistics.coalesced)

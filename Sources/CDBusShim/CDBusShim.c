@@ -253,8 +253,13 @@ size_t nb_make_signal(const char *path, const char *interface, const char *membe
     return marshal(signal, serial, ret_bytes);
 }
 
-size_t nb_make_bus_call(const char *member, uint32_t serial, uint8_t **ret_bytes) {
-    return marshal(new_bus_call(member), serial, ret_bytes);
+size_t nb_make_bus_call(const char *member, const char *argument, uint32_t serial, uint8_t **ret_bytes) {
+    DBusMessage *call = new_bus_call(member);
+    if (call != NULL && argument != NULL && !append_string(call, argument)) {
+        dbus_message_unref(call);
+        call = NULL;
+    }
+    return marshal(call, serial, ret_bytes);
 }
 
 static DBusMessage *new_refusal(nb_connection *connection) {

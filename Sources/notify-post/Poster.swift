@@ -33,7 +33,7 @@ struct Poster {
         if !hasOwnedName, name.string.utf8.starts(with: "user.uid.".utf8) {
             hasOwnedName = true
         }
-        // The center merges equal names once 4,096 posts wait; far fewer than that ever do, so none is merged.
+        // The center coalesces equal names once 4,096 posts wait; far fewer than that ever do, so none is.
         unconfirmed += 1
         if unconfirmed < 1_000 { return false }
         try confirm()

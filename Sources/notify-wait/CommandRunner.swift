@@ -31,7 +31,7 @@ struct CommandRunner {
     private let onBusy: WaitSettings.OnBusy
     private let diagnostics: Diagnostics
     private var state = State.idle
-    private var waiting = MergingQueue<Run>()
+    private var waiting = CoalescingQueue<Run>()
     /// The one run that is to follow a restart.
     private var replacement: Run?
     /// Whether a run has failed, or could not begin.

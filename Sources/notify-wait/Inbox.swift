@@ -24,7 +24,7 @@ struct Arrival: Hashable {
 /// What the center's threads leave for the main thread.
 final class Inbox: Sendable {
     private struct Contents {
-        var arrivals = MergingQueue<Arrival>()
+        var arrivals = CoalescingQueue<Arrival>()
         var changes: [NotifyCenter.ConnectionChange] = []
         var refused = 0
     }

@@ -25,7 +25,7 @@ import Testing
         #expect(result.errorOutput == "notify-post: posted 100000 names\n")
         try center.barrier(timeout: .seconds(10))
         #expect(count.value == 100_000)
-        #expect(center.statistics.merged == 0)
+        #expect(center.statistics.coalesced == 0)
         observation.cancel()
     }
 
@@ -42,7 +42,7 @@ import Testing
         try #require(heard.wait(timeout: .seconds(30)) { $0.last == "com.example.20" })
         let statistics = center.statistics
         // What the observer merged, because its thread had to wait for a processor, did reach it.
-        #expect(statistics.delivered + statistics.mergedDeliveries == 50_020)
+        #expect(statistics.delivered + statistics.coalescedDeliveries == 50_020)
         #expect(heard.elements.suffix(20).elementsEqual((1...20).map { "com.example.\($0)" }))
         #expect(heard.elements.dropLast(20).allSatisfy { $0 == "com.example.a" })
         observation.cancel()

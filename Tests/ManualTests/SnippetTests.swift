@@ -11,7 +11,7 @@ import Testing
         "ObserveOnQueue": "reloads because of com.example.config.changed\n",
         "Sequence": "heard com.example.tick\n",
         "LookFirst": "the backup is there\n",
-        "EveryPost": "posted 10000 merged 0\n",
+        "EveryPost": "posted 10000 coalesced 0\n",
         "OwnCenter": "posted 1\n",
         "Background": "foreground\n",
     ]

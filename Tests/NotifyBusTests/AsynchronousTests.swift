@@ -68,7 +68,7 @@ import Testing
         }
         try center.synchronize(timeout: .seconds(30))
         try center.barrier(timeout: .seconds(30))
-        #expect(center.statistics.mergedDeliveries == 20_000 - 4_096)
+        #expect(center.statistics.coalescedDeliveries == 20_000 - 4_096)
         notifications.cancel()
     }
 

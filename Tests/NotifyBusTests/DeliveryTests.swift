@@ -31,7 +31,7 @@ import Testing
         }
         #expect(observing.statistics.delivered == 200_000)
         #expect(other.statistics.posted == 100_000)
-        #expect(observing.statistics.merged == 0 && other.statistics.merged == 0)
+        #expect(observing.statistics.coalesced == 0 && other.statistics.coalesced == 0)
     }
 
     @Test(arguments: busKinds)

@@ -29,7 +29,7 @@ import Testing
         #expect(growth < 16 << 20, "the poster grew by \(growth) bytes")
         let statistics = center.statistics
         #expect(statistics.posted == 1_000_001)
-        #expect(statistics.mergedPosts > 990_000)
+        #expect(statistics.coalescedPosts > 990_000)
         #expect(statistics.waiting <= 4_096 + 100)
 
         let heardBefore = total.value
@@ -42,7 +42,7 @@ import Testing
         let missing = Set(names).subtracting(late)
         #expect(missing.isEmpty)
         #expect(center.statistics.waiting == 0)
-        #expect(last.count == 1_000_001 - statistics.mergedPosts - observing.statistics.mergedDeliveries)
+        #expect(last.count == 1_000_001 - statistics.coalescedPosts - observing.statistics.coalescedDeliveries)
         observation.cancel()
     }
 
@@ -106,14 +106,14 @@ import Testing
             if number % 1_000 == 0 {
                 try poster.flush(timeout: .seconds(60))
                 _ = waitUntil(timeout: .seconds(60)) {
-                    observing.statistics.mergedDeliveries >= number - 4_096 - 50 - 2_000
+                    observing.statistics.coalescedDeliveries >= number - 4_096 - 50 - 2_000
                 }
             }
         }
         try poster.synchronize(timeout: .seconds(60))
         // The bus routed everything; the observing connection reads on although its callback blocks.
         try #require(
-            waitUntil(timeout: .seconds(60)) { observing.statistics.mergedDeliveries >= 300_000 - 4_096 - 50 }
+            waitUntil(timeout: .seconds(60)) { observing.statistics.coalescedDeliveries >= 300_000 - 4_096 - 50 }
         )
         let growth = residentBytes(of: getpid()) - before
         let busGrowth = bus.residentBytes - busBefore
@@ -123,7 +123,7 @@ import Testing
         mayGoOn.add()
         try observing.barrier(timeout: .seconds(60))
         #expect(Set(heard.elements.suffix(200)).isSuperset(of: names))
-        #expect(heard.count == 300_001 - observing.statistics.mergedDeliveries)
+        #expect(heard.count == 300_001 - observing.statistics.coalescedDeliveries)
         observation.cancel()
     }
 

@@ -22,7 +22,7 @@ struct Poster {
                 try burst(numbers[1], words[2], names: numbers[3], flush: numbers[4], end: numbers[5] != 0)
             case ("route", 3): try route(numbers[1], words[2])
             case ("register", 3): try register(numbers[1], words[2])
-            default: print(center.statistics.posted, center.statistics.mergedPosts)
+            default: print(center.statistics.posted, center.statistics.coalescedPosts)
             }
             fflush(nil)
         }

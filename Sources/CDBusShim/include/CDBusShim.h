@@ -114,8 +114,9 @@ void nb_refuse(nb_connection *connection);
 size_t nb_make_signal(const char *path, const char *interface, const char *member, const char *string,
                       uint32_t serial, uint8_t *_Nullable *_Nonnull ret_bytes);
 
-/* nb_make_bus_call() - a call of a method of the bus without arguments */
-size_t nb_make_bus_call(const char *member, uint32_t serial, uint8_t *_Nullable *_Nonnull ret_bytes);
+/* nb_make_bus_call() - a call of a method of the bus; @argument: the only argument, a string, or NULL for none */
+size_t nb_make_bus_call(const char *member, const char *_Nullable argument, uint32_t serial,
+                        uint8_t *_Nullable *_Nonnull ret_bytes);
 
 /* nb_make_refusal() - the UnknownMethod answer to the NB_CALL that nb_next() gave last on this connection */
 size_t nb_make_refusal(nb_connection *connection, uint32_t serial, uint8_t *_Nullable *_Nonnull ret_bytes);

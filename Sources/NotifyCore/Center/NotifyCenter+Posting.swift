@@ -6,10 +6,14 @@ import Glibc
 extension NotifyCenter {
     /// Posts a notification to every observer of its name, in all processes on the bus, this one too.
     ///
-    /// The first post opens the connection. After that a post never blocks: it is written at once, or, while the bus
-    /// does not read, it waits in the center. Up to 4,096 posts wait one for one; beyond that a post whose name is
-    /// already waiting is merged into the waiting one, and a new name waits as well, up to 65,536 in all. Posts from one
-    /// thread reach each observer in order. That nobody observes the name is not an error.
+    /// The first post opens the connection, on the caller's thread; other threads that post meanwhile wait for that. After
+    /// that a post never blocks: it is written at once, or, while the bus does not keep up, it waits in the center. Up to
+    /// 4,096 posts are queued individually; beyond that a post whose name already waits is coalesced with the waiting one,
+    /// and a new name waits as well, up to 65,536 in all. Posts from one thread reach each observer in order. That nobody
+    /// observes the name is not an error.
+    ///
+    /// The bus does not keep up when it does not read, and when it has not yet written the last 256 posts to observers that
+    /// read at once. So a storm of posts does not pile up in the bus, which would disconnect somebody in the end.
     ///
     /// When the program returns from `main` or calls `exit`, the posts that still wait are written first, for 1 second at
     /// most. `_exit`, `exec` and signals end it at once, and the posts that wait are lost.
@@ -46,7 +50,7 @@ extension NotifyCenter {
 
     /// Waits until every earlier post is written to the bus's socket.
     ///
-    /// Who wants every post counted posts and flushes, at least once in 4,096 posts: then none is merged.
+    /// Who wants every post counted posts and flushes, at least once in 4,096 posts: then none is coalesced.
     ///
     /// - Parameter timeout: how long to wait; nil means as long as it takes.
     /// - Throws: ``NotifyBusError`` with the code `timedOut`, `disconnected` if the bus is away, or `closed`.
@@ -65,14 +69,13 @@ extension NotifyCenter {
         let deadline = MonotonicTime.after(timeout)
         let barrier = Barrier()
         // A program that only posts, as notify-post does, gets along without threads: starting two costs it 0.4 ms.
-        if engine.crew == nil, engine.outbox.waitingCount == 0 {
-            try engine.outbox.raise(barrier)
+        if engine.threads == nil, engine.outbox.waitingCount == 0 {
+            try engine.outbox.raise(barrier, until: deadline)
             return try engine.outbox.serve(until: barrier, or: deadline)
         }
         try engine.start()
         engine.prepareToWait()
-        try engine.outbox.flush(until: deadline)
-        try engine.outbox.raise(barrier)
+        try engine.outbox.raise(barrier, until: deadline)
         engine.wake()
         try barrier.wait(until: deadline)
     }

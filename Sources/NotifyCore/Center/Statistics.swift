@@ -5,16 +5,16 @@ import Synchronization
 extension NotifyCenter {
     /// What a center has done since it was made. All figures only grow, except ``waiting``.
     public struct Statistics: Hashable, Sendable {
-        /// Posts that were accepted, merged ones too.
+        /// Posts that were accepted, coalesced ones too.
         public let posted: Int
-        /// Posts that were merged into an equal one still waiting to be written, because the bus did not keep up.
-        public let mergedPosts: Int
+        /// Posts that were coalesced with an equal one still waiting to be written, because the bus did not keep up.
+        public let coalescedPosts: Int
         /// Posts that wait to be written now.
         public let waiting: Int
         /// Callbacks that ran, and names handed to an `AsyncSequence`.
         public let delivered: Int
-        /// Deliveries that were merged into an equal one still waiting, because the observer did not keep up.
-        public let mergedDeliveries: Int
+        /// Deliveries that were coalesced with an equal one still waiting, because the observer did not keep up.
+        public let coalescedDeliveries: Int
         /// Deliveries and posts that were lost: an observer's queue was full of other names, the sender of a
         /// `user.uid.` name could not be verified, a center was closed with posts waiting, or a post was still on its way
         /// when the program went into the background.
@@ -24,17 +24,17 @@ extension NotifyCenter {
         /// How often the bus came back and every registration was made again.
         public let reconnects: Int
 
-        /// All merged posts and deliveries.
-        public var merged: Int { mergedPosts + mergedDeliveries }
+        /// All coalesced posts and deliveries.
+        public var coalesced: Int { coalescedPosts + coalescedDeliveries }
     }
 }
 
 /// The figures behind `NotifyCenter.Statistics`. Relaxed: each is exact, no two are read at one moment.
 final class Counters: Sendable {
     let posted = Atomic(0)
-    let mergedPosts = Atomic(0)
+    let coalescedPosts = Atomic(0)
     let delivered = Atomic(0)
-    let mergedDeliveries = Atomic(0)
+    let coalescedDeliveries = Atomic(0)
     let dropped = Atomic(0)
     let ignored = Atomic(0)
     let reconnects = Atomic(0)
@@ -42,10 +42,10 @@ final class Counters: Sendable {
     func statistics(waiting: Int) -> NotifyCenter.Statistics {
         NotifyCenter.Statistics(
             posted: posted.load(ordering: .relaxed),
-            mergedPosts: mergedPosts.load(ordering: .relaxed),
+            coalescedPosts: coalescedPosts.load(ordering: .relaxed),
             waiting: waiting,
             delivered: delivered.load(ordering: .relaxed),
-            mergedDeliveries: mergedDeliveries.load(ordering: .relaxed),
+            coalescedDeliveries: coalescedDeliveries.load(ordering: .relaxed),
             dropped: dropped.load(ordering: .relaxed),
             ignored: ignored.load(ordering: .relaxed),
             reconnects: reconnects.load(ordering: .relaxed)

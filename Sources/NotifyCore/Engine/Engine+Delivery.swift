@@ -46,6 +46,15 @@ extension Engine {
         }
     }
 
+    /// Runs callbacks until none is left, for a thread that has taken delivery.
+    func deliverAll() {
+        while true {
+            let work = takeWork(orGiveUp: true)
+            if work.isEmpty { return }
+            work.forEach(run)
+        }
+    }
+
     func run(_ work: Work) {
         switch work {
         case .call(let call):

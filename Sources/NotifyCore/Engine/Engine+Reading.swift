@@ -15,35 +15,42 @@ extension Engine {
         nanosleep(&time, nil)
     }
 
-    /// Serves both connections until the thread no longer reads, and then runs the callbacks that are left to it.
-    func read(as number: Int, of crew: Crew) {
-        var reads = true
+    /// Serves both connections until the thread no longer leads, and then runs the callbacks that are left to it.
+    func lead(as number: Int, of threads: EngineThreads) {
+        var leads = true
         // Whoever takes over may find messages that were read from the socket and not looked at; poll(2) knows nothing
         // of those.
         var mayWait = false
         var lastBatch: Int64 = 0
-        while reads, !crew.isStopping {
-            let events = waitForEvents(crew, mayWait: mayWait)
+        while leads, !threads.isStopping {
+            let events = waitForEvents(threads, mayWait: mayWait)
             mayWait = true
-            let batch = crew.beginBatch()
-            if events.isAwake { crew.wakeDescriptor.clear() }
+            let batch = threads.beginBatch()
+            if events.isAwake { threads.wakeDescriptor.clear() }
             observing.run(registry.takeCommands(), on: self)
             outbox.service(events.posting)
             observing.service(events.observing, on: self)
 
             let delivers = takeDelivery()
             // What waits was posted before what arrives now.
-            if delivers { reads = runReady(as: number, of: crew, reads: reads, givesUp: false) }
+            if delivers { leads = runReady(as: number, of: threads, leads: leads, givesUp: false) }
             var arrivals = 0
-            while reads, let arrival = observing.nextArrival(on: self) {
+            var isLate = false
+            while leads, let arrival = observing.nextArrival(on: self) {
                 arrivals += 1
-                reads = deliver(arrival, as: number, of: crew, delivers: delivers)
+                if delivers, arrivals > 1, !isLate { isLate = threads.hasHadShare(since: batch) }
+                leads = deliver(arrival, as: number, of: threads, delivers: delivers && !isLate)
             }
-            if delivers { reads = runReady(as: number, of: crew, reads: reads, givesUp: true) }
-            if reads, 1..<Engine.fullBatch ~= arrivals, batch - lastBatch < Engine.streamInterval { Engine.pause() }
+            if delivers, isLate {
+                // The callbacks take longer than reading may wait. The follower has delivery from here on.
+                threads.leaveDelivery()
+            } else if delivers {
+                leads = runReady(as: number, of: threads, leads: leads, givesUp: true)
+            }
+            if leads, 1..<Engine.fullBatch ~= arrivals, batch - lastBatch < Engine.streamInterval { Engine.pause() }
             lastBatch = batch
         }
-        if reads { observing.close() }
+        if leads { observing.close() }
     }
 
     private struct Events {
@@ -52,14 +59,14 @@ extension Engine {
         var posting: Int16
     }
 
-    private func waitForEvents(_ crew: Crew, mayWait: Bool) -> Events {
+    private func waitForEvents(_ threads: EngineThreads, mayWait: Bool) -> Events {
         let observingRequest = observing.pollRequest
         let postingRequest = outbox.pollRequest
         let deadline = MonotonicTime.earlier(observingRequest.deadline, postingRequest.deadline)
         return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 3) { requests in
             requests.initializeElement(
                 at: 0,
-                to: pollfd(fd: crew.wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0)
+                to: pollfd(fd: threads.wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0)
             )
             // poll(2) passes over negative descriptors.
             requests.initializeElement(at: 1, to: observingRequest.pollfd)
@@ -76,21 +83,21 @@ extension Engine {
         }
     }
 
-    /// - Returns: whether the thread still reads.
+    /// - Returns: whether the thread still leads.
     @inline(__always)
-    private func deliver(_ arrival: Arrival, as number: Int, of crew: Crew, delivers: Bool) -> Bool {
+    private func deliver(_ arrival: Arrival, as number: Int, of threads: EngineThreads, delivers: Bool) -> Bool {
         guard delivers else {
             for observer in arrival.observers { observer.offer(arrival.name) }
             return true
         }
-        // The queues of clients come first: once a callback runs, the other thread may read on, and what it brings must
+        // The queues of clients come first: once a callback runs, the follower may read on, and what it brings must
         // not overtake this post.
         var hasCallbacks = false
         for observer in arrival.observers {
             if case .client = observer.runner { observer.offer(arrival.name) } else { hasCallbacks = true }
         }
         guard hasCallbacks else { return true }
-        return crew.runWhileReading(number) {
+        return threads.runWhileLeading(number) {
             for observer in arrival.observers {
                 if case .center = observer.runner { observer.call(arrival.name) }
             }
@@ -99,14 +106,14 @@ extension Engine {
 
     /// Runs what is left for the thread that runs callbacks, until nothing is, and then gives that office up if asked to.
     ///
-    /// - Returns: whether the thread still reads.
-    private func runReady(as number: Int, of crew: Crew, reads: Bool, givesUp: Bool) -> Bool {
-        var reads = reads
+    /// - Returns: whether the thread still leads.
+    private func runReady(as number: Int, of threads: EngineThreads, leads: Bool, givesUp: Bool) -> Bool {
+        var leads = leads
         while true {
             let work = takeWork(orGiveUp: givesUp)
-            if work.isEmpty { return reads }
-            if reads {
-                reads = crew.runWhileReading(number) { work.forEach(run) }
+            if work.isEmpty { return leads }
+            if leads {
+                leads = threads.runWhileLeading(number) { work.forEach(run) }
             } else {
                 work.forEach(run)
             }

@@ -7,7 +7,7 @@ import CLinux
 ///
 /// Everything but the counters starts when it is first needed: a center that only posts has no threads.
 final class Engine: Sendable {
-    enum Life { case idle, running(Crew), stopped }
+    enum Life { case idle, running(EngineThreads), stopped }
 
     /// What is to be done by the thread that runs callbacks.
     enum Work: Sendable {
@@ -39,9 +39,9 @@ final class Engine: Sendable {
         observing = ObservingConnection(bus: bus, peer: peer, onConnectionChange: onConnectionChange)
     }
 
-    var crew: Crew? {
+    var threads: EngineThreads? {
         life.withLock { life in
-            if case .running(let crew) = life { crew } else { nil }
+            if case .running(let threads) = life { threads } else { nil }
         }
     }
 
@@ -61,32 +61,37 @@ final class Engine: Sendable {
             case .stopped: throw .closed
             case .idle: break
             }
-            let crew = try Crew()
+            let threads = try EngineThreads()
             // The threads keep the engine alive until they end.
-            try crew.start { number in self.read(as: number, of: crew) }
-            life = .running(crew)
+            try threads.start(
+                EngineThreads.Duties(
+                    lead: { number in self.lead(as: number, of: threads) },
+                    deliver: { self.deliverAll() }
+                )
+            )
+            life = .running(threads)
         }
     }
 
     /// Ends the threads, and waits for them unless the caller is one of them.
     func stop() {
-        let crew: Crew? = life.withLock { life in
+        let threads: EngineThreads? = life.withLock { life in
             defer { life = .stopped }
-            if case .running(let crew) = life { return crew }
+            if case .running(let threads) = life { return threads }
             return nil
         }
-        crew?.stop()
+        threads?.stop()
         outbox.close()
         registry.settle { topics in topics.forEach { $0.state = .failed(.closed) } }
     }
 
     /// Makes the reading thread look at what there is to do.
     func wake() {
-        crew?.wakeDescriptor.signal()
+        threads?.wakeDescriptor.signal()
     }
 
     /// To be called before waiting for something that the reading thread brings.
     func prepareToWait() {
-        crew?.prepareToWait()
+        threads?.prepareToWait()
     }
 }

@@ -11,7 +11,7 @@ package final class Observer: Sendable {
     }
 
     private struct Waiting {
-        var names = MergingQueue<NotifyName>()
+        var names = CoalescingQueue<NotifyName>()
         /// Whether somebody has been told, and has not yet found the queue empty.
         var isAnnounced = false
     }
@@ -42,7 +42,7 @@ package final class Observer: Sendable {
         return waiting.withLock { waiting in
             switch waiting.names.enqueue(name) {
             case .queued: break
-            case .merged: counters.mergedDeliveries.increment()
+            case .coalesced: counters.coalescedDeliveries.increment()
             case .full: counters.dropped.increment()
             }
             defer { waiting.isAnnounced = true }

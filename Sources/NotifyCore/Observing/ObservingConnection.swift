@@ -3,8 +3,8 @@
 /// The connection that is read: it is opened when the first observer comes, makes every registration again when the
 /// bus comes back, and finds out who wants what arrives.
 ///
-/// `@unchecked Sendable`: only the thread that reads touches it. That office passes from one thread of the `Crew` to
-/// the other with an atomic exchange, which orders what both do.
+/// `@unchecked Sendable`: only the thread that leads touches it. The lead passes from one of the `EngineThreads` to the
+/// other with an atomic exchange, which orders what both do.
 final class ObservingConnection: @unchecked Sendable {
     private enum Phase { case closed, opening(until: MonotonicTime), ready }
 

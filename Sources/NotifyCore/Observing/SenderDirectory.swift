@@ -16,8 +16,8 @@ struct SenderDirectory {
     private static let limit = 4_096
 
     private var users: [String: UInt32] = [:]
-    private var held: [String: MergingQueue<NotifyName>] = [:]
-    private var verified: [(names: MergingQueue<NotifyName>, user: UInt32?)] = []
+    private var held: [String: CoalescingQueue<NotifyName>] = [:]
+    private var verified: [(names: CoalescingQueue<NotifyName>, user: UInt32?)] = []
 
     /// Whether posts wait for the bus to say who sent them.
     var isHolding: Bool { !held.isEmpty }
@@ -29,7 +29,7 @@ struct SenderDirectory {
         }
         guard case .owned = name.storage.scope else { return .believed }
         if let user = users[sender] { return name.storage.scope.isOpen(to: user) ? .believed : .refused }
-        var names = MergingQueue<NotifyName>()
+        var names = CoalescingQueue<NotifyName>()
         _ = names.enqueue(name)
         held[sender] = names
         return .held(isFirst: true, isDropped: false)

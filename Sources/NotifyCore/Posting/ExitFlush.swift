@@ -58,19 +58,26 @@ extension Outbox {
         // Another thread may write the last of it meanwhile, and nothing would come to wake this one.
         let longestSleep: Int32 = 20
         while MonotonicTime.now < deadline {
-            let descriptor: Int32?? = state.withLock(until: deadline) { state in
-                drain(&state)
+            let request: PollRequest?? = state.withLock(until: deadline) { state in
+                if state.link == .open {
+                    // The answers of the bus decide how much may be written.
+                    read(Int16(POLLIN), &state)
+                    drain(&state)
+                }
                 if state.isDrained { return nil }
                 switch state.link {
-                case .open(let connection): return connection.descriptor
+                case .open:
+                    guard let connection = state.connection else { return nil }
+                    let events = Int16(POLLIN) | (state.canWrite ? Int16(POLLOUT) : 0)
+                    return PollRequest(descriptor: connection.descriptor, events: events)
                 // The thread that opens it goes on with that; poll(2) passes over this number.
-                case .opening: return -1
+                case .connecting, .opening: return PollRequest()
                 case .closed, .shut: return nil
                 }
             }
-            guard case .some(.some(let number)) = descriptor else { return }
-            var request = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
-            poll(&request, 1, min(longestSleep, deadline.millisecondsFromNow))
+            guard case .some(.some(let request)) = request else { return }
+            var events = request.pollfd
+            poll(&events, 1, min(longestSleep, deadline.millisecondsFromNow))
         }
     }
 }

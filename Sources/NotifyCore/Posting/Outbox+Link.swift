@@ -2,30 +2,109 @@
 
 import Glibc
 
+/// How the connection is opened, and lost. Opening takes as long as the bus takes, so the lock is not held meanwhile.
 extension Outbox {
-    /// Opens the connection, unless it is open, and waits until the bus has let us in.
-    func openIfNeeded(_ state: inout State) throws(NotifyBusError) {
-        switch state.link {
-        case .open: return
-        case .shut: throw .closed
-        case .opening: throw .disconnected
-        case .closed:
-            // With posts waiting, the reading thread does it, less and less often.
-            if !state.isDrained { throw .disconnected }
-        }
-        let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
-        let deadline = MonotonicTime.now + Outbox.openingLimit
-        while true {
-            if let refusal = welcome(connection) {
-                try refusal.get()
-                state.link = .open(connection)
-                return
+    /// Sees to it that there is a connection.
+    ///
+    /// The first one is opened here, and whoever else needs it waits for the outcome. Where one was lost, this only
+    /// connects, which says at once whether there is a bus; the leader waits for the bus to let us in.
+    ///
+    /// - Returns: whether the leader has to go on with it.
+    func open(until deadline: MonotonicTime?) throws(NotifyBusError) -> Bool {
+        let limit = MonotonicTime.earlier(deadline, .now + Outbox.openingLimit)
+        var failuresBefore: Int?
+        let claim: Result<Claim, NotifyBusError>? = state.wait(until: limit) { state in
+            let failures = failuresBefore ?? state.failedAttempts
+            failuresBefore = failures
+            switch state.link {
+            case .open, .opening: return .success(.none)
+            case .connecting: return state.wasOpen ? .success(.none) : nil
+            case .shut: return .failure(.closed)
+            case .closed:
+                // The attempt that was waited for has failed; another one would take as long again.
+                if failures != state.failedAttempts, let error = state.openingError { return .failure(error) }
+                // With posts waiting the leader opens, less and less often.
+                if !state.isDrained { return .failure(.disconnected) }
+                state.link = .connecting
+                return .success(state.wasOpen ? .again : .first)
             }
+        }
+        guard let claim else { throw .timedOut("let this program in") }
+        switch try claim.get() {
+        case .none: return false
+        case .again:
+            try connectAgain()
+            return true
+        case .first:
+            try connectFirst(until: limit)
+            return false
+        }
+    }
+
+    /// What a thread that needs a connection has to do for it.
+    private enum Claim { case none, first, again }
+
+    private func connectFirst(until limit: MonotonicTime?) throws(NotifyBusError) {
+        do throws(NotifyBusError) {
+            let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
+            try attend(connection, until: limit)
+            try state.withLock { state throws(NotifyBusError) in
+                state.openingDescriptor = -1
+                guard state.link == .connecting else { throw .closed }
+                state.connection = connection
+                state.link = .open
+                state.wasOpen = true
+            }
+        } catch {
+            fail(with: error)
+            throw error
+        }
+        state.wakeAll()
+    }
+
+    /// Waits until the bus has let us in.
+    private func attend(_ connection: BusConnection, until limit: MonotonicTime?) throws(NotifyBusError) {
+        // So that closing the center ends the wait.
+        try state.withLock { state throws(NotifyBusError) in
+            guard state.link == .connecting else { throw .closed }
+            state.openingDescriptor = connection.descriptor
+        }
+        while true {
+            if let refusal = welcome(connection) { return try refusal.get() }
             var request = pollfd(fd: connection.descriptor, events: connection.events, revents: 0)
-            let timeout = deadline.millisecondsFromNow
+            let timeout = limit?.millisecondsFromNow ?? -1
             if timeout == 0 { throw .timedOut("let this program in") }
             if poll(&request, 1, timeout) > 0 { connection.service(request.revents) }
         }
+    }
+
+    /// Connects where a connection was lost. The claim to do so has been made.
+    private func connectAgain() throws(NotifyBusError) {
+        do throws(NotifyBusError) {
+            let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
+            try state.withLock { state throws(NotifyBusError) in
+                guard state.link == .connecting else { throw .closed }
+                state.connection = connection
+                state.openingLimit = .now + Outbox.openingLimit
+                state.link = .opening
+            }
+        } catch {
+            fail(with: error)
+            throw error
+        }
+    }
+
+    /// Notes that no connection could be had.
+    private func fail(with error: NotifyBusError) {
+        state.withLock { state in
+            state.openingDescriptor = -1
+            guard state.link == .connecting else { return }
+            state.link = .closed
+            state.failedAttempts += 1
+            state.openingError = error
+            if !state.isDrained { state.retry.schedule() }
+        }
+        state.wakeAll()
     }
 
     /// Looks for the answer to Hello.
@@ -46,118 +125,87 @@ extension Outbox {
         return nil
     }
 
-    // MARK: - For the reading thread
+    /// Gives up a connection that is gone. What was being written is said again on the next one: it may be heard
+    /// twice, but no name is lost.
+    func lose(_ state: inout State) {
+        for barrier in state.takeBarriers() { barrier.complete(.failure(BusConnection.lossError(bus.title))) }
+        state.connection = nil
+        state.openingLimit = nil
+        state.link = .closed
+        state.rest = WriteBuffer()
+        state.pace = PostingPace()
+        state.dequeued -= state.inFlight.count
+        state.backlog.putBack(state.inFlight)
+        state.inFlight.removeAll()
+        if !state.isDrained { state.retry.schedule() }
+    }
+
+    // MARK: - For the leader
 
     var pollRequest: PollRequest {
         state.withLock { state in
             switch state.link {
             case .closed:
                 return PollRequest(deadline: state.isDrained ? nil : state.retry.time ?? .now)
-            case .opening(let connection, let limit):
-                return PollRequest(descriptor: connection.descriptor, events: connection.events, deadline: limit)
-            case .open(let connection):
-                let events = Int16(POLLIN) | (state.isDrained ? 0 : Int16(POLLOUT))
-                return PollRequest(descriptor: connection.descriptor, events: events)
-            case .shut:
+            case .connecting, .shut:
                 return PollRequest()
+            case .opening:
+                guard let connection = state.connection else { return PollRequest() }
+                return PollRequest(
+                    descriptor: connection.descriptor,
+                    events: connection.events,
+                    deadline: state.openingLimit
+                )
+            case .open:
+                guard let connection = state.connection else { return PollRequest() }
+                let events = Int16(POLLIN) | (state.canWrite ? Int16(POLLOUT) : 0)
+                return PollRequest(
+                    descriptor: connection.descriptor,
+                    events: events,
+                    deadline: state.pace.listensUntil
+                )
             }
         }
     }
 
     /// Does what the clock or the socket demand.
     func service(_ events: Int16) {
-        let mustWakeWaiters = state.withLock { state in
+        let (hasChanged, mustConnect) = state.withLock { state in
+            let before = (state.link, state.written)
             switch state.link {
-            case .shut:
-                return false
+            case .shut, .connecting:
+                break
             case .closed:
-                if !state.isDrained, (state.retry.time ?? .now) <= .now { reopen(&state) }
-            case .opening(let connection, let limit):
-                if events != 0 { connection.service(events) }
-                continueOpening(connection, limit, &state)
-            case .open(let connection):
-                if events & ~Int16(POLLOUT) != 0 { read(connection, events & ~Int16(POLLOUT), &state) }
-                if events & Int16(POLLOUT) != 0 { drain(&state) }
+                if !state.isDrained, (state.retry.time ?? .now) <= .now {
+                    state.link = .connecting
+                    return (false, true)
+                }
+            case .opening:
+                continueOpening(events, &state)
+            case .open:
+                if events & ~Int16(POLLOUT) != 0 { read(events & ~Int16(POLLOUT), &state) }
+                drain(&state)
+                restIfIdle(&state)
             }
-            if case .closed = state.link { return true }
-            return state.isDrained
+            return ((state.link, state.written) != before, false)
         }
-        if mustWakeWaiters, events != 0 { state.wakeAll() }
+        if mustConnect { try? connectAgain() }
+        if hasChanged { state.wakeAll() }
     }
 
-    private func reopen(_ state: inout State) {
-        do throws(NotifyBusError) {
-            let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
-            state.link = .opening(connection, until: .now + Outbox.openingLimit)
-        } catch {
-            state.retry.schedule()
-        }
-    }
-
-    private func continueOpening(_ connection: BusConnection, _ limit: MonotonicTime, _ state: inout State) {
+    private func continueOpening(_ events: Int16, _ state: inout State) {
+        guard let connection = state.connection else { return }
+        if events != 0 { connection.service(events) }
         switch welcome(connection) {
         case .success:
-            state.link = .open(connection)
+            state.link = .open
+            state.openingLimit = nil
             state.retry.reset()
             drain(&state)
         case .failure:
             lose(&state)
         case nil:
-            if limit <= .now { lose(&state) }
+            if let limit = state.openingLimit, limit <= .now { lose(&state) }
         }
-    }
-
-    private func read(_ connection: BusConnection, _ events: Int16, _ state: inout State) {
-        connection.service(events)
-        while let message = connection.next() {
-            switch message.kind {
-            case .reply, .error:
-                // Anybody may send what looks like an answer.
-                guard message.isFromBus else { continue }
-                state.barriers.removeValue(forKey: message.replySerial)?.complete(.success(()))
-            case .call where message.wantsReply && state.rest.count < Outbox.batchSize:
-                // Goes out in its turn: between whole messages, and never without bound.
-                state.rest.append(connection.refusalBytes(serial: state.nextSerial()))
-                drain(&state)
-            case .disconnected:
-                return lose(&state)
-            case .signal, .call, .useless: continue
-            }
-        }
-    }
-
-    /// Writes what waits, as far as the socket takes it.
-    func drain(_ state: inout State) {
-        guard case .open(let connection) = state.link else { return }
-        while true {
-            if state.rest.isEmpty {
-                state.inFlight.removeAll(keepingCapacity: true)
-                while state.rest.count < Outbox.batchSize, let name = state.backlog.popFirst() {
-                    state.inFlight.append(name)
-                    state.rest.append(state.templates.bytes(for: name, serial: state.nextSerial()))
-                }
-                if state.rest.isEmpty { return }
-            }
-            switch state.rest.write(to: connection.descriptor) {
-            case .progress: continue
-            case .full: return
-            case .failed: return lose(&state)
-            }
-        }
-    }
-
-    /// Gives up a connection that is gone. What was being written is said again on the next one: it may be heard
-    /// twice, but no name is lost.
-    func lose(_ state: inout State) {
-        for barrier in state.barriers.values { barrier.complete(.failure(BusConnection.lossError(bus.title))) }
-        state.barriers.removeAll()
-        state.link = .closed
-        state.rest = WriteBuffer()
-        var backlog = MergingQueue<NotifyName>()
-        for name in state.inFlight { _ = backlog.enqueue(name) }
-        while let name = state.backlog.popFirst() { _ = backlog.enqueue(name) }
-        state.backlog = backlog
-        state.inFlight.removeAll()
-        if !state.isDrained { state.retry.schedule() }
     }
 }

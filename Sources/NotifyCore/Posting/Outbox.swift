@@ -5,35 +5,60 @@ import Glibc
 /// The connection that is posted on, and what waits to be written to it.
 ///
 /// The bytes of a post are made by libdbus once for each name, and written by us: libdbus' own queue has no bound and
-/// cannot merge. After the bus has let us in, libdbus itself never writes on this connection.
+/// cannot coalesce. After the bus has let us in, libdbus itself never writes on this connection.
 ///
-/// The lock is held while a post is written, which keeps posts whole and in order; the socket never blocks. It is also
-/// held while the connection is opened by the first post: whoever else posts needs that connection too.
+/// The lock is held while a post is written, which keeps posts whole and in order; the socket never blocks. It is never
+/// held while a connection is opened. The first post opens it on its own thread; once it was lost, the leader opens it again.
 final class Outbox: Sendable {
     enum Link {
         case closed
-        /// Opened again by the reading thread, for the sake of what waits.
-        case opening(BusConnection, until: MonotonicTime)
-        case open(BusConnection)
+        /// A thread connects, and waits for the bus where it is the first to do so; it does not hold the lock.
+        case connecting
+        /// Connected again; the leader waits for the bus to let us in.
+        case opening
+        case open
         /// The center was closed.
         case shut
     }
 
     struct State {
         var link = Link.closed
+        /// There while the link is `opening` or `open`.
+        var connection: BusConnection?
+        /// The socket of the thread that opens for the first time, so that closing the center can end its wait.
+        var openingDescriptor: Int32 = -1
+        /// Until when the bus must have let us in, while the link is `opening`.
+        var openingLimit: MonotonicTime?
+        /// Whether the bus has let us in before.
+        var wasOpen = false
+        /// How many attempts to open for the first time have failed, and why the last one did.
+        var failedAttempts = 0
+        var openingError: NotifyBusError?
         var retry = Retry()
+
         /// What waits, beyond `inFlight`.
-        var backlog = MergingQueue<NotifyName>()
+        var backlog = CoalescingQueue<NotifyName>()
         /// Bytes that must go out before anything else: the rest of what the socket took in part.
         var rest = WriteBuffer()
         /// The names whose bytes are in `rest`, to be said again if the connection is lost.
         var inFlight: [NotifyName] = []
+        /// How many posts have been put in the backlog, and how many were taken out of it.
+        var enqueued = 0
+        var dequeued = 0
+        var pace = PostingPace()
+
         var templates = SignalTemplates()
         var serial: UInt32 = 1
+        /// Barriers that the bus was asked for.
         var barriers: [UInt32: Barrier] = [:]
+        /// Barriers that posts stand before: to be asked for when so many posts have been taken out of the backlog.
+        var laterBarriers: [(position: Int, barrier: Barrier)] = []
 
         var waitingCount: Int { backlog.count + inFlight.count }
+        /// Whether a post may be written at once.
         var isDrained: Bool { rest.isEmpty && backlog.isEmpty }
+        /// How many of the posts that were ever put in the backlog are written.
+        var written: Int { dequeued - inFlight.count }
 
         mutating func nextSerial() -> UInt32 {
             // Zero is not a serial.
@@ -58,40 +83,67 @@ final class Outbox: Sendable {
 
     var waitingCount: Int { state.withLock { $0.waitingCount } }
 
-    /// Writes a post, or leaves it for the reading thread if the socket is full.
+    /// Writes a post, or leaves it for the leader if the socket is full or the bus is far behind.
     ///
-    /// - Returns: whether the reading thread is needed.
+    /// - Returns: whether the leader is needed.
     func post(_ name: NotifyName) throws(NotifyBusError) -> Bool {
-        try state.withLock { state throws(NotifyBusError) in
-            try openIfNeeded(&state)
-            guard state.isDrained, case .open(let connection) = state.link else { return try queue(name, &state) }
-            let serial = state.nextSerial()
-            switch state.templates.write(name, serial: serial, to: connection.descriptor) {
-            case .whole:
-                counters.posted.increment()
-                return false
-            case .part(let rest):
-                state.rest.append(rest)
-                state.inFlight.append(name)
-                counters.posted.increment()
-                return true
-            case .full:
-                return try queue(name, &state)
-            case .failed:
-                // The bus has gone since the last post. It may be back already.
-                lose(&state)
-                try openIfNeeded(&state)
-                return try queue(name, &state)
+        var hasConnected = false
+        while true {
+            let needsLeader: Bool? = try state.withLock { state throws(NotifyBusError) in
+                switch state.link {
+                case .open: return try write(name, &state)
+                // The leader waits for the bus to let us in again.
+                case .opening: return try queue(name, &state)
+                case .connecting where state.wasOpen: return try queue(name, &state)
+                case .connecting, .closed, .shut: return nil
+                }
             }
+            if let needsLeader { return needsLeader || hasConnected }
+            if try open(until: nil) { hasConnected = true }
         }
     }
 
-    /// - Returns: whether the reading thread has to be told, because nothing waited before.
+    /// - Returns: whether the leader is needed; nil if the connection is gone.
+    private func write(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool? {
+        if state.pace.isFull, state.isDrained {
+            // Without threads nobody else has looked for answers.
+            read(Int16(POLLIN), &state)
+            guard state.link == .open else { return nil }
+        }
+        guard state.isDrained, !state.pace.isFull, let connection = state.connection else {
+            return try queue(name, &state)
+        }
+        let serial = state.nextSerial()
+        switch state.templates.write(name, serial: serial, to: connection.descriptor) {
+        case .whole:
+            counters.posted.increment()
+            state.pace.notePost()
+            guard state.pace.wantsQuestion else { return false }
+            drain(&state)
+            return !state.isDrained
+        case .part(let rest):
+            state.rest.append(rest)
+            state.inFlight.append(name)
+            state.enqueued += 1
+            state.dequeued += 1
+            state.pace.notePost()
+            counters.posted.increment()
+            return true
+        case .full:
+            return try queue(name, &state)
+        case .failed:
+            // The bus has gone since the last post. It may be back already.
+            lose(&state)
+            return nil
+        }
+    }
+
+    /// - Returns: whether the leader has to be told, because nothing waited before.
     private func queue(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool {
         let wasDrained = state.isDrained
         switch state.backlog.enqueue(name) {
-        case .queued: break
-        case .merged: counters.mergedPosts.increment()
+        case .queued: state.enqueued += 1
+        case .coalesced: counters.coalescedPosts.increment()
         case .full:
             throw NotifyBusError(
                 .queueFull,
@@ -105,26 +157,31 @@ final class Outbox: Sendable {
 
     /// Waits until everything posted before is written; does not wait for a bus that is away.
     func flush(until deadline: MonotonicTime?) throws(NotifyBusError) {
+        var target: Int?
         let outcome: Result<Void, NotifyBusError>? = state.wait(until: deadline) { state in
-            if state.isDrained { return .success(()) }
+            let end = target ?? state.enqueued
+            target = end
+            if state.written >= end { return .success(()) }
             switch state.link {
             case .shut: return .failure(.closed)
             case .closed: return .failure(.disconnected)
-            case .opening, .open: return nil
+            case .connecting, .opening, .open: return nil
             }
         }
         guard let outcome else { throw .timedOut("take all posts") }
         try outcome.get()
     }
 
-    /// Asks the bus for a sign that it has routed everything written before.
-    func raise(_ barrier: Barrier) throws(NotifyBusError) {
+    /// Asks the bus for a sign that it has routed everything posted before. Opens the connection, if need be.
+    func raise(_ barrier: Barrier, until deadline: MonotonicTime?) throws(NotifyBusError) {
+        _ = try open(until: deadline)
         try state.withLock { state throws(NotifyBusError) in
-            try openIfNeeded(&state)
-            guard state.isDrained, case .open = state.link else { throw .disconnected }
-            let serial = state.nextSerial()
-            state.barriers[serial] = barrier
-            state.rest.append(BusConnection.callBytes("GetId", serial: serial))
+            switch state.link {
+            case .shut: throw .closed
+            case .closed: throw .disconnected
+            case .connecting, .opening, .open: break
+            }
+            state.laterBarriers.append((state.enqueued, barrier))
             drain(&state)
         }
         state.wakeAll()
@@ -145,11 +202,14 @@ final class Outbox: Sendable {
     /// Posts no more. What waits is lost, and counted.
     func close() {
         ExitFlush.forget(self)
-        state.withLock { state in
+        let barriers = state.withLock { state in
             counters.dropped.increment(by: state.waitingCount)
-            for barrier in state.barriers.values { barrier.complete(.failure(.closed)) }
+            let barriers = state.takeBarriers()
+            if state.openingDescriptor >= 0 { shutdown(state.openingDescriptor, Int32(SHUT_RDWR)) }
             state = State(link: .shut)
+            return barriers
         }
+        for barrier in barriers { barrier.complete(.failure(.closed)) }
         state.wakeAll()
     }
 }

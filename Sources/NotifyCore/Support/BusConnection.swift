@@ -170,9 +170,9 @@ final class BusConnection {
         }
     }
 
-    /// The bytes of a call of the bus without arguments.
-    static func callBytes(_ member: String, serial: UInt32) -> [UInt8] {
-        bytes { nb_make_bus_call(member, serial, &$0) }
+    /// The bytes of a call of the bus.
+    static func callBytes(_ member: String, _ argument: String? = nil, serial: UInt32) -> [UInt8] {
+        bytes { nb_make_bus_call(member, argument, serial, &$0) }
     }
 
     static func refusedEntry(_ title: String) -> NotifyBusError {

@@ -5,14 +5,14 @@ import Testing
 
 @testable import NotifyCore
 
-@Suite struct MergingQueueTests {
-    @Test func `4,096 wait one for one, in order`() {
-        var queue = MergingQueue<Int>()
+@Suite struct CoalescingQueueTests {
+    @Test func `4,096 are queued individually, in order`() {
+        var queue = CoalescingQueue<Int>()
         for number in 0..<4_096 { #expect(queue.enqueue(number % 2) == .queued) }
-        #expect(queue.enqueue(0) == .merged)
-        #expect(queue.enqueue(1) == .merged)
+        #expect(queue.enqueue(0) == .coalesced)
+        #expect(queue.enqueue(1) == .coalesced)
         #expect(queue.enqueue(2) == .queued)
-        #expect(queue.enqueue(2) == .merged)
+        #expect(queue.enqueue(2) == .coalesced)
         #expect(queue.count == 4_097)
         for number in 0..<4_096 { #expect(queue.popFirst() == number % 2) }
         #expect(queue.popFirst() == 2)
@@ -20,17 +20,17 @@ import Testing
     }
 
     @Test func `65,536 wait at the most`() {
-        var queue = MergingQueue<Int>()
+        var queue = CoalescingQueue<Int>()
         for number in 0..<65_536 { #expect(queue.enqueue(number) == .queued) }
         #expect(queue.enqueue(70_000) == .full)
-        #expect(queue.enqueue(65_535) == .merged)
+        #expect(queue.enqueue(65_535) == .coalesced)
         #expect(queue.popFirst() == 0)
         #expect(queue.enqueue(70_000) == .queued)
     }
 
     @Test func `no name is lost, and none is heard too often, in a random run`() {
         var generator = SeededGenerator(seed: 1)
-        var queue = MergingQueue<Int>()
+        var queue = CoalescingQueue<Int>()
         /// When each name was offered last, and taken last.
         var offered: [Int: Int] = [:]
         var taken: [Int: Int] = [:]

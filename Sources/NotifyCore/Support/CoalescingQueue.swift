@@ -2,12 +2,12 @@
 
 /// A queue that cannot grow without bound, because equal elements can stand for each other.
 ///
-/// Up to `oneForOneLimit` elements wait one for one. Beyond that an element that is already waiting is merged into the
+/// Up to `individualLimit` elements are queued individually. Beyond that an element that already waits is coalesced with the
 /// waiting one, and a new one waits as well, up to `limit` in all.
-package struct MergingQueue<Element: Hashable> {
-    package enum Outcome { case queued, merged, full }
+package struct CoalescingQueue<Element: Hashable> {
+    package enum Outcome { case queued, coalesced, full }
 
-    package static var oneForOneLimit: Int { 4_096 }
+    package static var individualLimit: Int { 4_096 }
     package static var limit: Int { 65_536 }
 
     private var elements: [Element] = []
@@ -21,9 +21,9 @@ package struct MergingQueue<Element: Hashable> {
     package var isEmpty: Bool { head == elements.count }
 
     package mutating func enqueue(_ element: Element) -> Outcome {
-        if count >= Self.oneForOneLimit {
+        if count >= Self.individualLimit {
             if occurrences == nil { countOccurrences() }
-            if occurrences?[element] != nil { return .merged }
+            if occurrences?[element] != nil { return .coalesced }
             if count >= Self.limit { return .full }
         }
         elements.append(element)
@@ -48,13 +48,21 @@ package struct MergingQueue<Element: Hashable> {
         } else if head >= 1_024, head * 2 >= elements.count {
             elements.removeFirst(head)
             head = 0
-            if count < Self.oneForOneLimit / 2 { occurrences = nil }
+            if count < Self.individualLimit / 2 { occurrences = nil }
         }
         return element
     }
 
+    /// Puts back what was taken, in front of what waits. The limits do not hold here: what was accepted is not lost.
+    package mutating func putBack(_ taken: [Element]) {
+        guard !taken.isEmpty else { return }
+        elements = taken + elements[head...]
+        head = 0
+        occurrences = nil
+    }
+
     package mutating func removeAll() {
-        self = MergingQueue()
+        self = CoalescingQueue()
     }
 
     private mutating func countOccurrences() {

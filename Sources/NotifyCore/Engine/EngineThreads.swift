@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// The two threads of a center, of which one leads at any moment and the other follows (the pattern is called
+/// leader/followers).
+///
+/// The leader reads, and also runs callbacks, so that a post is delivered without a second wake-up. The bus must be
+/// read whatever the callbacks do, so the follower helps in two cases:
+///
+/// - A callback takes longer than `patience`. Then the follower takes the lead, and the thread in the callback follows
+///   when it has run the callbacks that were left to it.
+/// - More has arrived than the leader can deliver in `leadersShare`. Then the leader only reads, and the follower runs
+///   the callbacks until none is left.
+final class EngineThreads: Sendable {
+    /// How long a callback may keep the leader from reading, in nanoseconds.
+    static let patience: Int64 = 5_000_000
+    /// For how long the leader runs the callbacks of one batch itself, in nanoseconds. In this time dbus-broker writes some
+    /// 30 posts, of the 160 or more that the socket holds.
+    static let leadersShare: Int64 = 200_000
+
+    /// What a thread is doing. Only the thread itself changes it, except that the follower may turn `callback` into
+    /// `replaced`, which is how it takes the lead.
+    private enum Phase {
+        static let following: UInt8 = 0
+        static let leading: UInt8 = 1
+        static let callback: UInt8 = 2
+        static let replaced: UInt8 = 3
+    }
+
+    private final class Member: Sendable {
+        let phase: Atomic<UInt8>
+        init(_ phase: UInt8) { self.phase = Atomic(phase) }
+    }
+
+    /// What the threads do when it is their turn.
+    struct Duties: Sendable {
+        /// Reads, until the thread with this number no longer leads and has no callbacks left to run.
+        let lead: @Sendable (Int) -> Void
+        /// Runs callbacks until none is left.
+        let deliver: @Sendable () -> Void
+    }
+
+    let wakeDescriptor: WakeDescriptor
+    private let timer: TimerDescriptor
+    private let members = (Member(Phase.leading), Member(Phase.following))
+    private let threads = Monitor<[EngineThread]>([])
+    private let stopping = Atomic(false)
+    /// Whether the timer will wake the follower.
+    private let isTimerArmed = Atomic(false)
+    /// Whether a callback of the leader is about to wait for something that only reading can bring.
+    private let mustTakeLead = Atomic(false)
+    /// Whether the leader has left the callbacks to the follower.
+    private let mustDeliver = Atomic(false)
+    /// When the leader began to work on what arrived last, in nanoseconds of the monotonic clock.
+    private let batchStart = Atomic<Int64>(0)
+
+    var isStopping: Bool { stopping.load(ordering: .acquiring) }
+
+    init() throws(NotifyBusError) {
+        wakeDescriptor = try WakeDescriptor()
+        timer = try TimerDescriptor()
+    }
+
+    /// Starts both threads. The first one leads.
+    func start(_ duties: Duties) throws(NotifyBusError) {
+        let run: @Sendable (Int) -> Void = { [self] number in
+            if number == 0 { duties.lead(number) }
+            while follow(number, duties) { duties.lead(number) }
+        }
+        // The lock keeps a thread that asks who it is waiting until the list is complete.
+        try threads.withLock { threads throws(NotifyBusError) in
+            for number in 0...1 {
+                do throws(NotifyBusError) {
+                    threads.append(try EngineThread { run(number) })
+                } catch {
+                    stop(threads)
+                    throw error
+                }
+            }
+        }
+    }
+
+    /// Ends the threads, and waits for them unless the caller is one of them.
+    func stop() {
+        stop(
+            threads.withLock { threads in
+                defer { threads = [] }
+                return threads
+            }
+        )
+    }
+
+    private func stop(_ threads: [EngineThread]) {
+        stopping.store(true, ordering: .sequentiallyConsistent)
+        wakeDescriptor.signal()
+        timer.fire(afterNanoseconds: 1)
+        for thread in threads { thread.finish() }
+    }
+
+    /// To be called before the caller waits for something that reading brings: if the caller is a callback of the
+    /// leader, the follower takes the lead.
+    func prepareToWait() {
+        let current = threads.withLock { threads in threads.firstIndex { $0.isCurrent } }
+        guard let current, member(current).phase.load(ordering: .relaxed) == Phase.callback else { return }
+        mustTakeLead.store(true, ordering: .sequentiallyConsistent)
+        timer.fire(afterNanoseconds: 1)
+    }
+
+    /// Notes that the leader begins to work on what has arrived, and gives the time.
+    func beginBatch() -> Int64 {
+        let now = MonotonicTime.now.nanoseconds
+        batchStart.store(now, ordering: .relaxed)
+        return now
+    }
+
+    /// Whether the leader has run callbacks long enough since a batch began.
+    func hasHadShare(since batchStart: Int64) -> Bool {
+        MonotonicTime.now.nanoseconds - batchStart > EngineThreads.leadersShare
+    }
+
+    /// Runs a callback on the leader.
+    ///
+    /// - Returns: whether the thread still leads. If not, it must not touch anything that belongs to the leader.
+    @inline(__always)
+    func runWhileLeading(_ number: Int, _ callback: () -> Void) -> Bool {
+        let phase = member(number)
+        phase.phase.store(Phase.callback, ordering: .sequentiallyConsistent)
+        // In this order, so that either the follower, which disarms first and looks at the phase then, sees the
+        // callback, or the timer is seen as not armed.
+        if !isTimerArmed.load(ordering: .sequentiallyConsistent) { armTimer(EngineThreads.patience) }
+        callback()
+        return phase.phase.compareExchange(
+            expected: Phase.callback,
+            desired: Phase.leading,
+            ordering: .acquiringAndReleasing
+        ).exchanged
+    }
+
+    /// Has the follower run callbacks until none is left.
+    func leaveDelivery() {
+        mustDeliver.store(true, ordering: .sequentiallyConsistent)
+        isTimerArmed.store(true, ordering: .sequentiallyConsistent)
+        timer.fire(afterNanoseconds: 1)
+    }
+
+    private func armTimer(_ delay: Int64) {
+        isTimerArmed.store(true, ordering: .sequentiallyConsistent)
+        timer.fire(afterNanoseconds: delay)
+    }
+
+    private func member(_ number: Int) -> Member {
+        number == 0 ? members.0 : members.1
+    }
+
+    /// Sleeps until it is this thread's turn to lead, and helps the leader meanwhile.
+    ///
+    /// - Returns: false when the threads are to end.
+    private func follow(_ number: Int, _ duties: Duties) -> Bool {
+        let other = member(1 - number)
+        member(number).phase.store(Phase.following, ordering: .sequentiallyConsistent)
+        // The leader may have begun a callback, and armed the timer, before this thread was ready to be woken.
+        while !isStopping {
+            timer.sleep()
+            isTimerArmed.store(false, ordering: .sequentiallyConsistent)
+            if mustDeliver.exchange(false, ordering: .sequentiallyConsistent) {
+                duties.deliver()
+                continue
+            }
+            guard other.phase.load(ordering: .sequentiallyConsistent) == Phase.callback else { continue }
+            let elapsed = MonotonicTime.now.nanoseconds - batchStart.load(ordering: .relaxed)
+            guard elapsed >= EngineThreads.patience || mustTakeLead.load(ordering: .sequentiallyConsistent) else {
+                armTimer(EngineThreads.patience - elapsed)
+                continue
+            }
+            mustTakeLead.store(false, ordering: .sequentiallyConsistent)
+            let takesLead = other.phase.compareExchange(
+                expected: Phase.callback,
+                desired: Phase.replaced,
+                ordering: .acquiringAndReleasing
+            ).exchanged
+            if takesLead {
+                member(number).phase.store(Phase.leading, ordering: .sequentiallyConsistent)
+                return true
+            }
+        }
+        return false
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// What goes out on the connection and what comes back, with the lock held.
+extension Outbox {
+    func read(_ events: Int16, _ state: inout State) {
+        guard let connection = state.connection else { return }
+        connection.service(events)
+        while let message = connection.next() {
+            switch message.kind {
+            case .reply, .error:
+                // Anybody may send what looks like an answer.
+                guard message.isFromBus else { continue }
+                if state.pace.take(answer: message.replySerial) { continue }
+                state.barriers.removeValue(forKey: message.replySerial)?.complete(.success(()))
+            case .call where message.wantsReply && state.rest.count < Outbox.batchSize:
+                // Goes out in its turn: between whole messages, and never without bound.
+                state.rest.append(connection.refusalBytes(serial: state.nextSerial()))
+            case .disconnected:
+                return lose(&state)
+            case .signal, .call, .useless: continue
+            }
+        }
+    }
+
+    /// Writes what waits, as far as the socket takes it and the bus is not too far behind.
+    func drain(_ state: inout State) {
+        guard state.link == .open, let connection = state.connection else { return }
+        while true {
+            if state.rest.isEmpty {
+                state.inFlight.removeAll(keepingCapacity: true)
+                fill(&state)
+                if state.rest.isEmpty { return }
+            }
+            switch state.rest.write(to: connection.descriptor) {
+            case .progress: continue
+            case .full: return
+            case .failed: return lose(&state)
+            }
+        }
+    }
+
+    /// Makes ready what may be written next.
+    private func fill(_ state: inout State) {
+        askWhatIsDue(&state)
+        while state.rest.count < Outbox.batchSize, !state.pace.isFull, let name = state.backlog.popFirst() {
+            state.dequeued += 1
+            state.inFlight.append(name)
+            state.rest.append(state.templates.bytes(for: name, serial: state.nextSerial()))
+            state.pace.notePost()
+            askWhatIsDue(&state)
+        }
+        if state.pace.isFull, !state.backlog.isEmpty, state.pace.beginListening() {
+            state.rest.append(BusConnection.callBytes("AddMatch", PostingPace.rule, serial: state.nextSerial()))
+        }
+    }
+
+    /// Asks the questions that stand behind what has been taken out of the backlog.
+    private func askWhatIsDue(_ state: inout State) {
+        if state.pace.wantsQuestion { state.pace.noteQuestion(ask(&state)) }
+        while let next = state.laterBarriers.first, next.position <= state.dequeued {
+            state.laterBarriers.removeFirst()
+            state.barriers[ask(&state)] = next.barrier
+        }
+    }
+
+    private func ask(_ state: inout State) -> UInt32 {
+        let serial = state.nextSerial()
+        state.rest.append(BusConnection.callBytes("GetId", serial: serial))
+        return serial
+    }
+
+    /// Has the bus send no more posts some time after the last one.
+    func restIfIdle(_ state: inout State) {
+        guard state.link == .open, state.pace.isListening else { return }
+        guard state.pace.rest(hasPosts: !state.isDrained, now: .now) else { return }
+        state.rest.append(BusConnection.callBytes("RemoveMatch", PostingPace.rule, serial: state.nextSerial()))
+        drain(&state)
+    }
+}
+
+extension Outbox.State {
+    /// Whether something could be written if the socket took it.
+    var canWrite: Bool { !rest.isEmpty || (!backlog.isEmpty && !pace.isFull) }
+
+    mutating func takeBarriers() -> [Barrier] {
+        defer {
+            barriers.removeAll()
+            laterBarriers.removeAll()
+        }
+        return Array(barriers.values) + laterBarriers.map(\.barrier)
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How far a poster is ahead of the bus, and whether it may go on.
+///
+/// A bus that reads posts faster than it writes them to observers keeps the rest in memory: dbus-broker reads 2 kB from each
+/// poster in turn, a dozen posts, and writes 16 to each observer. Two posters are enough to outrun every observer, until
+/// the bus has used what it allows a user (263 MiB for dbus-broker 33) and disconnects somebody. So a poster asks the bus a
+/// question after each `interval` posts, and has no more than `window` posts under way that no answer covers; the others
+/// wait in the outbox.
+///
+/// An answer alone says that the bus has routed the posts, and not that observers have them. Where the window is used up,
+/// the poster therefore listens: it has the bus send it every post. The answers then wait behind these in the queue that
+/// the bus keeps for the poster, which is as long as that of any observer that reads at once.
+struct PostingPace {
+    /// How many posts are written between two questions.
+    static let interval = 64
+    /// How many posts may be under way without an answer.
+    static let window = 256
+    /// For how long nothing must be posted until the poster listens no more, in milliseconds.
+    static let rest: Int64 = 100
+
+    /// The rule for what a poster listens to.
+    static var rule: String { MatchRule.everything[0] }
+
+    private struct Question {
+        let serial: UInt32
+        /// How many posts it covers.
+        let sent: Int
+    }
+
+    /// How many posts were written to the connection, and how many of them an answer covers.
+    private var sent = 0
+    private var answered = 0
+    private var questions: [Question] = []
+    private var lastAsked = 0
+    /// Whether the bus was asked for all posts.
+    private(set) var isListening = false
+    /// When to stop listening, unless something is posted before.
+    private(set) var listensUntil: MonotonicTime?
+
+    /// Whether the next post has to wait.
+    var isFull: Bool { sent &- answered >= PostingPace.window }
+    /// Whether it is time for a question.
+    var wantsQuestion: Bool { sent &- lastAsked >= PostingPace.interval }
+
+    mutating func notePost() {
+        sent &+= 1
+    }
+
+    mutating func noteQuestion(_ serial: UInt32) {
+        questions.append(Question(serial: serial, sent: sent))
+        lastAsked = sent
+    }
+
+    /// Takes the answer to a question.
+    ///
+    /// - Returns: whether it was one.
+    mutating func take(answer serial: UInt32) -> Bool {
+        guard let index = questions.firstIndex(where: { $0.serial == serial }) else { return false }
+        answered = max(answered, questions[index].sent)
+        questions.removeSubrange(...index)
+        return true
+    }
+
+    /// - Returns: whether the bus is to be asked for all posts now.
+    mutating func beginListening() -> Bool {
+        listensUntil = nil
+        defer { isListening = true }
+        return !isListening
+    }
+
+    /// Sees to it that listening ends some time after the last post.
+    ///
+    /// - Parameter hasPosts: whether posts wait.
+    /// - Returns: whether the bus is to send no more posts.
+    mutating func rest(hasPosts: Bool, now: MonotonicTime) -> Bool {
+        guard isListening else { return false }
+        guard !hasPosts, let time = listensUntil else {
+            listensUntil = hasPosts ? nil : now + PostingPace.rest
+            return false
+        }
+        guard time <= now else { return false }
+        isListening = false
+        listensUntil = nil
+        return true
+    }
+}
