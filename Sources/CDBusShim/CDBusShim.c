@@ -158,6 +158,7 @@ static nb_kind describe(nb_connection *connection, nb_message *message) {
     message->interface = dbus_message_get_interface(raw);
     message->member = dbus_message_get_member(raw);
     message->sender = dbus_message_get_sender(raw);
+    message->serial = dbus_message_get_serial(raw);
     switch (dbus_message_get_type(raw)) {
     case DBUS_MESSAGE_TYPE_SIGNAL:
         /* The library's own message; a peer cannot send it, libdbus drops the Local interface from the wire. */
@@ -178,7 +179,6 @@ static nb_kind describe(nb_connection *connection, nb_message *message) {
         read_string(message, raw);
         return message->kind = NB_ERROR;
     default:
-        message->serial = dbus_message_get_serial(raw);
         message->wants_reply = !dbus_message_get_no_reply(raw);
         return message->kind = NB_CALL;
     }

@@ -38,7 +38,7 @@ typedef struct nb_message {
     nb_kind kind;
     uint32_t reply_serial; /* NB_REPLY, NB_ERROR: which call this answers */
     uint32_t number;       /* NB_REPLY: the argument, if the signature is "u" */
-    uint32_t serial;       /* NB_CALL: what an answer must name */
+    uint32_t serial;       /* of the message itself; what an answer to NB_CALL must name */
     bool wants_reply;      /* NB_CALL */
     const char *_Nullable path;
     const char *_Nullable interface;

@@ -12,8 +12,8 @@ extension NotifyCenter {
     /// and a new name waits as well, up to 65,536 in all. Posts from one thread reach each observer in order. That nobody
     /// observes the name is not an error.
     ///
-    /// The bus does not keep up when it does not read, and when it has not yet written the last 256 posts to observers that
-    /// read at once. So a storm of posts does not pile up in the bus, which would disconnect somebody in the end.
+    /// The bus does not keep up when it does not read; dbus-broker also when it has not yet written the last 256 posts to
+    /// observers that read at once. So a storm of posts does not pile up in it, until it disconnects somebody.
     ///
     /// When the program returns from `main` or calls `exit`, the posts that still wait are written first, for 1 second at
     /// most. `_exit`, `exec` and signals end it at once, and the posts that wait are lost.

@@ -59,17 +59,14 @@ extension Outbox {
         let longestSleep: Int32 = 20
         while MonotonicTime.now < deadline {
             let request: PollRequest?? = state.withLock(until: deadline) { state in
-                if state.link == .open {
-                    // The answers of the bus decide how much may be written.
-                    read(Int16(POLLIN), &state)
-                    drain(&state)
-                }
+                // A second is not long, and no more than one queue of posts is left.
+                state.pace.lift()
+                drain(&state)
                 if state.isDrained { return nil }
                 switch state.link {
                 case .open:
                     guard let connection = state.connection else { return nil }
-                    let events = Int16(POLLIN) | (state.canWrite ? Int16(POLLOUT) : 0)
-                    return PollRequest(descriptor: connection.descriptor, events: events)
+                    return PollRequest(descriptor: connection.descriptor, events: Int16(POLLOUT))
                 // The thread that opens it goes on with that; poll(2) passes over this number.
                 case .connecting, .opening: return PollRequest()
                 case .closed, .shut: return nil

@@ -47,11 +47,12 @@ extension Outbox {
     private func connectFirst(until limit: MonotonicTime?) throws(NotifyBusError) {
         do throws(NotifyBusError) {
             let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
-            try attend(connection, until: limit)
+            let pace = try attend(connection, until: limit)
             try state.withLock { state throws(NotifyBusError) in
                 state.openingDescriptor = -1
                 guard state.link == .connecting else { throw .closed }
                 state.connection = connection
+                state.pace = pace
                 state.link = .open
                 state.wasOpen = true
             }
@@ -63,14 +64,19 @@ extension Outbox {
     }
 
     /// Waits until the bus has let us in.
-    private func attend(_ connection: BusConnection, until limit: MonotonicTime?) throws(NotifyBusError) {
+    ///
+    /// - Returns: how fast may be posted.
+    private func attend(
+        _ connection: BusConnection,
+        until limit: MonotonicTime?
+    ) throws(NotifyBusError) -> PostingPace {
         // So that closing the center ends the wait.
         try state.withLock { state throws(NotifyBusError) in
             guard state.link == .connecting else { throw .closed }
             state.openingDescriptor = connection.descriptor
         }
         while true {
-            if let refusal = welcome(connection) { return try refusal.get() }
+            if let outcome = welcome(connection) { return try outcome.get() }
             var request = pollfd(fd: connection.descriptor, events: connection.events, revents: 0)
             let timeout = limit?.millisecondsFromNow ?? -1
             if timeout == 0 { throw .timedOut("let this program in") }
@@ -110,11 +116,11 @@ extension Outbox {
     /// Looks for the answer to Hello.
     ///
     /// - Returns: nil while there is none.
-    private func welcome(_ connection: BusConnection) -> Result<Void, NotifyBusError>? {
+    private func welcome(_ connection: BusConnection) -> Result<PostingPace, NotifyBusError>? {
         while let message = connection.next() {
             switch message.kind {
             case .reply where message.replySerial == connection.helloSerial && message.isFromBus:
-                return .success(())
+                return .success(PostingPace(welcome: message))
             case .error where message.replySerial == connection.helloSerial && message.isFromBus:
                 return .failure(message.refusalError(by: bus.title))
             case .disconnected:
@@ -197,7 +203,8 @@ extension Outbox {
         guard let connection = state.connection else { return }
         if events != 0 { connection.service(events) }
         switch welcome(connection) {
-        case .success:
+        case .success(let pace):
+            state.pace = pace
             state.link = .open
             state.openingLimit = nil
             state.retry.reset()
