@@ -144,7 +144,7 @@ package struct ObserverLifecycle {
     /// Names that were delivered for that reason, and are not to be delivered again when an agent knows of them.
     private var deliveredUnasked: Set<String> = []
     /// Names to deliver once, which were posted while the program was suspended.
-    private var replay = MergingQueue<NotifyName>()
+    private var replay = CoalescingQueue<NotifyName>()
     /// What is to be said once the agent knows this connection, or turns out not to be there.
     private var postponed: [Postponed] = []
     private var closings: [Closing] = []
