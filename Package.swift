@@ -92,7 +92,12 @@ let package = Package(
         // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
         .executableTarget(name: "stranger", path: "Tests/Stranger"),
-        .target(name: "TestSupport", dependencies: ["broker-cradle", "stranger"], path: "Tests/TestSupport"),
+        .target(name: "Collisions", path: "Tests/Collisions"),
+        .target(
+            name: "TestSupport",
+            dependencies: ["broker-cradle", "stranger", "Collisions"],
+            path: "Tests/TestSupport"
+        ),
         .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "NotifyCore", "TestSupport"]),
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
         .executableTarget(

@@ -4,10 +4,12 @@
 struct NameCache {
     private static let limit = 1_024
 
-    private var known: [UInt64: (name: NotifyName, shape: SignalShape)] = [:]
+    /// By a hash that nobody outside can foresee: posters choose the names.
+    private var known: [Int: (name: NotifyName, shape: SignalShape)] = [:]
 
     /// - Returns: nil if the bytes are not a name.
-    mutating func find(_ bytes: UnsafeRawBufferPointer, hash: UInt64) -> (name: NotifyName, shape: SignalShape)? {
+    mutating func find(_ bytes: UnsafeRawBufferPointer) -> (name: NotifyName, shape: SignalShape)? {
+        let hash = TopicTable.seededHash(of: bytes)
         if let entry = known[hash], entry.name.hasBytes(bytes) { return entry }
         guard let name = try? NotifyName(utf8: bytes) else { return nil }
         if known.count >= NameCache.limit { known.removeAll() }

@@ -20,7 +20,7 @@ extension ObservingConnection {
             // With only names observed, what nobody wants comes from a registration that has just ended, from a forger,
             // or from the wide rules, and then there is too much of it to look closer.
             if topic == nil, state.topics.prefixes.isEmpty, reach.hearsEverything { return (nil, nil, false) }
-            guard let known = names.find(text, hash: hash), known.shape.fits(message) else { return (nil, nil, true) }
+            guard let known = names.find(text), known.shape.fits(message) else { return (nil, nil, true) }
             let observers = state.topics.addingPrefixObservers(of: known.name, to: topic?.observers ?? [])
             return (known.name, Arrival(name: known.name, observers: observers), false)
         }

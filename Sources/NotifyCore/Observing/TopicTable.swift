@@ -2,8 +2,10 @@
 
 /// Topics, found by the bytes of a name.
 struct TopicTable {
-    /// By the hash of the name; two names may share one.
-    private var names: [UInt64: [Topic]] = [:]
+    /// By the hash of the wire, which is at hand for each post: the first name that has it.
+    private var names: [UInt64: Topic] = [:]
+    /// The others, by a hash that nobody outside can foresee. Only names that were made to share one get here.
+    private var collisions: [Int: [Topic]] = [:]
     private(set) var prefixes: [Topic] = []
     private(set) var nameCount = 0
 
@@ -19,7 +21,11 @@ struct TopicTable {
         topic.observers = [observer]
         switch key {
         case .name(let name):
-            names[name.storage.hash, default: []].append(topic)
+            if names[name.storage.hash] == nil {
+                names[name.storage.hash] = topic
+            } else {
+                collisions[TopicTable.seededHash(of: name), default: []].append(topic)
+            }
             nameCount += 1
         case .prefix:
             prefixes.append(topic)
@@ -35,12 +41,18 @@ struct TopicTable {
         guard topic.observers.isEmpty else { return false }
         switch topic.key {
         case .name(let name):
-            guard var bucket = names.removeValue(forKey: name.storage.hash) else { return false }
-            let before = bucket.count
-            bucket.removeAll { $0 === topic }
-            nameCount -= before - bucket.count
-            if !bucket.isEmpty { names[name.storage.hash] = bucket }
-            return bucket.count < before
+            if names[name.storage.hash] === topic {
+                names[name.storage.hash] = nil
+            } else {
+                let hash = TopicTable.seededHash(of: name)
+                guard var bucket = collisions.removeValue(forKey: hash) else { return false }
+                let before = bucket.count
+                bucket.removeAll { $0 === topic }
+                if !bucket.isEmpty { collisions[hash] = bucket }
+                guard bucket.count < before else { return false }
+            }
+            nameCount -= 1
+            return true
         case .prefix:
             let before = prefixes.count
             prefixes.removeAll { $0 === topic }
@@ -49,11 +61,24 @@ struct TopicTable {
     }
 
     func topic(named bytes: UnsafeRawBufferPointer, hash: UInt64) -> Topic? {
-        guard let bucket = names[hash] else { return nil }
-        for topic in bucket {
-            if case .name(let name) = topic.key, name.hasBytes(bytes) { return topic }
+        if let first = names[hash], case .name(let name) = first.key, name.hasBytes(bytes) { return first }
+        guard !collisions.isEmpty else { return nil }
+        return collisions[TopicTable.seededHash(of: bytes)]?.first { topic in
+            if case .name(let name) = topic.key { name.hasBytes(bytes) } else { false }
         }
-        return nil
+    }
+
+    private static func seededHash(of name: NotifyName) -> Int {
+        var hasher = Hasher()
+        name.hash(into: &hasher)
+        return hasher.finalize()
+    }
+
+    /// The same of its bytes.
+    static func seededHash(of bytes: UnsafeRawBufferPointer) -> Int {
+        var hasher = Hasher()
+        hasher.combine(bytes: bytes)
+        return hasher.finalize()
     }
 
     /// Everyone who wants a name. One who wants it twice over stands there once.
@@ -73,14 +98,21 @@ struct TopicTable {
     }
 
     func forEach(_ body: (Topic) -> Void) {
-        for bucket in names.values { bucket.forEach(body) }
+        names.values.forEach(body)
+        for bucket in collisions.values { bucket.forEach(body) }
         prefixes.forEach(body)
     }
 
     func find(_ key: Topic.Key) -> Topic? {
         switch key {
         case .name(let name):
-            names[name.storage.hash]?.first { $0.key == key }
+            if let first = names[name.storage.hash], first.key == key {
+                first
+            } else if collisions.isEmpty {
+                nil
+            } else {
+                collisions[TopicTable.seededHash(of: name)]?.first { $0.key == key }
+            }
         case .prefix:
             prefixes.first { $0.key == key }
         }

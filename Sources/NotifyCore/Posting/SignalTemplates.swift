@@ -19,6 +19,8 @@ struct SignalTemplates {
     /// Where the serial stands in a message. See the D-Bus specification, "Message Format".
     private static let serialOffset = 8
 
+    /// By the hash of the wire, which every name has with it. Of names that share one the last is kept: it costs as much
+    /// as a name that is posted for the first time.
     private var templates: [UInt64: Template] = [:]
 
     mutating func bytes(for name: NotifyName, serial: UInt32) -> [UInt8] {

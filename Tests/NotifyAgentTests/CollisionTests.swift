@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@Suite struct CollisionTests {
+    /// How long a process has computed, in seconds. See proc_pid_schedstat(5).
+    private func processorTime(of pid: pid_t) -> Double {
+        threads(of: pid).reduce(0) { $0 + $1 } / 1e9
+    }
+
+    private func threads(of pid: pid_t) -> [Double] {
+        (try? run("sh", ["-c", "cat /proc/\(pid)/task/*/schedstat"]).output.split(separator: "\n"))?.compactMap {
+            line in
+            line.split(separator: " ").first.flatMap { Double($0) }
+        } ?? []
+    }
+
+    @Test(arguments: busKinds)
+    func `names that are made to collide cost the agent no more than as many others`(kind: BusKind) throws {
+        let colliding = Array(collidingNames[..<8_192])
+        let others = colliding.indices.map { number in
+            let digits = String(number)
+            return digits + String(repeating: "x", count: colliding[number].utf8.count - digits.utf8.count)
+        }
+        func cost(_ names: [String]) throws -> Double {
+            let agent = try AgentBus(kind)
+            let client = try RawBusClient(address: agent.bus.address)
+            let before = processorTime(of: agent.agent.pid)
+            #expect(try client.register(names).string == "foreground")
+            let serial = try client.begin(client.uniqueName, "suspended")
+            #expect(try client.takeCall("SetState").string == "suspended")
+            #expect(try client.answer(to: serial).kind == .reply)
+            return processorTime(of: agent.agent.pid) - before
+        }
+        #expect(try cost(colliding) < 3 * cost(others) + 0.05)
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Collisions
+
+/// Names that all have the same 64-bit FNV-1a hash; up to 65,536. Made once, in some seconds.
+public let collidingNames: [String] = {
+    let buffer = UnsafeMutablePointer<colliding_name>.allocate(capacity: 65_536)
+    defer { buffer.deallocate() }
+    let count = colliding_names(buffer, 65_536)
+    return (0..<Int(count)).map { index in
+        withUnsafeBytes(of: &buffer[index].text) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+}()
