@@ -31,7 +31,7 @@ let package = Package(
         .target(name: "CDBusShim", dependencies: ["CDBus"]),
         // Linux calls that Swift's Glibc module does not declare.
         .target(name: "CLinux"),
-        // Asks an X server; loads libxcb at run time, so that nobody needs it to build.
+        // Asks an X server. It needs the headers of libxcb, and loads the library at run time.
         .target(name: "CXcb"),
         // Names, states and what is observed: values that know neither D-Bus nor Linux.
         .target(name: "NotifyNames"),

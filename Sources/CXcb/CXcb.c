@@ -9,59 +9,48 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <xcb/res.h>
+#include <xcb/xcb.h>
+#include <xcb/xcbext.h>
 
-/* What is used of libxcb.so.1, whose binary interface <xcb/xcb.h> and <xcb/xcbext.h> describe. */
-typedef struct xcb_connection xcb_connection;
-typedef struct {
-    const char *name;
-    int global_id;
-} xcb_extension;
-typedef struct {
-    size_t count;
-    xcb_extension *extension;
-    uint8_t opcode;
-    uint8_t is_void;
-} xcb_protocol_request;
-typedef struct {
-    uint8_t response_type, pad, sequence_low, sequence_high;
-    uint32_t length;
-    uint8_t present, major_opcode, first_event, first_error;
-} xcb_extension_reply;
-typedef struct {
-    uint32_t *data;
-    int rest, index;
-} xcb_screen_iterator;
+/* What is called of libxcb.so.1. libxcb-res.so.0 is not loaded for two requests: its header alone is used. */
+#define FUNCTIONS(X)                                                                                                   \
+    X(connect)                                                                                                         \
+    X(disconnect)                                                                                                      \
+    X(connection_has_error)                                                                                            \
+    X(get_file_descriptor)                                                                                             \
+    X(get_setup)                                                                                                       \
+    X(setup_roots_iterator)                                                                                            \
+    X(screen_next)                                                                                                     \
+    X(intern_atom)                                                                                                     \
+    X(intern_atom_reply)                                                                                               \
+    X(get_property)                                                                                                    \
+    X(get_property_reply)                                                                                              \
+    X(get_property_value)                                                                                              \
+    X(get_property_value_length)                                                                                       \
+    X(change_window_attributes)                                                                                        \
+    X(get_extension_data)                                                                                              \
+    X(send_request)                                                                                                    \
+    X(wait_for_reply)                                                                                                  \
+    X(poll_for_event)                                                                                                  \
+    X(flush)
 
 static struct {
-    xcb_connection *(*connect)(const char *, int *);
-    void (*disconnect)(xcb_connection *);
-    int (*connection_has_error)(xcb_connection *);
-    int (*get_file_descriptor)(xcb_connection *);
-    const void *(*get_setup)(xcb_connection *);
-    xcb_screen_iterator (*setup_roots_iterator)(const void *);
-    void (*screen_next)(xcb_screen_iterator *);
-    const xcb_extension_reply *(*get_extension_data)(xcb_connection *, xcb_extension *);
-    unsigned (*send_request)(xcb_connection *, int, struct iovec *, const xcb_protocol_request *);
-    void *(*wait_for_reply)(xcb_connection *, unsigned, void **);
-    uint8_t *(*poll_for_event)(xcb_connection *);
-    int (*flush)(xcb_connection *);
+#define DECLARE(name) __typeof__(&xcb_##name) name;
+    FUNCTIONS(DECLARE)
+#undef DECLARE
 } xcb;
 
 struct x11_display {
-    xcb_connection *connection;
-    uint32_t root;
-    uint32_t active_window, wm_pid, wm_machine, supporting;
+    xcb_connection_t *connection;
+    xcb_window_t root;
+    xcb_atom_t active_window, wm_pid, wm_machine, supporting;
     int has_resource;
     char host[256];
 };
 
-/* The X protocol's numbers. */
-enum { CHANGE_WINDOW_ATTRIBUTES = 2, INTERN_ATOM = 16, GET_PROPERTY = 20, PROPERTY_NOTIFY = 28 };
-enum { CW_EVENT_MASK = 1 << 11, PROPERTY_CHANGE_MASK = 1 << 22 };
-enum { RESOURCE_QUERY_VERSION = 0, RESOURCE_QUERY_CLIENT_IDS = 4, LOCAL_CLIENT_PID = 2 };
-
 /* libxcb writes into this when the extension is first asked for; only under its own lock. */
-static xcb_extension resource = {"X-Resource", 0};
+static xcb_extension_t resource = {"X-Resource", 0};
 
 static const char *failure;
 
@@ -75,18 +64,9 @@ static void load(void) {
         const char *name;
         void *place;
     } symbols[] = {
-        {"xcb_connect", &xcb.connect},
-        {"xcb_disconnect", &xcb.disconnect},
-        {"xcb_connection_has_error", &xcb.connection_has_error},
-        {"xcb_get_file_descriptor", &xcb.get_file_descriptor},
-        {"xcb_get_setup", &xcb.get_setup},
-        {"xcb_setup_roots_iterator", &xcb.setup_roots_iterator},
-        {"xcb_screen_next", &xcb.screen_next},
-        {"xcb_get_extension_data", &xcb.get_extension_data},
-        {"xcb_send_request", &xcb.send_request},
-        {"xcb_wait_for_reply", &xcb.wait_for_reply},
-        {"xcb_poll_for_event", &xcb.poll_for_event},
-        {"xcb_flush", &xcb.flush},
+#define LIST(name) {"xcb_" #name, &xcb.name},
+        FUNCTIONS(LIST)
+#undef LIST
     };
     for (size_t index = 0; index < sizeof symbols / sizeof *symbols; index++) {
         void *address = dlsym(library, symbols[index].name);
@@ -104,80 +84,67 @@ const char *x11_load(void) {
     return failure;
 }
 
-/* Sends a request of whole words, whose first two bytes but the data byte libxcb fills in, and waits for the reply. */
-static void *ask(x11_display *display, uint8_t opcode, xcb_extension *extension, void *body, size_t size) {
+/* Asks the X-Resource extension and waits for the reply. @body is of whole words; libxcb fills in its first word. */
+static void *ask_resource(x11_display *display, uint8_t opcode, void *body, size_t size) {
     /* libxcb wants two parts before ours for itself. */
     struct iovec parts[3] = {{0}, {0}, {body, size}};
-    const xcb_protocol_request request = {1, extension, opcode, 0};
-    unsigned number = xcb.send_request(display->connection, 1 /* checked */, parts + 2, &request);
-    void *error = NULL;
+    const xcb_protocol_request_t request = {1, &resource, opcode, 0};
+    unsigned number = xcb.send_request(display->connection, XCB_REQUEST_CHECKED, parts + 2, &request);
+    xcb_generic_error_t *error = NULL;
     void *reply = number ? xcb.wait_for_reply(display->connection, number, &error) : NULL;
     free(error);
     return reply;
 }
 
-static uint32_t atom(x11_display *display, const char *name) {
-    struct {
-        uint8_t opcode, only_if_exists;
-        uint16_t length, name_length, pad;
-        char name[32];
-    } body = {.name_length = (uint16_t)strlen(name)};
-    strncpy(body.name, name, sizeof body.name - 1);
-    uint32_t *reply = ask(display, INTERN_ATOM, NULL, &body, 8 + (strlen(name) + 3) / 4 * 4);
-    uint32_t result = reply ? reply[2] : 0;
+static xcb_atom_t atom(x11_display *display, const char *name) {
+    xcb_intern_atom_cookie_t cookie = xcb.intern_atom(display->connection, 0, (uint16_t)strlen(name), name);
+    xcb_intern_atom_reply_t *reply = xcb.intern_atom_reply(display->connection, cookie, NULL);
+    xcb_atom_t result = reply ? reply->atom : XCB_ATOM_NONE;
     free(reply);
     return result;
 }
 
 /* Reads a property of at most 256 bytes; returns how many bytes it has, or -1 if it is not there or not of this format. */
-static int property(x11_display *display, uint32_t window, uint32_t name, uint8_t format, void *value, int size) {
-    struct {
-        uint8_t opcode, remove;
-        uint16_t length;
-        uint32_t window, property, type, offset, count;
-    } body = {.window = window, .property = name, .count = 64};
-    struct {
-        uint8_t response_type, format;
-        uint16_t sequence;
-        uint32_t length, type, after, count;
-        uint8_t pad[12];
-    } *reply = ask(display, GET_PROPERTY, NULL, &body, sizeof body);
+static int property(x11_display *display, xcb_window_t window, xcb_atom_t name, uint8_t format, void *value, int size) {
+    xcb_get_property_cookie_t cookie =
+        xcb.get_property(display->connection, 0, window, name, XCB_GET_PROPERTY_TYPE_ANY, 0, 64);
+    xcb_get_property_reply_t *reply = xcb.get_property_reply(display->connection, cookie, NULL);
     int result = -1;
-    if (reply && reply->type && reply->format == format && reply->count <= 256) {
-        result = (int)(reply->count * (format / 8));
+    /* What the server says of the length must fit what it has sent. */
+    if (reply && reply->type && reply->format == format && reply->value_len <= 256) {
+        result = xcb.get_property_value_length(reply);
         if (result > size) result = size;
         if (result > (int)reply->length * 4) result = (int)reply->length * 4;
-        memcpy(value, reply + 1, (size_t)result);
+        memcpy(value, xcb.get_property_value(reply), (size_t)result);
     }
     free(reply);
     return result;
 }
 
 static int has_resource(x11_display *display) {
-    const xcb_extension_reply *extension = xcb.get_extension_data(display->connection, &resource);
+    const xcb_query_extension_reply_t *extension = xcb.get_extension_data(display->connection, &resource);
     if (!extension || !extension->present) return 0;
-    struct {
-        uint8_t opcode, minor;
-        uint16_t length;
-        uint8_t major_version, minor_version;
-        uint16_t pad;
-    } body = {.major_version = 1, .minor_version = 2};
-    uint16_t *reply = ask(display, RESOURCE_QUERY_VERSION, &resource, &body, sizeof body);
-    int result = reply && (reply[4] > 1 || (reply[4] == 1 && reply[5] >= 2));
+    /* The request ends in the midst of a word. */
+    union {
+        xcb_res_query_version_request_t request;
+        uint32_t words[2];
+    } body = {.request = {.client_major = 1, .client_minor = 2}};
+    xcb_res_query_version_reply_t *reply = ask_resource(display, XCB_RES_QUERY_VERSION, &body, sizeof body);
+    int result = reply && (reply->server_major > 1 || (reply->server_major == 1 && reply->server_minor >= 2));
     free(reply);
     return result;
 }
 
 x11_display *x11_open(const char *name) {
     int number = 0;
-    xcb_connection *connection = xcb.connect(name, &number);
+    xcb_connection_t *connection = xcb.connect(name, &number);
     x11_display *display = calloc(1, sizeof *display);
     if (!display || xcb.connection_has_error(connection)) goto failed;
     display->connection = connection;
-    xcb_screen_iterator screens = xcb.setup_roots_iterator(xcb.get_setup(connection));
-    for (; screens.rest > 1 && number > 0; number--) xcb.screen_next(&screens);
-    if (screens.rest < 1) goto failed;
-    display->root = screens.data[0];
+    xcb_screen_iterator_t screens = xcb.setup_roots_iterator(xcb.get_setup(connection));
+    for (; screens.rem > 1 && number > 0; number--) xcb.screen_next(&screens);
+    if (screens.rem < 1) goto failed;
+    display->root = screens.data->root;
     display->active_window = atom(display, "_NET_ACTIVE_WINDOW");
     display->wm_pid = atom(display, "_NET_WM_PID");
     display->wm_machine = atom(display, "WM_CLIENT_MACHINE");
@@ -203,51 +170,52 @@ int x11_descriptor(x11_display *display) {
 }
 
 int x11_follow(x11_display *display) {
-    struct {
-        uint8_t opcode, pad;
-        uint16_t length;
-        uint32_t window, mask, events;
-    } body = {.window = display->root, .mask = CW_EVENT_MASK, .events = PROPERTY_CHANGE_MASK};
-    struct iovec parts[3] = {{0}, {0}, {&body, sizeof body}};
-    const xcb_protocol_request request = {1, NULL, CHANGE_WINDOW_ATTRIBUTES, 1};
-    xcb.send_request(display->connection, 0, parts + 2, &request);
+    const uint32_t events = XCB_EVENT_MASK_PROPERTY_CHANGE;
+    xcb.change_window_attributes(display->connection, display->root, XCB_CW_EVENT_MASK, &events);
     return xcb.flush(display->connection) > 0 && !xcb.connection_has_error(display->connection) ? 0 : -1;
 }
 
 int x11_take_events(x11_display *display) {
     int result = 0;
-    uint8_t *event;
+    xcb_generic_event_t *event;
     while ((event = xcb.poll_for_event(display->connection))) {
-        uint32_t words[3];
-        memcpy(words, event, sizeof words);
-        if ((event[0] & 0x7f) == PROPERTY_NOTIFY && words[1] == display->root &&
-            (words[2] == display->active_window || words[2] == display->supporting))
-            result = 1;
+        /* The highest bit says that another program has sent it. */
+        if ((event->response_type & 0x7f) == XCB_PROPERTY_NOTIFY) {
+            const xcb_property_notify_event_t *change = (const xcb_property_notify_event_t *)event;
+            if (change->window == display->root &&
+                (change->atom == display->active_window || change->atom == display->supporting))
+                result = 1;
+        }
         free(event);
     }
     return xcb.connection_has_error(display->connection) ? -1 : result;
 }
 
 int x11_has_window_manager(x11_display *display) {
-    uint32_t window;
+    xcb_window_t window;
     return property(display, display->root, display->active_window, 32, &window, 4) == 4;
 }
 
-static int64_t process_by_resource(x11_display *display, uint32_t window) {
+static int64_t process_by_resource(x11_display *display, xcb_window_t window) {
     struct {
-        uint8_t opcode, minor;
-        uint16_t length;
-        uint32_t count, client, mask;
-    } body = {.count = 1, .client = window, .mask = LOCAL_CLIENT_PID};
-    /* The header of 8 words, the id asked for, the mask, the number of bytes, the process. */
-    uint32_t *reply = ask(display, RESOURCE_QUERY_CLIENT_IDS, &resource, &body, sizeof body);
+        xcb_res_query_client_ids_request_t request;
+        xcb_res_client_id_spec_t spec;
+    } body = {{.num_specs = 1}, {window, XCB_RES_CLIENT_ID_MASK_LOCAL_CLIENT_PID}};
+    struct {
+        xcb_res_query_client_ids_reply_t header;
+        xcb_res_client_id_value_t value;
+        uint32_t process;
+    } *reply = ask_resource(display, XCB_RES_QUERY_CLIENT_IDS, &body, sizeof body);
     int64_t result = 0;
-    if (reply && reply[2] >= 1 && reply[1] >= 4 && (reply[9] & LOCAL_CLIENT_PID) && reply[10] >= 4) result = reply[11];
+    /* The header says how many words follow it. */
+    if (reply && reply->header.num_ids >= 1 && reply->header.length >= 4 &&
+        (reply->value.spec.mask & XCB_RES_CLIENT_ID_MASK_LOCAL_CLIENT_PID) && reply->value.length >= 4)
+        result = reply->process;
     free(reply);
     return result;
 }
 
-static int64_t process_by_property(x11_display *display, uint32_t window) {
+static int64_t process_by_property(x11_display *display, xcb_window_t window) {
     char machine[256];
     uint32_t process;
     int length = property(display, window, display->wm_machine, 8, machine, sizeof machine);
@@ -258,7 +226,7 @@ static int64_t process_by_property(x11_display *display, uint32_t window) {
 }
 
 int64_t x11_active_process(x11_display *display) {
-    uint32_t window = 0;
+    xcb_window_t window = XCB_WINDOW_NONE;
     int64_t process = 0;
     if (property(display, display->root, display->active_window, 32, &window, 4) == 4 && window)
         process = display->has_resource ? process_by_resource(display, window) : process_by_property(display, window);

@@ -10,7 +10,7 @@ import Testing
 @Suite(.enabled(if: Cgroup.canBeUsed, "no version 2 cgroup can be made here, or it takes no attributes"))
 struct GnomeSourceTests {
     @Test func `the program whose cgroup says so is in front; one without the attribute is left alone`() throws {
-        let scene = try Scene(.daemon, configuration: "focus = all\n")
+        let scene = try Scene(.daemon, configuration: "focus = background\n")
         let (first, second, third) = (try Cgroup("one"), try Cgroup("two"), try Cgroup("three"))
         let one = try first.startObserver(scene)
         let other = try second.startObserver(scene)
@@ -47,7 +47,7 @@ struct GnomeSourceTests {
     }
 
     @Test func `ten thousand changes settle on the last`() throws {
-        let scene = try Scene(.daemon, configuration: "focus = all\n")
+        let scene = try Scene(.daemon, configuration: "focus = background\n")
         let folder = try Cgroup("flood")
         let observer = try folder.startObserver(scene)
         try folder.set("-1", "5", times: 5_000)

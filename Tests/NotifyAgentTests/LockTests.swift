@@ -69,12 +69,12 @@ struct LockTests {
     func `with session = background, nobody hears while the screen is locked`(kind: BusKind) throws {
         let scene = try makeScene(kind, configuration: "session = background\n")
         let observers = try (0..<2).map { _ in try scene.startObserver() }
-        let pids = observers.map(\.pid).sorted()
+        let pids = observers.map(\.pid)
         try lock(scene)
-        try scene.wait(for: pids.map { "\($0) background logind" })
+        try scene.wait(for: Set(pids.map { "\($0) background logind" }))
         try post(scene, "com.example.scene", "com.example.scene")
         try logind.setLocked("2", false)
-        try scene.wait(for: pids.map { "\($0) foreground default" })
+        try scene.wait(for: Set(pids.map { "\($0) foreground default" }))
         try post(scene, "com.example.scene")
         for observer in observers {
             try observer.waitForOutputLines(1)

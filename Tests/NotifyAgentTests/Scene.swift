@@ -85,19 +85,21 @@ final class Scene: Sendable {
 
     // MARK: - What the agent says
 
-    /// Of each observer its process, its state and who decided it, in the order of the processes.
-    func lines() throws -> [String] {
-        try lifecycle("list", "-q").split(separator: "\n").map { line in
+    /// Of each observer its process, its state and who decided it. They have no order: the kernel begins with small
+    /// numbers again when it has used the large ones.
+    func lines() throws -> Set<String> {
+        let list = try lifecycle("list", "-q").split(separator: "\n").map { line in
             let words = line.split(separator: " ")
             // Before these there are names, which may have blanks.
             let (state, decider) = (words.count - 6, words.count - 5)
             guard state > 0 else { return String(line) }
             return "\(words[0]) \(words[state]) \(words[decider])"
         }
+        return Set(list)
     }
 
-    func wait(for expected: [String], timeout: Duration = .seconds(10)) throws {
-        var last: [String] = []
+    func wait(for expected: Set<String>, timeout: Duration = .seconds(10)) throws {
+        var last: Set<String> = []
         let isSo = try waitUntil(timeout: timeout) {
             last = try lines()
             return last == expected

@@ -10,7 +10,7 @@ import Testing
     private func makeScene(_ sway: FakeSway) throws -> Scene {
         try Scene(
             .daemon,
-            configuration: "focus = all\n",
+            configuration: "focus = background\n",
             environment: ["SWAYSOCK": sway.path, "WAYLAND_DISPLAY": "wayland-1", "DISPLAY": ":0"]
         )
     }

@@ -47,7 +47,7 @@ struct X11SourceTests {
 
     @Test func `the program of the active window is in front, through the death of the X server`() throws {
         let server = try XServer()
-        let scene = try Scene(.daemon, configuration: "focus = all\n", environment: ["DISPLAY": server.display])
+        let scene = try Scene(.daemon, configuration: "focus = background\n", environment: ["DISPLAY": server.display])
         let (one, first) = try startWindowed(scene, server)
         let (other, second) = try startWindowed(scene, server)
         // Nobody manages windows yet: the source says nothing, and everyone is in front.
@@ -82,7 +82,7 @@ struct X11SourceTests {
 
     @Test func `ten thousand changes of the focus settle on the last, and the agent answers meanwhile`() throws {
         let server = try XServer()
-        let scene = try Scene(.daemon, configuration: "focus = all\n", environment: ["DISPLAY": server.display])
+        let scene = try Scene(.daemon, configuration: "focus = background\n", environment: ["DISPLAY": server.display])
         let (one, first) = try startWindowed(scene, server)
         let (other, second) = try startWindowed(scene, server)
         let manager = try XClient(server)

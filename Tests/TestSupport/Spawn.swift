@@ -66,6 +66,8 @@ func spawn(
 }
 
 private func merged(_ changes: [String: String?]) -> [String] {
+    // What compilers, shells and readelf say is compared, and they would translate it.
+    let changes = ["LC_ALL": "C.UTF-8"].merging(changes) { $1 }
     var variables: [String] = []
     var next = environ
     while let variable = next.pointee {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which process has the focus on an X display. libxcb is loaded when it is first needed, and is not linked: a machine
- * without X has no need of it. One display is used by one thread.
+ * Which process has the focus on an X display. Compiled with libxcb's own headers; the library is loaded when it is
+ * first needed, and not linked: a machine without X has no need of it. One display is used by one thread.
  */
 #ifndef NOTIFYBUS_CXCB_H
 #define NOTIFYBUS_CXCB_H
