@@ -14,6 +14,7 @@ let package = Package(
         .executable(name: "notify-post", targets: ["notify-post"]),
         .executable(name: "notify-wait", targets: ["notify-wait"]),
         .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
+        .executable(name: "notify-state", targets: ["notify-state"]),
         .executable(name: "notify-agent", targets: ["notify-agent"]),
     ],
     dependencies: [
@@ -70,6 +71,7 @@ let package = Package(
         .executableTarget(name: "notify-post", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .executableTarget(name: "notify-wait", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .executableTarget(name: "notify-lifecycle", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
+        .executableTarget(name: "notify-state", dependencies: ["NotifyCore", "CommandSupport"]),
 
         // Who observes what, in which state: values that know neither D-Bus nor Linux.
         .target(name: "NotifyCoordinator", dependencies: ["NotifyNames"]),
@@ -123,7 +125,7 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
-                "notify-agent",
+                "notify-state", "notify-agent",
             ]
         ),
         // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.
@@ -155,7 +157,7 @@ let package = Package(
             name: "ManualTests",
             dependencies: [
                 "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
-                "notify-agent",
+                "notify-state", "notify-agent",
             ]
         ),
         .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
@@ -170,7 +172,8 @@ let package = Package(
 // For 'make build', where the system has the archives for it: commands that need no shared library at all. The agent is
 // not among them, because it loads libraries while it runs.
 if Context.environment["NOTIFYBUS_STATIC"] != nil {
-    for target in package.targets where ["notify-post", "notify-wait", "notify-lifecycle"].contains(target.name) {
+    for target in package.targets
+    where ["notify-post", "notify-wait", "notify-lifecycle", "notify-state"].contains(target.name) {
         target.linkerSettings = [
             .unsafeFlags([
                 "-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld",

@@ -17,13 +17,23 @@ package struct CommonOptions: Sendable {
         case help, version
     }
 
-    /// The bus that was asked for; nil if none was.
-    package var bus: Bus?
+    private var option: Bus?
     package var verbosity = Verbosity.normal
     /// `--help` or `--version`, which end a command before it begins.
     package var question: Question?
 
     package init() {}
+
+    /// The bus that was asked for, by an option or else by `NOTIFYBUS_ADDRESS`; nil if none was.
+    package var bus: Bus? {
+        if let option { return option }
+        return switch NotifyCenter.Bus.inEnvironment {
+        case .session: .session
+        case .system: .system
+        case .address(let address): .address(address)
+        case nil: nil
+        }
+    }
 
     package var notifyBus: NotifyCenter.Bus {
         switch bus {
@@ -34,10 +44,10 @@ package struct CommonOptions: Sendable {
     }
 
     fileprivate mutating func choose(_ bus: Bus) throws(UsageError) {
-        if let chosen = self.bus, chosen != bus {
+        if let option, option != bus {
             throw UsageError("a command talks to one bus; keep one of --session, --system and --address")
         }
-        self.bus = bus
+        option = bus
     }
 }
 
@@ -55,7 +65,8 @@ extension Option where Settings: CommonSettings {
         let bus = "Bus"
         let other = "Other"
         return [
-            .flag("session", group: bus, help: "The bus of the login session, the default.") {
+            .flag("session", group: bus, help: "The bus of the login session, the default without $NOTIFYBUS_ADDRESS.")
+            {
                 settings throws(UsageError) in
                 try settings.common.choose(.session)
             },

@@ -23,7 +23,7 @@ package struct Signals: Sendable {
     ///
     /// Make this when the command has begun its work: until then a signal ends the process by itself, which is what
     /// someone wants who interrupts a connection that does not come about.
-    package init() throws(SignalsError) {
+    package init() throws(ResourceError) {
         var signals = sigset_t()
         sigemptyset(&signals)
         // If our parent ignored it, children would vanish without leaving a status.
@@ -36,7 +36,7 @@ package struct Signals: Sendable {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         descriptor = linux_signalfd(&signals)
         if descriptor < 0 {
-            throw SignalsError(message: "cannot create a signalfd: \(Diagnostics.text(of: errno))")
+            throw ResourceError("a signalfd", errno)
         }
     }
 
@@ -71,8 +71,4 @@ package struct Signals: Sendable {
         // Process 1 of a container does not die of it.
         exit(128 + number)
     }
-}
-
-package struct SignalsError: Error {
-    package let message: String
 }

@@ -8,7 +8,7 @@ import NotifyAgent
 /// `notify-agent`: the lifecycle agent as a program.
 enum AgentCommand {
     static func run(_ arguments: [Argument]) -> ExitCode {
-        let diagnostics = Diagnostics(command: command.name)
+        var diagnostics = Diagnostics(command: command.name)
         var settings = AgentSettings()
         var configuration = Agent.Configuration()
         do throws(UsageError) {
@@ -31,6 +31,7 @@ enum AgentCommand {
             diagnostics.error(error.message)
             return .failed
         }
+        diagnostics.verbosity = settings.common.verbosity
         configuration.replaces = settings.replaces
         configuration.version = notifyBusVersion
         raiseDescriptorLimit()

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
 import CommandSupport
 import Glibc
 import Logging
@@ -12,26 +11,22 @@ import Synchronization
 enum AgentRunner {
     /// What the agent has said and nobody has dealt with.
     private final class Inbox: Sendable {
-        let descriptor: Int32
+        private let wakeup: Wakeup
         private let events = Mutex<[Agent.Event]>([])
 
-        /// Returns nil, with `errno`, where there is no descriptor left.
-        init?() {
-            descriptor = linux_eventfd()
-            if descriptor < 0 { return nil }
-        }
+        var descriptor: Int32 { wakeup.descriptor }
 
-        deinit { close(descriptor) }
+        init() throws(ResourceError) {
+            wakeup = try Wakeup()
+        }
 
         func put(_ event: Agent.Event) {
             events.withLock { $0.append(event) }
-            var one: UInt64 = 1
-            _ = write(descriptor, &one, 8)
+            wakeup.wake()
         }
 
         func take() -> [Agent.Event] {
-            var count: UInt64 = 0
-            _ = read(descriptor, &count, 8)
+            wakeup.clear()
             return events.withLock { events in
                 defer { events = [] }
                 return events
@@ -46,21 +41,19 @@ enum AgentRunner {
         _ diagnostics: Diagnostics
     ) -> ExitCode {
         raiseDescriptorLimit()
-        guard let inbox = Inbox() else {
-            diagnostics.error("cannot create an eventfd: \(Diagnostics.text(of: errno))")
-            return .failed
-        }
+        let inbox: Inbox
         let signals: Signals
         let service: AgentService
         do {
             // Before the threads are made, so that none of them takes the signals.
+            inbox = try Inbox()
             signals = try Signals()
             service = try AgentService(
                 bus: settings.common.notifyBus,
                 configuration: configuration,
                 logger: logger
             ) { inbox.put($0) }
-        } catch let error as SignalsError {
+        } catch let error as ResourceError {
             diagnostics.error(error.message)
             return .failed
         } catch let error as NotifyBusError {
@@ -90,6 +83,7 @@ enum AgentRunner {
         _ logger: Logger,
         _ diagnostics: Diagnostics
     ) -> ExitCode {
+        var hasServed = false
         while true {
             var sources = [
                 pollfd(fd: inbox.descriptor, events: Int16(POLLIN), revents: 0),
@@ -103,6 +97,12 @@ enum AgentRunner {
                 return .done
             }
             for event in inbox.take() {
+                if case .ready = event { hasServed = true }
+                if case .busIsLost(let error) = event, hasServed {
+                    // The end of a session, as a rule.
+                    diagnostics.notice(error.description)
+                    return .unavailable
+                }
                 if let code = deal(with: event, logger, diagnostics) { return code }
             }
         }

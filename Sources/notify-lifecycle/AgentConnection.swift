@@ -34,7 +34,11 @@ struct AgentConnection {
     /// Comes back when the bus has let this program in.
     init(_ settings: LifecycleSettings) throws(LifecycleFailure) {
         self.settings = settings
-        mailbox = try Mailbox()
+        do throws(ResourceError) {
+            mailbox = try Mailbox()
+        } catch {
+            throw LifecycleFailure(error.message)
+        }
         center = NotifyCenter(bus: settings.common.notifyBus, peer: Peer(mailbox))
         do throws(NotifyBusError) {
             try center.open()

@@ -20,7 +20,11 @@ struct Watcher {
     init(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(LifecycleFailure) {
         self.settings = settings
         self.diagnostics = diagnostics
-        mailbox = try Mailbox()
+        do throws(ResourceError) {
+            mailbox = try Mailbox()
+        } catch {
+            throw LifecycleFailure(error.message)
+        }
         deadline = Deadline(after: settings.timeout)
         let peer = AgentWatch(mailbox, on: settings.common.bus, wantsFacts: settings.common.verbosity == .verbose)
         center = NotifyCenter(bus: settings.common.notifyBus, peer: peer)

@@ -11,6 +11,14 @@ struct Child {
         case exited(Int32)
         case killed(Int32)
 
+        /// How a shell reports it.
+        var status: ExitCode {
+            switch self {
+            case .exited(let status): ExitCode(rawValue: status)
+            case .killed(let number): ExitCode(rawValue: 128 + number)
+            }
+        }
+
         /// The end of a sentence.
         var text: String {
             switch self {
@@ -80,15 +88,17 @@ struct Child {
         return status == 0 ? .success(Child(pid: pid, place: place)) : .failure(Errno(number: status))
     }
 
-    /// Our environment without what `own` replaces, and without the socket on which readiness is reported: that is
-    /// for this process to do, and a `notify-wait` inside the child would do it too early.
+    /// Our environment without what `own` replaces, without the names of another `notify-wait` that has run us, and
+    /// without the socket on which readiness is reported: that is for this process to do, and a `notify-wait` inside
+    /// the child would do it too early.
     private static func inheritedEnvironment(
         replacing own: [UnsafeMutablePointer<CChar>?]
     ) -> [UnsafeMutablePointer<CChar>?] {
         var result: [UnsafeMutablePointer<CChar>?] = []
         var next = environ
         while let entry = next.pointee {
-            if strncmp(entry, "NOTIFY_SOCKET=", 14) != 0, !own.contains(where: { hasSameName($0, entry) }) {
+            let isOfOther = strncmp(entry, "NOTIFY_SOCKET=", 14) == 0 || strncmp(entry, "NOTIFY_NAMES=", 13) == 0
+            if !isOfOther, !own.contains(where: { hasSameName($0, entry) }) {
                 result.append(entry)
             }
             next += 1

@@ -6,20 +6,6 @@ import NotifyCore
 
 /// Runs the command after `--`, one run at a time.
 struct CommandRunner {
-    /// A run that is due. Two for one name are equal, so that a queue may merge them.
-    private struct Run: Hashable {
-        let name: NotifyName
-        let count: Int
-
-        static func == (a: Run, b: Run) -> Bool {
-            a.name == b.name
-        }
-
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(name)
-        }
-    }
-
     private enum State {
         case idle
         case running(Child, Run)
@@ -29,18 +15,22 @@ struct CommandRunner {
 
     private let command: [Argument]
     private let onBusy: WaitSettings.OnBusy
+    private let settles: Bool
     private let diagnostics: Diagnostics
     private var state = State.idle
-    private var waiting = CoalescingQueue<Run>()
+    private var waiting: WaitingRuns
     /// The one run that is to follow a restart.
     private var replacement: Run?
-    /// Whether a run has failed, or could not begin.
-    private(set) var hasFailed = false
+    private var refused = 0
+    /// The status of the last run that has failed or could not begin, as a shell has it; nil if none has.
+    private(set) var failure: ExitCode?
 
-    init(_ command: [Argument], _ onBusy: WaitSettings.OnBusy, _ diagnostics: Diagnostics) {
+    init(_ command: [Argument], _ settings: WaitSettings, _ diagnostics: Diagnostics) {
         self.command = command
-        self.onBusy = onBusy
+        onBusy = settings.onBusy ?? .queue
+        settles = settings.settle != nil
         self.diagnostics = diagnostics
+        waiting = WaitingRuns(onBusy == .each ? .none : settles ? .all : .sameName)
     }
 
     /// Whether nothing runs and nothing waits to.
@@ -53,24 +43,33 @@ struct CommandRunner {
         if case .stopping(_, let deadline) = state { deadline } else { nil }
     }
 
-    mutating func notify(_ name: NotifyName, count: Int) {
-        let run = Run(name: name, count: count)
+    mutating func notify(_ run: Run) {
         if isIdle {
             start(run)
             return
         }
         switch onBusy {
-        case .queue:
-            _ = waiting.enqueue(run)
+        case .queue, .each:
+            if !waiting.add(run) { refuse(run) }
         case .drop:
-            diagnostics.detail("the command is busy; no run for '\(name)'")
+            diagnostics.detail("the command is busy; no run for '\(run.name)'")
         case .restart:
+            var run = run
+            if settles, let replacement { run.absorb(replacement) }
             replacement = run
             if case .running(let child, _) = state {
                 child.signal(SIGTERM)
                 state = .stopping(child, deadline: Clock.monotonic + 5_000_000_000)
             }
         }
+    }
+
+    private mutating func refuse(_ run: Run) {
+        // Said once: whoever is that far behind would read nothing else.
+        if refused == 0 {
+            diagnostics.error("no run for '\(run.name)' and what follows: \(WaitingRuns.limit) wait already")
+        }
+        refused += 1
     }
 
     /// A child has ended; perhaps ours.
@@ -81,7 +80,7 @@ struct CommandRunner {
         case .running(let child, let run):
             guard let end = child.reap() else { return }
             if end != .exited(0) {
-                hasFailed = true
+                failure = end.status
                 diagnostics.error("the command for '\(run.name)' \(end.text)")
             }
         case .stopping(let child, _):
@@ -124,13 +123,26 @@ struct CommandRunner {
     }
 
     private mutating func start(_ run: Run) {
-        let variables = ["NOTIFY_NAME=" + run.name.string, "NOTIFY_COUNT=\(run.count)"]
+        var variables = ["NOTIFY_NAME=" + run.name.string, "NOTIFY_COUNT=\(run.count)"]
+        if settles { variables.append("NOTIFY_NAMES=" + CommandRunner.list(run.names)) }
         switch Child.start(command, variables, .background) {
         case .success(let child):
             state = .running(child, run)
         case .failure(let error):
-            hasFailed = true
+            // As a shell tells the two apart.
+            failure = ExitCode(rawValue: error.number == ENOENT ? 127 : 126)
             diagnostics.error("can't run \(command[0].quoted): \(Diagnostics.text(of: error.number))")
         }
+    }
+
+    /// The names, one a line, as many as a variable can hold.
+    private static func list(_ names: [NotifyName]) -> String {
+        // The kernel takes 128 KB; see execve(2).
+        var room = 120_000
+        let fitting = names.prefix { name in
+            room -= name.string.utf8.count + 1
+            return room >= 0
+        }
+        return fitting.map(\.string).joined(separator: "\n")
     }
 }

@@ -11,9 +11,11 @@ struct Goal {
         case never
     }
 
+    private let subject: Subject
     private var rest: Rest
 
     init(_ subject: Subject, _ settings: WaitSettings) {
+        self.subject = subject
         if settings.follows {
             rest = .never
         } else if !settings.wantsAll {
@@ -26,8 +28,8 @@ struct Goal {
         }
     }
 
-    /// Takes note of a notification. Returns whether it was the last one that was missing.
-    mutating func isReached(by name: NotifyName) -> Bool {
+    /// Takes note of what has come. Returns whether nothing is missing any more.
+    mutating func isReached(by burst: Burst) -> Bool {
         switch rest {
         case .never:
             return false
@@ -36,13 +38,30 @@ struct Goal {
             return count == 1
         case .names(var names):
             rest = .never
-            names.remove(name)
+            for entry in burst.entries { names.remove(entry.arrival.name) }
             rest = .names(names)
             return names.isEmpty
         case .prefixes(var prefixes):
-            prefixes.removeAll { name.string.utf8.starts(with: $0.utf8) }
+            prefixes.removeAll { prefix in
+                burst.entries.contains { $0.arrival.name.string.utf8.starts(with: prefix.utf8) }
+            }
             rest = .prefixes(prefixes)
             return prefixes.isEmpty
         }
     }
+
+    /// What has not come, of all that must, for the end of a sentence; nil if nothing in particular must.
+    var missing: String? {
+        let all: [String]
+        switch rest {
+        case .notifications, .never: return nil
+        case .names(let names): all = subject.names.filter { names.contains($0) }.map(\.string)
+        case .prefixes(let prefixes): all = prefixes.map { $0 + "*" }
+        }
+        let shown = all.prefix(Goal.shownNames).joined(separator: ", ")
+        return all.count > Goal.shownNames ? shown + " and \(all.count - Goal.shownNames) more" : shown
+    }
+
+    /// More would hide the rest of the sentence.
+    private static let shownNames = 10
 }

@@ -5,7 +5,7 @@ import Glibc
 import NotifyCore
 import Synchronization
 
-/// A notification and when it came. Two of one name are equal, so that a queue may merge them.
+/// A notification and when it came. Two of one name are equal, so that a queue may coalesce them.
 struct Arrival: Hashable {
     let name: NotifyName
     let time: timespec

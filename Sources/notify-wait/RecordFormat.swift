@@ -10,6 +10,7 @@ struct RecordFormat {
         case name, jsonName
         case time
         case count
+        case state
     }
 
     private var pieces: [Piece] = []
@@ -38,7 +39,7 @@ struct RecordFormat {
                     continue
                 }
                 guard let piece = Self.piece(letter) else {
-                    throw UsageError(Self.message("%", letter, "%n, %t, %c and %%"))
+                    throw UsageError(Self.message("%", letter, "%n, %t, %c, %s and %%"))
                 }
                 if !literal.isEmpty { pieces.append(.literal(literal)) }
                 literal = []
@@ -56,11 +57,23 @@ struct RecordFormat {
         if !literal.isEmpty { pieces.append(.literal(literal)) }
     }
 
+    /// Whether the state of a name is in it.
+    var hasState: Bool {
+        pieces.contains { if case .state = $0 { true } else { false } }
+    }
+
     /// Appends the record of a notification, without its end.
     ///
+    /// - Parameter state: the state of the name; nil if nobody knows it.
     /// - Parameter isForTerminal: whether what could steer a terminal is escaped in a name. Anyone on the bus may post
     ///   anything.
-    func write(_ arrival: Arrival, count: Int, isForTerminal: Bool = false, to record: inout [UInt8]) {
+    func write(
+        _ arrival: Arrival,
+        count: Int,
+        state: UInt64? = nil,
+        isForTerminal: Bool = false,
+        to record: inout [UInt8]
+    ) {
         for piece in pieces {
             switch piece {
             case .literal(let bytes): record += bytes
@@ -70,6 +83,7 @@ struct RecordFormat {
             case .jsonName: JSONText.append(arrival.name.string, to: &record, isForTerminal: isForTerminal)
             case .time: LocalTime.append(arrival.time, to: &record)
             case .count: record += String(count).utf8
+            case .state: record += (state.map { String($0) } ?? "-").utf8
             }
         }
     }
@@ -79,6 +93,7 @@ struct RecordFormat {
         case UInt8(ascii: "n"): .name
         case UInt8(ascii: "t"): .time
         case UInt8(ascii: "c"): .count
+        case UInt8(ascii: "s"): .state
         default: nil
         }
     }

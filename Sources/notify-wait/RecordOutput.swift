@@ -3,7 +3,7 @@
 import CommandSupport
 import Glibc
 
-/// Standard output, a record at a time, without ever waiting for its reader.
+/// Standard output, without ever waiting for its reader.
 struct RecordOutput {
     private let format: RecordFormat
     private let end: UInt8
@@ -15,7 +15,7 @@ struct RecordOutput {
         end = settings.endsWithNull ? 0 : UInt8(ascii: "\n")
     }
 
-    /// Whether a record, or a part of one, has not been written yet.
+    /// Whether something has not been written yet.
     var isPending: Bool { written < record.count }
 
     /// Whether `write` would get anything written now.
@@ -24,22 +24,27 @@ struct RecordOutput {
         return poll(&descriptor, 1, 0) == 1
     }
 
-    /// Makes the next record. Call it when none is pending.
-    mutating func prepare(_ arrival: Arrival, count: Int) {
-        record.removeAll(keepingCapacity: true)
-        written = 0
-        format.write(arrival, count: count, isForTerminal: StandardStreams.outputIsTerminal, to: &record)
+    /// Adds a record.
+    mutating func add(_ arrival: Arrival, count: Int, state: UInt64?) {
+        if !isPending { drop() }
+        format.write(
+            arrival,
+            count: count,
+            state: state,
+            isForTerminal: StandardStreams.outputIsTerminal,
+            to: &record
+        )
         record.append(end)
     }
 
     mutating func drop() {
-        record.removeAll()
+        record.removeAll(keepingCapacity: record.capacity <= 4_096)
         written = 0
     }
 
-    /// Writes the record, or a page of it; call it when standard output is writable.
+    /// Writes what is pending, or a page of it; call it when standard output is writable.
     ///
-    /// A pipe that poll(2) calls writable takes 4,096 bytes at once, and only `--format` can make a record longer.
+    /// A pipe that poll(2) calls writable takes 4,096 bytes at once.
     mutating func write() -> StandardStreams.WriteResult {
         let count = record.withUnsafeBytes { bytes in
             Glibc.write(STDOUT_FILENO, bytes.baseAddress.map { $0 + written }, min(bytes.count - written, 4_096))

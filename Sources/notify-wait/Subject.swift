@@ -35,13 +35,22 @@ enum Subject {
         self = .names(names)
     }
 
+    /// The names, each once, in the order of the command line; none for prefixes.
+    var names: [NotifyName] {
+        guard case .names(let names) = self else { return [] }
+        var seen: Set<NotifyName> = []
+        return names.filter { seen.insert($0).inserted }
+    }
+
+    /// - Parameter timeout: how long to wait for the bus; as long as the library does if nil.
     func observe(
         in center: NotifyCenter,
+        timeout: Duration?,
         _ body: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> NotifyCenter.Observation {
         switch self {
-        case .names(let names): try center.addObserver(forNames: names, using: body)
-        case .prefixes(let prefixes): try center.addObserver(forPrefixes: prefixes, using: body)
+        case .names(let names): try center.addObserver(for: .names(names), timeout: timeout, using: body)
+        case .prefixes(let prefixes): try center.addObserver(for: .prefixes(prefixes), timeout: timeout, using: body)
         }
     }
 }

@@ -11,11 +11,12 @@ extension WaitCommand {
             "Waits until one of the NAMEs is posted, prints it and ends. Whoever must know when to post learns from "
                 + "--then, --ready-fd, --ready-file or READY=1 that the observer is live: nothing posted after that is "
                 + "missed.",
-            "With a COMMAND it runs that at each notification, with the name in $NOTIFY_NAME and the number of "
-                + "notifications so far in $NOTIFY_COUNT, and prints names only if -v, --json, --format or -0 asks for "
-                + "them. At the end it waits for the commands that are still to run, also after a timeout.",
+            "With a COMMAND it runs that at each notification, one run at a time, with the name in $NOTIFY_NAME and the "
+                + "number of notifications so far in $NOTIFY_COUNT, with --settle all names in $NOTIFY_NAMES, one a line. "
+                + "It prints names only if -v, --json, --format or -0 asks for them. At the end it waits for the commands "
+                + "that are still to run, also after a timeout.",
         ],
-        options: subject + ending + output + readiness + running
+        options: subject + ending + output + readiness + running + retry
             + Option.common(
                 quiet: "Prints no names, and on standard error nothing but errors.",
                 verbose: "Says on standard error when the observer is live; prints names also with a COMMAND."
@@ -24,17 +25,22 @@ extension WaitCommand {
         runsCommand: true,
         exitStatus: [
             ("0", "What was waited for has come, or nobody reads the output any more."),
-            ("1", "A COMMAND or the one of --then failed, or something else did."),
+            ("1", "Something failed."),
             ("2", "The time was over first."),
             ("64", "The command line was wrong."),
             ("69", "There is no bus."),
+            (
+                "N",
+                "A COMMAND or the one of --then failed: the status of the last one that did, 128 and the number of "
+                    + "the signal that killed it, or 127 or 126 if it can't be found or run."
+            ),
             ("128+N", "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."),
         ],
         examples: [
             "notify-wait com.example.backup.done -t 10m",
             "notify-wait com.example.pong -t 2s --then 'notify-post com.example.ping'",
             "notify-wait -f --prefix com.example. --format '%t %n'",
-            "notify-wait -f com.example.config.changed --on-busy restart -- make site",
+            "notify-wait -f com.example.config.changed --settle 200ms -- make site",
         ]
     )
 
@@ -43,6 +49,17 @@ extension WaitCommand {
         return [
             .flag("prefix", group: group, help: "Takes each NAME as the beginning of names; '' is all names.") {
                 $0.isPrefix = true
+            },
+            .value(
+                "settle",
+                nil,
+                "DURATION",
+                .duration,
+                group: group,
+                help: "Takes as one what comes until nothing has come for this long, ten times that at the most. Each "
+                    + "name is printed once, with how often it came for %c; a COMMAND runs once, with all names."
+            ) { settings, value throws(UsageError) in
+                settings.settle = try Duration(argument: value)
             },
             .value(
                 "suspension-behavior",
@@ -54,6 +71,12 @@ extension WaitCommand {
                     "Accepted and ignored, whether it is drop, coalesce, hold or deliver-immediately: what an observer "
                     + "gets does not depend on it."
             ) { _, _ in },
+        ]
+    }
+
+    private static var retry: [Option<WaitSettings>] {
+        [
+            .flag("retry", group: "Bus", help: "Waits for a bus that is not there yet.") { $0.retries = true }
         ]
     }
 
@@ -78,7 +101,7 @@ extension WaitCommand {
                 "DURATION",
                 .duration,
                 group: group,
-                help: "With status 2 when this long has passed since the observer was live: 500ms, 2s, 1h30m, 1d; a "
+                help: "With status 2 when this long has passed, the wait for the bus included: 500ms, 2s, 1h30m, 1d; a "
                     + "number alone is seconds, and 0 doesn't wait at all."
             ) { settings, value throws(UsageError) in
                 settings.timeout = try Duration(argument: value)
@@ -97,8 +120,8 @@ extension WaitCommand {
                 nil,
                 "FORMAT",
                 group: group,
-                help: "This for each notification: %n name, %t local time (RFC 3339), %c notifications so far, %% a "
-                    + "percent sign; \\n, \\t, \\0 and \\\\ as in C."
+                help: "This for each notification: %n name, %t local time (RFC 3339), %c notifications so far, %s the "
+                    + "name's state, or - without an agent, %% a percent sign; \\n, \\t, \\0 and \\\\ as in C."
             ) { settings, value throws(UsageError) in
                 settings.format = try RecordFormat(parsing: value)
             },
@@ -152,13 +175,15 @@ extension WaitCommand {
                 "on-busy",
                 nil,
                 "POLICY",
-                .choice(["queue", "drop", "restart"]),
+                .choice(["queue", "each", "drop", "restart"]),
                 group: group,
                 help:
-                    "If the COMMAND is still running: queue runs it once more afterwards (the default), drop doesn't, "
-                    + "restart ends it (SIGTERM, after 5 s SIGKILL) and starts anew."
+                    "If the COMMAND is still running: queue runs it once more for each name that came (the default), "
+                    + "each for each notification, drop doesn't, restart ends it (SIGTERM, after 5 s SIGKILL) and runs "
+                    + "it again."
             ) { settings, value in
-                settings.onBusy = value == "drop" ? .drop : value == "restart" ? .restart : .queue
+                settings.onBusy =
+                    value == "each" ? .each : value == "drop" ? .drop : value == "restart" ? .restart : .queue
             }
         ]
     }

@@ -29,7 +29,8 @@ enum WaitCommand {
             case .signal(let number): Signals.end(by: number)
             }
         } catch {
-            diagnostics.error(error.message)
+            // That the time is over is what was asked for.
+            if error.code == .timedOut { diagnostics.notice(error.message) } else { diagnostics.error(error.message) }
             return error.code
         }
     }
@@ -48,4 +49,11 @@ struct StartError: Error {
     init(_ error: NotifyBusError) {
         self.init(error.description, code: ExitCode(error))
     }
+
+    static func timedOut(after count: Int, _ reason: String) -> StartError {
+        StartError("timed out after \(count) notification\(count == 1 ? "" : "s")\(reason)", code: .timedOut)
+    }
+
+    /// What `--retry` waits for to pass.
+    static let mayPass: Set<NotifyBusError.Code> = [.noBus, .disconnected, .timedOut]
 }

@@ -5,7 +5,7 @@ import CommandSupport
 /// What the command line of `notify-wait` asks for, as it was written.
 struct WaitSettings: CommonSettings {
     enum OnBusy {
-        case queue, drop, restart
+        case queue, each, drop, restart
     }
 
     var common = CommonOptions()
@@ -15,6 +15,10 @@ struct WaitSettings: CommonSettings {
     var wantsAll = false
     var isPrefix = false
     var timeout: Duration?
+    /// How long nothing must come before what has come is dealt with, as one.
+    var settle: Duration?
+    /// Whether it waits for a bus that is not there yet.
+    var retries = false
 
     var isJSON = false
     var format: RecordFormat?

@@ -26,6 +26,7 @@ struct Waiter {
     private var output: RecordOutput
     private var isPrinting: Bool
     private var runner: CommandRunner?
+    private var settling: Settling?
     private var then: Child?
     /// How the command of `--then` failed, from that moment on.
     private var thenFailure: Child.End?
@@ -43,18 +44,21 @@ struct Waiter {
         goal = Goal(subject, settings)
         output = RecordOutput(settings)
         isPrinting = settings.printsNames
-        runner = settings.command.map { CommandRunner($0, settings.onBusy ?? .queue, diagnostics) }
-        wakeup = try Wakeup()
+        runner = settings.command.map { CommandRunner($0, settings, diagnostics) }
+        settling = settings.settle.map { Settling($0) }
+        deadline = settings.timeout.map { Clock.monotonic + $0.inNanoseconds }
+        do throws(ResourceError) {
+            wakeup = try Wakeup()
+        } catch {
+            throw StartError(error.message)
+        }
         let inbox = Inbox(wakeup: wakeup)
         self.inbox = inbox
         center = NotifyCenter(bus: settings.common.notifyBus) { inbox.put($0) }
-        do throws(NotifyBusError) {
-            observation = try subject.observe(in: center) { inbox.put($0) }
-        } catch {
-            throw StartError(error)
-        }
-        deadline = settings.timeout.map { Clock.monotonic + $0.inNanoseconds }
-        do throws(SignalsError) {
+        // Not to wait at all is to see what is there, and that takes a bus.
+        let limit = settings.timeout == .zero ? Clock.monotonic + 2_000_000_000 : deadline
+        observation = try Waiter.observe(subject, in: center, settings, until: limit, diagnostics) { inbox.put($0) }
+        do throws(ResourceError) {
             signals = try Signals()
         } catch {
             throw StartError(error.message)
@@ -69,6 +73,41 @@ struct Waiter {
         }
         if let then = settings.then {
             self.then = try Self.start(then)
+        }
+    }
+
+    /// Comes back when the bus has confirmed the observer; with `--retry` it tries until then.
+    private static func observe(
+        _ subject: Subject,
+        in center: NotifyCenter,
+        _ settings: WaitSettings,
+        until deadline: Int64?,
+        _ diagnostics: Diagnostics,
+        _ body: @escaping @Sendable (NotifyName) -> Void
+    ) throws(StartError) -> NotifyCenter.Observation {
+        let start = Clock.monotonic
+        var pause: Int64 = 20_000_000
+        var hasTold = false
+        while true {
+            let left = deadline.map { max(0, $0 - Clock.monotonic) }
+            do throws(NotifyBusError) {
+                return try subject.observe(in: center, timeout: left.map { .nanoseconds($0) }, body)
+            } catch {
+                let now = Clock.monotonic
+                let mayPass = settings.retries && StartError.mayPass.contains(error.code)
+                if let deadline, now >= deadline, mayPass || error.code == .timedOut {
+                    // A bus that is well takes milliseconds.
+                    let isSlow = now - start >= 1_000_000_000
+                    let reason = hasTold ? "; there is no bus" : isSlow ? "; the bus did not answer" : ""
+                    throw .timedOut(after: 0, reason)
+                }
+                guard mayPass else { throw StartError(error) }
+                if !hasTold { diagnostics.notice("\(error.description) Trying again until there is a bus.") }
+                hasTold = true
+                let wait = deadline.map { min(pause, $0 - now) } ?? pause
+                poll(nil, 0, Int32(clamping: (wait + 999_999) / 1_000_000))
+                pause = min(pause * 2, 1_000_000_000)
+            }
         }
     }
 
@@ -92,7 +131,7 @@ struct Waiter {
             takeArrivals()
             settleOutcome()
             if let outcome, !output.isPending, runner?.isIdle ?? true, !isWaitingForThen() {
-                return .code(outcome == .done && runner?.hasFailed == true ? .failed : outcome)
+                return .code(outcome == .done ? runner?.failure ?? .done : outcome)
             }
             sleep()
         }
@@ -170,34 +209,68 @@ struct Waiter {
 
     /// Deals with what has come, until there is a record to write.
     private mutating func takeArrivals() {
+        takeSettled()
         while outcome == nil, !output.isPending, let arrival = inbox.takeArrival() {
             // One that came in time counts, even if a slow reader or another notification held it up.
             if let deadline, arrival.moment > deadline { return timeIsOver() }
-            count += 1
-            if isPrinting { output.prepare(arrival, count: count) }
-            // The name before the output of the command that runs for it, unless that had to wait for the reader.
-            if runner != nil, output.isPending, output.isWritable {
-                writeRecord()
-                if outcome != nil { return }
+            if settling != nil {
+                // One that comes when the burst before is over begins another.
+                if let burst = settling?.take(at: arrival.moment) { deal(with: burst) }
+                settling?.add(arrival)
+                takeSettled()
+            } else {
+                deal(with: Burst(arrival))
             }
-            runner?.notify(arrival.name, count: count)
-            if goal.isReached(by: arrival.name) { outcome = .done }
         }
+    }
+
+    private mutating func takeSettled() {
+        if outcome == nil, !output.isPending, let burst = settling?.take(at: Clock.monotonic) { deal(with: burst) }
+    }
+
+    /// What came in time counts, settled or not.
+    private mutating func dealWithRest() {
+        if let burst = settling?.takeAll() { deal(with: burst) }
+    }
+
+    private mutating func deal(with burst: Burst) {
+        count += 1
+        for entry in burst.entries where isPrinting {
+            let state = settings.format?.hasState == true ? state(of: entry.arrival.name) : nil
+            output.add(entry.arrival, count: settling == nil ? count : entry.count, state: state)
+        }
+        // The name before the output of the command that runs for it, unless that had to wait for the reader.
+        while runner != nil, outcome == nil, output.isPending, output.isWritable { writeRecord() }
+        if outcome != nil { return }
+        let names = burst.entries.map(\.arrival.name)
+        runner?.notify(Run(names, last: burst.last.name, count: settling == nil ? count : burst.count))
+        if goal.isReached(by: burst) { outcome = .done }
+    }
+
+    /// The state of a name, as the agent has it now; nil if there is no agent.
+    private func state(of name: NotifyName) -> UInt64? {
+        try? center.state(of: name, timeout: .seconds(1))
     }
 
     /// Nothing has come that ends the wait: perhaps the time or the failure of --then does.
     private mutating func settleOutcome() {
         if outcome != nil { return }
+        if thenFailure != nil, !output.isPending { dealWithRest() }
+        if outcome != nil { return }
         if let end = thenFailure, !output.isPending {
             diagnostics.error("the command of --then \(end.text)")
-            outcome = .failed
+            outcome = end.status
         } else if let deadline, Clock.monotonic >= deadline, !(output.isPending && output.isWritable) {
             timeIsOver()
         }
     }
 
     private mutating func timeIsOver() {
-        diagnostics.notice("timed out after \(count) notification\(count == 1 ? "" : "s")")
+        dealWithRest()
+        if outcome != nil { return }
+        while output.isPending, output.isWritable, outcome == nil { writeRecord() }
+        let missing = goal.missing.map { "; missing: " + $0 } ?? ""
+        diagnostics.notice(StartError.timedOut(after: count, missing).message)
         outcome = .timedOut
         // Its reader has stopped reading, and this must end.
         output.drop()
@@ -237,6 +310,7 @@ struct Waiter {
     private func timeout() -> Int32 {
         var next = runner?.deadline
         if outcome == nil, let deadline { next = min(next ?? Int64.max, deadline) }
+        if outcome == nil, !output.isPending, let end = settling?.deadline { next = min(next ?? Int64.max, end) }
         if outcome != nil, then != nil, let thenGrace { next = min(next ?? Int64.max, thenGrace) }
         guard let next else { return -1 }
         let milliseconds = (max(0, next - Clock.monotonic) + 999_999) / 1_000_000

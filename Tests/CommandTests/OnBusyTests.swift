@@ -31,19 +31,88 @@ import Testing
     }
 
     @Test(arguments: busKinds, [[], ["--on-busy", "queue"], ["--on-busy=queue"]])
-    func `queue runs the command for each notification, one after the other`(kind: BusKind, policy: [String]) throws {
+    func `queue runs the command once more for each name that came meanwhile`(kind: BusKind, policy: [String]) throws {
         let bus = try PrivateBus(kind)
-        let waiting = try start(on: bus, policy + ["-n4"])
+        let waiting = try start(on: bus, policy + ["-n7"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "a", "c"] { try center.post(name: name) }
+        for name in ["a", "b", "a", "c", "a", "b", "b"] { try center.post(name: name) }
         // All have been heard, and one command runs.
-        let heard = try waiting.waitForOutputLines(5)
-        #expect(withoutIDs(heard).sorted() == ["a", "a", "b", "begin a", "c"])
-        try waiting.writeInput("1\n2\n3\n4\n")
+        let heard = try waiting.waitForOutputLines(8)
+        #expect(withoutIDs(heard).sorted() == ["a", "a", "a", "b", "b", "b", "begin a", "c"])
+        try waiting.writeInput("1\n2\n3\n4\n5\n")
         let result = try waiting.wait()
         #expect(result.status == 0)
         let runs = withoutIDs(result.lines).filter { $0.count > 1 }
         #expect(runs == ["begin a", "end a", "begin b", "end b", "begin a", "end a", "begin c", "end c"])
+    }
+
+    @Test(arguments: busKinds)
+    func `each runs the command for each notification, one after the other`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try start(on: bus, ["-n5", "--on-busy", "each"])
+        let center = bus.makeCenter()
+        for name in ["a", "b", "a", "a", "c"] { try center.post(name: name) }
+        try waiting.waitForOutputLines(6)
+        try waiting.writeInput("1\n2\n3\n4\n5\n")
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        let runs = withoutIDs(result.lines).filter { $0.hasPrefix("begin") }
+        #expect(runs == ["begin a", "begin b", "begin a", "begin a", "begin c"])
+    }
+
+    @Test(arguments: busKinds)
+    func `20,000 posts while the command runs are one more run for each name`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(
+            ["-f", "-v", "first", "a", "b", "last", "--", "sh", "-c", #"echo "begin $NOTIFY_NAME"; read line"#],
+            input: .pipe
+        )
+        let center = bus.makeCenter()
+        try center.post(name: "first")
+        try waiting.waitForOutput(containing: "begin first\n")
+        let posts = try bus.script(#"(yes $'a\nb' | head -20000; echo last) | notify-post -"#)
+        #expect(posts.status == 0)
+        try waiting.waitForOutput(containing: "\nlast\n")
+        try waiting.writeInput("1\n2\n3\n4\n")
+        try waiting.waitForOutput(containing: "begin last\n")
+        waiting.send(signal: SIGTERM)
+        let runs = try waiting.wait().lines.filter { $0.hasPrefix("begin ") }
+        #expect(runs == ["begin first", "begin a", "begin b", "begin last"])
+    }
+
+    @Test(arguments: busKinds, [[], ["--on-busy", "each"], ["--on-busy", "restart"], ["--settle", "1ms"]])
+    func `the last change is always seen by a run that began after it`(kind: BusKind, policy: [String]) throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let file = "\(folder.path)/state"
+        let waiting = try bus.startWaiting(
+            policy + ["-f", "a", "--", "sh", "-c", "read value <\(file); echo =$value="]
+        )
+        let center = bus.makeCenter()
+        var random = SeededGenerator(seed: 11)
+        // The policies but the default differ in little that matters here.
+        for round in 1...(policy.isEmpty ? 1_000 : 100) {
+            for step in 0..<Int.random(in: 1...3, using: &random) {
+                try write("\(round).\(step)", toFile: file)
+                try center.post(name: "a")
+                // While a run begins, goes on, or ends.
+                for _ in 0..<Int.random(in: 0...100_000, using: &random) { _ = getppid() }
+            }
+            try write("\(round)", toFile: file)
+            try center.post(name: "a")
+            try waiting.waitForOutput(containing: "=\(round)=\n", timeout: .seconds(20))
+        }
+        waiting.send(signal: SIGTERM)
+        #expect(try waiting.wait().errorOutput == "")
+    }
+
+    /// Replaces a file in one step.
+    private func write(_ text: String, toFile path: String) throws {
+        let descriptor = open(path + ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let line = text + "\n"
+        guard descriptor >= 0, Glibc.write(descriptor, line, line.utf8.count) == line.utf8.count,
+            close(descriptor) == 0, rename(path + ".new", path) == 0
+        else { throw TestSupportError("Cannot write \(path): error \(errno)") }
     }
 
     @Test(arguments: busKinds)

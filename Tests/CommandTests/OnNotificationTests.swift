@@ -64,15 +64,17 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a command that fails is status 1 and a sentence, after all have run`(kind: BusKind) throws {
+    func `a command that fails is a sentence, and the status of the last one that did, after all have run`(
+        kind: BusKind
+    ) throws {
         let bus = try PrivateBus(kind)
         let script =
             #"echo "$NOTIFY_COUNT"; [ "$NOTIFY_COUNT" != 1 ] || exit 7; [ "$NOTIFY_COUNT" != 2 ] || kill -9 $$"#
-        let waiting = try bus.startWaiting(["-n3", "com.example.x", "--", "sh", "-c", script])
+        let waiting = try bus.startWaiting(["-n3", "--on-busy", "each", "com.example.x", "--", "sh", "-c", script])
         let center = bus.makeCenter()
         for _ in 1...3 { try center.post(name: "com.example.x") }
         let result = try waiting.wait()
-        #expect(result.status == 1)
+        #expect(result.status == 128 + SIGKILL && result.exitedNormally)
         #expect(result.lines == ["1", "2", "3"])
         #expect(
             result.errorOutput == """
@@ -83,14 +85,25 @@ import Testing
         )
     }
 
-    @Test(arguments: busKinds)
-    func `a command that can't be run is status 1 and a sentence`(kind: BusKind) throws {
+    @Test(arguments: busKinds, [0, 1, 42, 255] as [Int32])
+    func `the status of the command is that of the wait`(kind: BusKind, status: Int32) throws {
         let bus = try PrivateBus(kind)
-        for (command, reason) in [("no-such-command", "No such file"), ("/dev/null", "Permission denied")] {
+        let waiting = try bus.startWaiting(["com.example.x", "--", "sh", "-c", "exit \(status)"])
+        try bus.makeCenter().post(name: "com.example.x")
+        #expect(try waiting.wait().status == status)
+    }
+
+    @Test(arguments: busKinds)
+    func `a command that can't be run is a sentence, and the status that a shell has for it`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let cases: [(String, String, Int32)] = [
+            ("no-such-command", "No such file", 127), ("/dev/null", "Permission denied", 126),
+        ]
+        for (command, reason, status) in cases {
             let waiting = try bus.startWaiting(["com.example.x", "--", command])
             try bus.makeCenter().post(name: "com.example.x")
             let result = try waiting.wait()
-            #expect(result.status == 1)
+            #expect(result.status == status)
             #expect(result.errorOutput.hasPrefix("notify-wait: can't run '\(command)': \(reason)"))
         }
     }

@@ -43,12 +43,15 @@ import Testing
         Mistake("notify-wait a -t 5w", "'5w' is no duration"),
         Mistake("notify-wait a -t ''", "'' is no duration"),
         Mistake("notify-wait a -t 1000000h", "'1000000h' is longer than a hundred years"),
-        Mistake("notify-wait a --on-busy wait -- b", "option '--on-busy' takes queue, drop or restart, not 'wait'"),
+        Mistake(
+            "notify-wait a --on-busy wait -- b",
+            "option '--on-busy' takes queue, each, drop or restart, not 'wait'"
+        ),
         Mistake(
             "notify-wait a --suspension-behavior no",
             "takes drop, coalesce, hold or deliver-immediately, not 'no'"
         ),
-        Mistake("notify-wait a --format %x", "option '--format': '%x' means nothing; there are %n, %t, %c and %%"),
+        Mistake("notify-wait a --format %x", "option '--format': '%x' means nothing; there are %n, %t, %c, %s and %%"),
         Mistake("notify-wait a --format 100%", "a lone '%' at the end means nothing"),
         Mistake(#"notify-wait a --format \q"#, #"'\q' means nothing; there are \n, \t, \0 and \\"#),
         Mistake(#"notify-wait a --format x\"#, #"a lone '\' at the end means nothing"#),

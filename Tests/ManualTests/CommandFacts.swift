@@ -6,6 +6,7 @@ import Testing
 @testable import notify_agent
 @testable import notify_lifecycle
 @testable import notify_post
+@testable import notify_state
 @testable import notify_wait
 
 /// What the definition of a command says, which its manual and completions must say as well.
@@ -44,5 +45,6 @@ struct CommandFacts: CustomTestStringConvertible, Sendable {
     static let all = [
         CommandFacts(PostCommand.command, section: 1), CommandFacts(WaitCommand.command, section: 1),
         CommandFacts(LifecycleCommand.command, section: 1), CommandFacts(AgentCommand.command, section: 8),
+        CommandFacts(StateCommand.command, section: 1),
     ]
 }

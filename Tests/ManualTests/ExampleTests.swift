@@ -52,6 +52,13 @@ import Testing
             .poked("notify-wait -t 0.5 a & notify-lifecycle background $!; wait $!", says: "\"background\"")
         ),
         ("notify-lifecycle release", .poked("", says: "released")),
+        ("notify-state com", .poked("", says: "0\n")),
+        ("notify-state set", .understood),
+        (
+            "notify-state wait",
+            .poked("notify-state set com.example.ready 1 --post", says: "ready\n")
+        ),
+        ("notify-state watch", .poked("notify-state set com.example.battery 80", says: "at 80\n")),
         ("notify-agent", .poked("notify-lifecycle status", says: "serves")),
         ("dbus-send", .heard("com.example.backup-done", last: "com.example.backup-done")),
         ("dbus-monitor", .poked("notify-post com.example.c", says: "interface=org.notifybus.n.com.example.c")),
@@ -90,7 +97,7 @@ import Testing
         )
         let bus = try PrivateBus(.daemon)
         let agent =
-            example.page == "notify-lifecycle"
+            ["notify-lifecycle", "notify-state"].contains(example.page)
             ? try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null) : nil
         defer { agent?.send(signal: 15) }
         if agent != nil { try #require(try bus.script("until notify-lifecycle status; do :; done").status == 0) }

@@ -81,7 +81,16 @@ struct BashCompletion {
     }
 
     private var operands: String {
-        guard case .targets(let verbs) = command.operands else { return "" }
+        guard case .targets(let verbs) = command.operands else {
+            // The first word may choose what is done; the others nobody can guess.
+            return command.subcommands.isEmpty
+                ? ""
+                : """
+                        elif ((${#words[@]} == 2)); then
+                            offered='\(command.subcommands.map(\.name).joined(separator: " "))'
+
+                """
+        }
         return """
                     else
                         local verb='' i

@@ -33,13 +33,14 @@ struct FishCompletion {
     }
 
     private var operands: String {
-        guard case .targets(let verbs) = command.operands else { return "" }
+        if command.subcommands.isEmpty { return "" }
         let names = command.subcommands.map(\.name).joined(separator: " ")
         var text = ""
         for (name, meaning) in command.subcommands {
             text += "complete -c \(command.name) -n 'not __fish_seen_subcommand_from \(names)' -a \(name) -d "
             text += quoted(meaning.hasSuffix(".") ? String(meaning.dropLast()) : meaning) + "\n"
         }
+        guard case .targets(let verbs) = command.operands else { return text }
         return text + "complete -c \(command.name) -n '__fish_seen_subcommand_from \(verbs.joined(separator: " "))'"
             + " -a '(_\(command.function)_targets)'\n"
     }

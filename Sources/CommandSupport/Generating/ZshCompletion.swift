@@ -12,10 +12,11 @@ struct ZshCompletion {
         var specs = command.options.map(spec)
         switch command.operands {
         case .none: break
-        case .names: specs.append("'*:NAME: '")
+        case .names:
+            if !command.subcommands.isEmpty { specs.append(verbs) }
+            specs.append("'*:NAME: '")
         case .targets:
-            let verbs = command.subcommands.map { "\($0.name)\\:\(doubleQuoted(menu($0.meaning)))" }
-            specs.append(quoted("1:command:((" + verbs.joined(separator: " ") + "))"))
+            specs.append(verbs)
             specs.append("'*:TARGET:\(command.function)_targets'")
         }
         return """
@@ -50,6 +51,12 @@ struct ZshCompletion {
         guard let short = option.shortSpelling else { return quoted(long + rest) }
         let exclusion = quoted("(" + option.spellings.joined(separator: " ") + ")")
         return exclusion + "{" + short + (takesValue ? "+" : "") + "," + long + "}" + quoted(rest)
+    }
+
+    /// The first operand, where it chooses what is done.
+    private var verbs: String {
+        let verbs = command.subcommands.map { "\($0.name)\\:\(doubleQuoted(menu($0.meaning)))" }
+        return quoted("1:command:((" + verbs.joined(separator: " ") + "))")
     }
 
     private var targetFunction: String {

@@ -79,6 +79,16 @@ extension NotifyCenter {
         case prefixes([String])
     }
 
+    /// Observes as the public methods do, and waits for the bus no longer than told.
+    package func addObserver(
+        for subject: Subject,
+        timeout: Duration?,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        let observer = Observer(runner: .center(engine), counters: engine.counters, callback: callback)
+        return try register(observer, NotifyCenter.keys(of: subject), within: timeout)
+    }
+
     /// Observes for somebody who fetches what comes on threads of their own.
     ///
     /// - Parameter callback: what `Observer.call` runs.
@@ -87,12 +97,7 @@ extension NotifyCenter {
         for client: any ObserverClient,
         calling callback: @escaping @Sendable (NotifyName) -> Void = { _ in }
     ) throws(NotifyBusError) -> (Observer, Observation) {
-        let keys: [Topic.Key]
-        switch subject {
-        case .name(let name): keys = [.name(name)]
-        case .names(let names): keys = NotifyCenter.keys(for: names)
-        case .prefixes(let prefixes): keys = try NotifyCenter.keys(forPrefixes: prefixes)
-        }
+        let keys = try NotifyCenter.keys(of: subject)
         let observer = Observer(runner: .client(client), counters: engine.counters, callback: callback)
         return try (observer, register(observer, keys))
     }
@@ -105,8 +110,20 @@ extension NotifyCenter {
         return try register(observer, keys)
     }
 
-    private func register(_ observer: Observer, _ keys: [Topic.Key]) throws(NotifyBusError) -> Observation {
-        try Observation(center: self, registration: engine.register(observer, keys))
+    private func register(
+        _ observer: Observer,
+        _ keys: [Topic.Key],
+        within limit: Duration? = nil
+    ) throws(NotifyBusError) -> Observation {
+        try Observation(center: self, registration: engine.register(observer, keys, within: limit))
+    }
+
+    private static func keys(of subject: Subject) throws(NotifyBusError) -> [Topic.Key] {
+        switch subject {
+        case .name(let name): [.name(name)]
+        case .names(let names): keys(for: names)
+        case .prefixes(let prefixes): try keys(forPrefixes: prefixes)
+        }
     }
 
     private static func keys(for names: [NotifyName]) -> [Topic.Key] {

@@ -14,7 +14,13 @@ extension Engine {
     private static let registrationLimit = Duration.seconds(25)
 
     /// Enters an observer, and waits until it hears every later post.
-    func register(_ observer: Observer, _ keys: [Topic.Key]) throws(NotifyBusError) -> Registration {
+    ///
+    /// - Parameter limit: how long to wait at the most, if that is less than the bus may take.
+    func register(
+        _ observer: Observer,
+        _ keys: [Topic.Key],
+        within limit: Duration? = nil
+    ) throws(NotifyBusError) -> Registration {
         try start()
         var busKeys: [Topic.Key] = []
         var processKeys: [Topic.Key] = []
@@ -35,7 +41,7 @@ extension Engine {
         if !busKeys.isEmpty {
             wake()
             prepareToWait()
-            let deadline = MonotonicTime.after(Engine.registrationLimit)
+            let deadline = MonotonicTime.after(min(limit ?? Engine.registrationLimit, Engine.registrationLimit))
             if let error = registry.waitUntilActive(registration.busTopics, deadline: deadline) {
                 cancel(registration)
                 throw error

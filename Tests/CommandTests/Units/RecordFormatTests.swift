@@ -62,11 +62,15 @@ import Testing
 }
 
 @Suite struct GoalTests {
+    private func burst(_ name: String) throws -> Burst {
+        Burst(Arrival(name: try NotifyName(name), time: makeTime(seconds: 0, nanoseconds: 0), moment: 0))
+    }
+
     private func heard(_ posts: [String], _ subject: Subject, _ change: (inout WaitSettings) -> Void) throws -> Int? {
         var settings = WaitSettings()
         change(&settings)
         var goal = Goal(subject, settings)
-        for (index, post) in posts.enumerated() where goal.isReached(by: try NotifyName(post)) { return index + 1 }
+        for (index, post) in posts.enumerated() where goal.isReached(by: try burst(post)) { return index + 1 }
         return nil
     }
 

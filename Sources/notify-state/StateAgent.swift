@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyCore
+
+/// The agent as the keeper of states, which must answer in time.
+struct StateAgent {
+    let center: NotifyCenter
+    private let deadline: Deadline?
+
+    init(_ options: CommonOptions, until deadline: Deadline?) {
+        center = NotifyCenter(bus: options.notifyBus)
+        self.deadline = deadline
+    }
+
+    /// What is left of the time, 10 s at the most: the agent of a bus that is well answers in milliseconds.
+    private var patience: Duration { min(deadline?.remaining ?? .seconds(10), .seconds(10)) }
+
+    func state(of name: NotifyName) throws(StateFailure) -> UInt64 {
+        do throws(AgentError) {
+            return try center.state(of: name, timeout: patience)
+        } catch {
+            throw StateFailure(error, name)
+        }
+    }
+
+    func set(_ value: UInt64, of name: NotifyName) throws(StateFailure) {
+        do throws(AgentError) {
+            try center.setState(value, of: name, timeout: patience)
+        } catch {
+            throw StateFailure(error, name)
+        }
+    }
+
+    func post(_ name: NotifyName) throws(StateFailure) {
+        do throws(NotifyBusError) {
+            try center.post(name)
+            try center.synchronize(timeout: patience)
+        } catch {
+            throw StateFailure(error)
+        }
+    }
+
+    /// Observes names, and comes back when that is live.
+    func observe(
+        _ names: [NotifyName],
+        _ body: @escaping @Sendable () -> Void
+    ) throws(StateFailure) -> NotifyCenter.Observation {
+        do throws(NotifyBusError) {
+            return try center.addObserver(for: .names(names), timeout: deadline?.remaining) { _ in body() }
+        } catch {
+            throw StateFailure(error)
+        }
+    }
+}

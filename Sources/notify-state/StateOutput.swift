@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import NotifyCore
+
+/// States on standard output, one a line.
+struct StateOutput {
+    private let isJSON: Bool
+    private let hasNames: Bool
+
+    /// - Parameter hasNames: whether the name is said before the value.
+    init(_ settings: StateSettings, hasNames: Bool) {
+        isJSON = settings.isJSON
+        self.hasNames = hasNames
+    }
+
+    /// - Returns: whether somebody still reads it.
+    func write(_ name: NotifyName, _ value: UInt64) throws(StateFailure) -> Bool {
+        var line: [UInt8] = []
+        let isForTerminal = StandardStreams.outputIsTerminal
+        if isJSON {
+            line += #"{"name":""#.utf8
+            JSONText.append(name.string, to: &line, isForTerminal: isForTerminal)
+            line += #"","state":\#(value)}"#.utf8
+        } else {
+            if hasNames { line += ((isForTerminal ? Printable.text(name.string) : name.string) + "\t").utf8 }
+            line += String(value).utf8
+        }
+        line.append(UInt8(ascii: "\n"))
+        switch line.withUnsafeBytes({ StandardStreams.write($0, to: STDOUT_FILENO) }) {
+        case .written: return true
+        case .readerGone: return false
+        case .failed(let number):
+            throw StateFailure("can't write to standard output: \(Diagnostics.text(of: number))")
+        }
+    }
+}

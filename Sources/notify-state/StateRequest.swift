@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyCore
+
+/// What the command line asks for, once it has been understood.
+enum StateRequest {
+    case get([NotifyName])
+    case set(NotifyName, UInt64)
+    case wait(NotifyName)
+    case watch([NotifyName])
+
+    init(_ operands: Operands, _ settings: StateSettings) throws(UsageError) {
+        var rest = operands.beforeDashes
+        var verb = Verb.get
+        if let first = rest.first,
+            let found = Verb.allCases.first(where: { first.bytes.elementsEqual($0.rawValue.utf8) })
+        {
+            verb = found
+            rest.removeFirst()
+        }
+        rest += operands.afterDashes ?? []
+        if settings.posts, verb != .set { throw UsageError("--post is for set") }
+        if settings.condition != nil, verb != .wait { throw UsageError("--is and --not are for wait") }
+        switch verb {
+        case .get: self = .get(try StateRequest.names(rest))
+        case .watch: self = .watch(try StateRequest.names(rest))
+        case .wait:
+            let names = try StateRequest.names(rest)
+            guard names.count == 1 else { throw UsageError("one name can be waited for, not \(names.count)") }
+            self = .wait(names[0])
+        case .set:
+            guard rest.count == 2 else {
+                throw UsageError("set takes a name and a value, as in 'notify-state set com.example.battery 80'")
+            }
+            let value = try StateValue.parse(rest[1])
+            self = .set(try StateRequest.names([rest[0]])[0], value)
+        }
+    }
+
+    private static func names(_ operands: [Argument]) throws(UsageError) -> [NotifyName] {
+        if operands.isEmpty { throw UsageError("no name; give one, as in 'notify-state com.example.battery'") }
+        var names: [NotifyName] = []
+        for operand in operands {
+            do throws(NotifyBusError) {
+                names.append(try NotifyName(utf8: operand.bytes))
+            } catch {
+                throw UsageError("\(operand.quoted) is no name: \(error.description)")
+            }
+        }
+        return names
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import NotifyCore
+
+/// Observes names first and then looks at their states, at once, after each post, and now and then: who sets a state may
+/// post before it or not at all.
+///
+/// Signals have their default effect: there is nothing to clean up.
+struct StateWatcher {
+    /// How soon it looks again after a post, in nanoseconds; then after twice as long each time.
+    private static let shortestPause: Int64 = 2_000_000
+    private static let longestPause: Int64 = 1_000_000_000
+
+    private let names: [NotifyName]
+    private let agent: StateAgent
+    private let output: StateOutput
+    private let deadline: Deadline?
+    private let wakeup: Wakeup
+    private let observation: NotifyCenter.Observation
+
+    init(_ names: [NotifyName], _ settings: StateSettings, _ diagnostics: Diagnostics) throws(StateFailure) {
+        self.names = names
+        deadline = settings.timeout.map { Deadline(after: $0) }
+        agent = StateAgent(settings.common, until: deadline)
+        output = StateOutput(settings, hasNames: names.count > 1)
+        do throws(ResourceError) {
+            wakeup = try Wakeup()
+        } catch {
+            throw StateFailure(error.message)
+        }
+        let wakeup = wakeup
+        observation = try agent.observe(names) { wakeup.wake() }
+        diagnostics.detail("the observer is live")
+    }
+
+    /// Comes back when the state is as wanted, which it prints; without a condition when it is another than at first.
+    func wait(_ condition: StateCondition?) throws(StateFailure) -> ExitCode {
+        let name = names[0]
+        var condition = condition
+        var value = try agent.state(of: name)
+        condition = condition ?? .unequal(value)
+        var pause = StateWatcher.shortestPause
+        while condition?.holds(for: value) != true {
+            if try !sleep(&pause) { return .done }
+            value = try look(at: name) ?? value
+        }
+        _ = try output.write(name, value)
+        return .done
+    }
+
+    /// Prints the states and each change of one, until nobody reads them.
+    func watch() throws(StateFailure) -> ExitCode {
+        var values: [NotifyName: UInt64] = [:]
+        for name in names where values[name] == nil {
+            let value = try agent.state(of: name)
+            values[name] = value
+            if try !output.write(name, value) { return .done }
+        }
+        var pause = StateWatcher.shortestPause
+        while true {
+            if try !sleep(&pause) { return .done }
+            for name in values.keys {
+                guard let value = try look(at: name), value != values[name] else { continue }
+                values[name] = value
+                pause = StateWatcher.shortestPause
+                if try !output.write(name, value) { return .done }
+            }
+        }
+    }
+
+    /// - Returns: nil while the agent or the bus is away.
+    private func look(at name: NotifyName) throws(StateFailure) -> UInt64? {
+        do throws(StateFailure) {
+            return try agent.state(of: name)
+        } catch {
+            if error.code == .failed { throw error }
+            return nil
+        }
+    }
+
+    /// Sleeps until a post, or for the pause.
+    ///
+    /// - Returns: false if nobody reads standard output any more.
+    private func sleep(_ pause: inout Int64) throws(StateFailure) -> Bool {
+        if let deadline, deadline.hasPassed { throw StateFailure("timed out", code: .timedOut) }
+        var sources = [
+            pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
+            // Without events it still reports that the reader is gone.
+            pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
+        ]
+        poll(&sources, 2, min(Int32(pause / 1_000_000), deadline?.milliseconds ?? .max))
+        if Int32(sources[1].revents) & (POLLERR | POLLHUP) != 0 { return false }
+        if sources[0].revents != 0 {
+            wakeup.clear()
+            pause = StateWatcher.shortestPause
+        } else {
+            pause = min(pause * 2, StateWatcher.longestPause)
+        }
+        return true
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyCore
+
+/// What has come and is dealt with as one: a notification, or with `--settle` all that came within a short time.
+struct Burst {
+    /// A name of it.
+    struct Entry {
+        /// The last notification of the name.
+        var arrival: Arrival
+        /// How often it came.
+        var count: Int
+    }
+
+    /// The names, each once, in the order in which they first came.
+    private(set) var entries: [Entry] = []
+    private var indices: [NotifyName: Int] = [:]
+    private(set) var last: Arrival
+    /// How many notifications there are in it.
+    private(set) var count = 0
+
+    init(_ arrival: Arrival) {
+        last = arrival
+        add(arrival)
+    }
+
+    mutating func add(_ arrival: Arrival) {
+        last = arrival
+        count += 1
+        if let index = indices[arrival.name] {
+            entries[index].arrival = arrival
+            entries[index].count += 1
+        } else {
+            indices[arrival.name] = entries.count
+            entries.append(Entry(arrival: arrival, count: 1))
+        }
+    }
+}
+
+/// When a burst is over.
+struct Settling {
+    /// Nobody waits for ever for a stream that does not pause.
+    private static let longest = 10
+
+    private let duration: Int64
+    private(set) var burst: Burst?
+    private var start: Int64 = 0
+
+    init(_ duration: Duration) {
+        self.duration = duration.inNanoseconds
+    }
+
+    /// When the burst is over if nothing more comes, on the monotonic clock.
+    var deadline: Int64? {
+        guard let burst else { return nil }
+        let (product, overflows) = duration.multipliedReportingOverflow(by: Int64(Settling.longest))
+        let (end, passesEnd) = start.addingReportingOverflow(product)
+        return min(burst.last.moment + duration, overflows || passesEnd ? .max : end)
+    }
+
+    mutating func add(_ arrival: Arrival) {
+        if burst == nil {
+            start = arrival.moment
+            burst = Burst(arrival)
+        } else {
+            burst?.add(arrival)
+        }
+    }
+
+    /// Takes the burst, if it is over by `moment`.
+    mutating func take(at moment: Int64) -> Burst? {
+        guard let deadline, deadline <= moment else { return nil }
+        return takeAll()
+    }
+
+    /// Takes the burst, whether it is over or not.
+    mutating func takeAll() -> Burst? {
+        defer { burst = nil }
+        return burst
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// How the commands come to their bus, and how long that may take.
+@Suite struct ConnectingTests {
+    @Test(arguments: busKinds)
+    func `-t is the whole time, also at a bus that hangs`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        bus.stop()
+        defer { bus.resume() }
+        let result = try run(
+            productPath("notify-wait"),
+            ["--address", bus.address, "-t", "1s", "a"],
+            timeout: .seconds(8)
+        )
+        #expect(result.status == 2)
+        #expect(result.errorOutput == "notify-wait: timed out after 0 notifications; the bus did not answer\n")
+        let quiet = try run(productPath("notify-wait"), ["--address", bus.address, "-q", "-t", "0.1", "a"])
+        #expect(quiet.status == 2 && quiet.errorOutput == "")
+    }
+
+    @Test(arguments: [[], ["--retry"]])
+    func `-t is the whole time at a bus that takes connections and never answers`(options: [String]) throws {
+        let folder = try TemporaryFolder()
+        let server = try SilentServer("\(folder.path)/bus")
+        let result = try run(
+            productPath("notify-wait"),
+            ["--address", "unix:path=\(server.path)", "-t", "500ms", "a"] + options,
+            timeout: .seconds(8)
+        )
+        #expect(result.status == 2)
+    }
+
+    @Test(arguments: busKinds)
+    func `--retry waits for a bus that is not there yet, and hears what is posted then`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        bus.kill()
+        let ready = try Pipe()
+        let waiting = try start(
+            productPath("notify-wait"),
+            ["--address", bus.address, "--retry", "--ready-fd", "3", "a"],
+            descriptors: [3: ready.writeEnd]
+        )
+        ready.closeWriteEnd()
+        let words = try waiting.waitForErrorOutput(containing: "Trying again until there is a bus.\n")
+        #expect(words.contains("cannot be reached"))
+        try bus.restart()
+        #expect(try ready.read() == "\n")
+        try bus.makeCenter().post(name: "a")
+        let result = try waiting.wait()
+        #expect(result.status == 0 && result.output == "a\n")
+        #expect(result.errorOutput.split(separator: "\n").count == 1, "it is said once")
+    }
+
+    @Test func `--retry ends by the time-out and by a signal`() throws {
+        let options = ["--address", nowhere, "--retry", "a"]
+        #expect(try run(productPath("notify-wait"), options + ["-t", "0.2"]).status == 2)
+        let waiting = try start(productPath("notify-wait"), options)
+        try waiting.waitForErrorOutput(containing: "Trying again")
+        waiting.send(signal: SIGTERM)
+        let result = try waiting.wait()
+        #expect(result.status == 143 && !result.exitedNormally)
+    }
+
+    @Test(arguments: busKinds)
+    func `NOTIFYBUS_ADDRESS names the bus, and an option outranks it`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let other = try PrivateBus(kind)
+        let environment: [String: String?] = [
+            "NOTIFYBUS_ADDRESS": bus.address, "DBUS_SESSION_BUS_ADDRESS": other.address,
+        ]
+        for (options, heard) in [([], bus), (["--session"], other), (["--address", other.address], other)] {
+            let waiting = try heard.startWaiting(["a"])
+            #expect(try run(productPath("notify-post"), options + ["a"], environment: environment).status == 0)
+            #expect(try waiting.wait().status == 0)
+        }
+        let system: [String: String?] = [
+            "NOTIFYBUS_ADDRESS": "system", "DBUS_SYSTEM_BUS_ADDRESS": bus.address, "DBUS_SESSION_BUS_ADDRESS": nowhere,
+        ]
+        let waiting = try bus.startWaiting(["a"])
+        #expect(try run(productPath("notify-post"), ["a"], environment: system).status == 0)
+        #expect(try waiting.wait().status == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `a name that a policy denies is not heard by oneself either, and others are`(kind: BusKind) throws {
+        let deny = #"<deny send_type="signal" send_interface="org.notifybus.n.com.example.denied"/>"#
+        let policy = PrivateBus.openPolicy + "<policy context=\"mandatory\">\(deny)</policy>"
+        let bus = try PrivateBus(kind, policy: policy)
+        let script = #"notify-wait "$1" -t "$2" --then "notify-post $1""#
+        #expect(try bus.script(script, ["com.example.denied", "2s"]).status == 2)
+        #expect(try bus.script(script, ["com.example.allowed", "20s"]).status == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `--all says which names did not come in time`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let script = "notify-wait --all -t 3s a b c a --then 'notify-post b'"
+        let result = try bus.script(script)
+        #expect(result.status == 2)
+        #expect(result.errorOutput == "notify-wait: timed out after 1 notification; missing: a, c\n")
+        let many = try bus.run("notify-wait", ["--all", "-t", "1s"] + (1...14).map { "n\($0)" })
+        let names = (1...10).map { "n\($0)" }.joined(separator: ", ")
+        #expect(many.errorOutput == "notify-wait: timed out after 0 notifications; missing: \(names) and 4 more\n")
+        let prefixes = try bus.run("notify-wait", ["--all", "--prefix", "-t", "1s", "a.", "b."])
+        #expect(prefixes.errorOutput == "notify-wait: timed out after 0 notifications; missing: a.*, b.*\n")
+    }
+}
+
+/// A socket that lets everybody in and says nothing.
+private final class SilentServer {
+    let path: String
+    private let descriptor: Int32
+
+    init(_ path: String) throws {
+        self.path = path
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0, listen(descriptor, 64) == 0 else {
+            throw TestSupportError("Cannot listen at \(path): error \(errno)")
+        }
+    }
+
+    deinit { close(descriptor) }
+}

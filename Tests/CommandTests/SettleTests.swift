@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// `--settle`: what comes shortly one after the other is one.
+@Suite struct SettleTests {
+    @Test(arguments: busKinds)
+    func `a burst is one record for each name, with how often it came, and ends a wait for one`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["--settle", "1s", "--format", "%n %c", "a", "b", "c"])
+        let center = bus.makeCenter()
+        for name in ["b", "a", "b", "b", "a", "b"] { try center.post(name: name) }
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        #expect(result.lines == ["b 4", "a 2"])
+    }
+
+    @Test(arguments: busKinds)
+    func `a burst is one run, with all names, the last one and how many there were`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let script = #"printf '%s|%s|%s\n' "$NOTIFY_NAMES" "$NOTIFY_NAME" "$NOTIFY_COUNT""#
+        let waiting = try bus.startWaiting(["-n2", "--settle", "1s", "--prefix", "", "--", "sh", "-c", script])
+        let center = bus.makeCenter()
+        for name in ["b", "a", "b", "c", "a"] { try center.post(name: name) }
+        try waiting.waitForOutput(containing: "b\na\nc|a|5\n")
+        try center.post(name: "d")
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        #expect(result.output == "b\na\nc|a|5\nd|d|1\n")
+    }
+
+    @Test(arguments: busKinds)
+    func `bursts that come while the command runs are one more run`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let script = #"echo "<$NOTIFY_NAMES>"; read line"#
+        let waiting = try bus.startWaiting(
+            ["-f", "-v", "--settle", "1ms", "a", "b", "c", "--", "sh", "-c", script],
+            input: .pipe
+        )
+        let center = bus.makeCenter()
+        try center.post(name: "a")
+        try waiting.waitForOutput(containing: "<a>\n")
+        for name in ["b", "c", "b"] {
+            try center.post(name: name)
+            // Printed when it has settled.
+            try waiting.waitForOutput(containing: "\n\(name)\n")
+        }
+        try waiting.writeInput("1\n2\n")
+        try waiting.waitForOutput(containing: "<b\nc>\n")
+        waiting.send(signal: SIGTERM)
+        #expect(try waiting.wait().status == 143)
+    }
+
+    @Test(arguments: busKinds)
+    func `a stream that does not pause is dealt with all the same`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["-f", "--settle", "200ms", "--format", "%c", "a"])
+        let center = bus.makeCenter()
+        let heard = waitUntil(timeout: .seconds(20)) {
+            try? center.post(name: "a")
+            return (try? waiting.waitForOutputLines(1, timeout: .milliseconds(20))) != nil
+        }
+        #expect(heard)
+        waiting.send(signal: SIGTERM)
+        #expect(Int(try waiting.wait().lines.first ?? "") ?? 0 > 1)
+    }
+
+    @Test(arguments: busKinds)
+    func `what has not settled when the time is over counts`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["-f", "-t", "3s", "--settle", "1h", "a"])
+        try bus.makeCenter().post(name: "a")
+        let result = try waiting.wait()
+        #expect(result.status == 2)
+        #expect(result.output == "a\n")
+        let all = try bus.startWaiting(["--all", "-t", "3s", "--settle", "1h", "a", "b"])
+        for name in ["a", "b"] { try bus.makeCenter().post(name: name) }
+        #expect(try all.wait().status == 0)
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// `notify-state`, with an agent that runs.
+@Suite struct StateTests {
+    /// A bus with an agent.
+    private final class Scene {
+        let bus: PrivateBus
+        private let agent: RunningCommand
+
+        init(_ kind: BusKind) throws {
+            bus = try PrivateBus(kind)
+            agent = try start(productPath("notify-agent"), ["--address", bus.address])
+            try agent.waitForErrorOutput(containing: "serves")
+        }
+    }
+
+    private func state(_ scene: Scene, _ arguments: [String]) throws -> CommandResult {
+        try scene.bus.run("notify-state", arguments)
+    }
+
+    @Test(arguments: busKinds)
+    func `what was set is read, as long as somebody observes the name`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        let center = scene.bus.makeCenter()
+        let observation = try center.addObserver(forNames: ["a", "b"].map { try NotifyName($0) }) { _ in }
+        for (text, value) in [("7", "7"), ("0x10", "16"), ("18446744073709551615", "18446744073709551615")] {
+            let set = try state(scene, ["set", "a", text])
+            #expect(set.status == 0 && set.output == "" && set.errorOutput == "")
+            #expect(try state(scene, ["a"]).output == value + "\n")
+            #expect(try state(scene, ["get", "--", "a"]).output == value + "\n")
+        }
+        #expect(try state(scene, ["get", "a", "b"]).output == "a\t18446744073709551615\nb\t0\n")
+        #expect(try state(scene, ["--json", "b"]).output == #"{"name":"b","state":0}"# + "\n")
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `to set the state of a name that nobody observes is 1 and a sentence`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        let result = try state(scene, ["set", "com.example.nobody", "1"])
+        #expect(result.status == 1)
+        #expect(
+            result.errorOutput == "notify-state: No connection observes 'com.example.nobody', so it has no state.\n"
+        )
+    }
+
+    @Test(arguments: busKinds)
+    func `--post has those who observe the name look, and they see the new state`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        let waiting = try scene.bus.startWaiting(["--format", "%n %s", "a"])
+        #expect(try state(scene, ["set", "a", "5", "--post"]).status == 0)
+        #expect(try waiting.wait().output == "a 5\n")
+    }
+
+    @Test(arguments: busKinds)
+    func `without an agent reading is 69 and a sentence, and %s is a dash`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        for arguments in [["a"], ["set", "a", "1"], ["wait", "a", "--is", "1"], ["watch", "a"]] {
+            let result = try bus.run("notify-state", arguments)
+            #expect(result.status == 69, "\(arguments)")
+            #expect(result.errorOutput.hasPrefix("notify-state: There is no lifecycle agent on this bus"))
+        }
+        let waiting = try bus.startWaiting(["--format", "%s", "a"])
+        try bus.makeCenter().post(name: "a")
+        #expect(try waiting.wait().output == "-\n")
+    }
+
+    @Test(arguments: busKinds)
+    func `wait sees a state that is there already, and ends by the time-out if it does not come`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        let center = scene.bus.makeCenter()
+        let observation = try center.addObserver(forName: "a") { _ in }
+        #expect(try state(scene, ["set", "a", "1"]).status == 0)
+        let there = try state(scene, ["wait", "a", "--is", "1"])
+        #expect(there.status == 0 && there.output == "1\n")
+        #expect(try state(scene, ["wait", "a", "--not", "0"]).output == "1\n")
+        let late = try state(scene, ["wait", "a", "--is", "2", "-t", "1s"])
+        #expect(late.status == 2 && late.output == "")
+        #expect(late.errorOutput == "notify-state: timed out\n")
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `watch prints the state and each change`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        let watching = try start(productPath("notify-state"), ["--address", scene.bus.address, "watch", "a"])
+        try watching.waitForOutput(containing: "0\n")
+        for value in [3, 4, 3] {
+            let before = try watching.waitForOutput(containing: "0\n")
+            #expect(try state(scene, ["set", "a", "\(value)"] + (value == 4 ? [] : ["--post"])).status == 0)
+            try #require(waitUntil { (try? watching.waitForOutputLines(1).joined()) != nil && before.count > 0 })
+            try watching.waitForOutputLines(before.split(separator: "\n").count + 1)
+        }
+        watching.send(signal: SIGTERM)
+        let result = try watching.wait()
+        #expect(result.output == "0\n3\n4\n3\n")
+        #expect(!result.exitedNormally && result.status == 143)
+    }
+
+    @Test(arguments: busKinds)
+    func `wait --is never misses a setter, whether it posts before, after or not at all`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        // Keeps the state while no waiter does, and counts the rounds.
+        let script = """
+            set -e
+            notify-wait -f -q state --ready-file "$1/ready" & keeper=$!
+            until [[ -e $1/ready ]]; do :; done
+            for ((round = 1; round <= $2; round++)); do
+                notify-state wait state --is $round -t 30s >"$1/out" & waiter=$!
+                case $((round % 3)) in
+                0) notify-post state; notify-state set state $round ;;
+                1) notify-state set state $round --post ;;
+                2) notify-state set state $round ;;
+                esac
+                wait $waiter
+                [[ $(<"$1/out") == $round ]]
+            done
+            kill $keeper
+            """
+        let folder = try TemporaryFolder()
+        let rounds = getenv("NOTIFYBUS_LONG") == nil ? 60 : 1_000
+        let result = try scene.bus.script(script, [folder.path, "\(rounds)"], timeout: .seconds(900))
+        #expect(result.status == 0, "\(result.errorOutput)")
+    }
+
+    @Test(
+        arguments: [
+            (["wait", "a", "b"], "one name can be waited for"), (["set", "a"], "set takes a name and a value"),
+            (["set", "a", "-"], "'-' is no state"), (["set", "a", "0x"], "'0x' is no state"),
+            (["set", "a", "18446744073709551616"], "is no state"), (["set", "a", "+1"], "'+1' is no state"),
+            (["a", "--post"], "--post is for set"), (["watch", "a", "--is", "1"], "--is and --not are for wait"),
+            (["wait", "a", "--is", "1", "--not", "2"], "keep one of --is and --not"), ([], "no name"),
+        ] as [([String], String)]
+    )
+    func `a mistake is 64 and one sentence that says what to write`(arguments: [String], words: String) throws {
+        let result = try run(productPath("notify-state"), ["--address", nowhere] + arguments)
+        #expect(result.status == 64)
+        #expect(result.errorOutput.hasPrefix("notify-state: ") && result.errorOutput.contains(words))
+    }
+}
