@@ -6,8 +6,8 @@ extension Agent {
     func setNameState(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
         let name = try stateName(in: call)
         let value = call.arguments[1].uint64 ?? 0
-        identity.findUser(of: call.sender, link) { [self] user, link in
-            guard let user else { return }
+        link.findUser(of: call.sender) { [self] user, link in
+            guard let user = try? user.get() else { return }
             guard maySetState(of: name, user) else {
                 return link.refuse(call, .accessDenied("Only its owner and root can set the state of '\(name)'."))
             }

@@ -72,8 +72,8 @@ extension Agent {
         }
         keep(outcome.names(amongst: receiver.subjects), for: receiver, link)
         for (sender, names) in outcome.owned {
-            identity.findUser(of: sender, link) { [self] user, link in
-                guard let user, isCurrent(receiver) else { return }
+            link.findUser(of: sender) { [self] user, link in
+                guard let user = try? user.get(), isCurrent(receiver) else { return }
                 let open = names.filter { $0.isOpen(to: user) && receiver.subjects.contains($0) }
                 keep(Array(open), for: receiver, link)
             }

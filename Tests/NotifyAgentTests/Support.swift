@@ -39,7 +39,7 @@ extension RawBusClient {
         path: String = "/org/notifybus/Agent1",
         signature: String = "",
         body: [UInt8] = [],
-        with descriptor: Int32? = nil
+        with descriptors: [Int32] = []
     ) throws -> RawMessage {
         try call(
             destination: "org.notifybus.Agent1",
@@ -48,7 +48,7 @@ extension RawBusClient {
             member: member,
             signature: signature,
             body: body,
-            with: descriptor
+            with: descriptors
         )
     }
 
@@ -109,7 +109,7 @@ extension RawBusClient {
         body.append(UInt32(entries.bytes.count))
         body.align(to: 8)
         body.append(bytes: entries.bytes)
-        return try callAgent("Register", signature: "a{sv}", body: body.bytes, with: socket)
+        return try callAgent("Register", signature: "a{sv}", body: body.bytes, with: socket.map { [$0] } ?? [])
     }
 
     /// Reads up to the next call, past what the bus says itself.

@@ -77,13 +77,13 @@ public final class RawBusClient: Sendable {
         return message.serial
     }
 
-    /// Sends a message that brings a descriptor along, which stays the caller's; returns its number.
+    /// Sends a message that brings descriptors along, which stay the caller's; returns its number.
     @discardableResult
-    public func send(_ message: RawMessage, with descriptor: Int32) throws -> UInt32 {
+    public func send(_ message: RawMessage, with descriptors: [Int32]) throws -> UInt32 {
         var message = message
-        message.descriptorCount = 1
+        message.descriptorCount = UInt32(descriptors.count)
         message.serial = serials.wrappingAdd(1, ordering: .relaxed).newValue
-        try stream.send(message.bytes, with: descriptor)
+        try stream.send(message.bytes, with: descriptors)
         return message.serial
     }
 
@@ -117,7 +117,7 @@ public final class RawBusClient: Sendable {
         member: String,
         signature: String = "",
         body: [UInt8] = [],
-        with descriptor: Int32? = nil
+        with descriptors: [Int32] = []
     ) throws -> RawMessage {
         var message = RawMessage(.call)
         message.destination = destination
@@ -128,7 +128,7 @@ public final class RawBusClient: Sendable {
         message.body = body
         let deadline = Deadline(after: .seconds(10))
         return try incoming.withLock { incoming in
-            let serial = try descriptor.map { try send(message, with: $0) } ?? send(message)
+            let serial = try descriptors.isEmpty ? send(message) : send(message, with: descriptors)
             while true {
                 let answer = try next(&incoming, deadline)
                 if answer.replySerial == serial, answer.kind != .signal { return answer }

@@ -55,7 +55,7 @@ public final class Stranger: Sendable {
         pid = command.pid
         let socket = try handover.receiveDescriptor(deadline: Deadline(after: .seconds(10)))
         if case .ends = fate { _ = try command.wait(timeout: .seconds(10)) }
-        client = try RawBusClient(UnixStream(descriptor: socket), user: user)
+        client = try RawBusClient(UnixStream(descriptor: socket), user: user, passesDescriptors: true)
     }
 
     /// Lets the process do what it waits with.

@@ -31,17 +31,19 @@ final class UnixStream: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Writes all of the bytes, and with the first of them a descriptor, which stays the caller's. See unix(7).
-    func send(_ bytes: [UInt8], with other: Int32) throws {
+    /// Writes all of the bytes, and with the first of them descriptors, which stay the caller's. See unix(7).
+    func send(_ bytes: [UInt8], with others: [Int32]) throws {
         var bytes = bytes
-        var control = [UInt](repeating: 0, count: 3)
+        var control = [UInt8](repeating: 0, count: (16 + 4 * others.count + 7) / 8 * 8)
         let sent = bytes.withUnsafeMutableBytes { bytes in
             control.withUnsafeMutableBytes { control in
-                // A struct cmsghdr, whose length counts itself, and the descriptor behind it.
-                control.storeBytes(of: UInt(20), toByteOffset: 0, as: UInt.self)
+                // A struct cmsghdr, whose length counts itself, and the descriptors behind it.
+                control.storeBytes(of: UInt(16 + 4 * others.count), toByteOffset: 0, as: UInt.self)
                 control.storeBytes(of: SOL_SOCKET, toByteOffset: 8, as: Int32.self)
                 control.storeBytes(of: Int32(SCM_RIGHTS), toByteOffset: 12, as: Int32.self)
-                control.storeBytes(of: other, toByteOffset: 16, as: Int32.self)
+                for (index, other) in others.enumerated() {
+                    control.storeBytes(of: other, toByteOffset: 16 + 4 * index, as: Int32.self)
+                }
                 var part = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
                 return withUnsafeMutablePointer(to: &part) { part in
                     var message = msghdr()

@@ -37,8 +37,12 @@ final class Identity: @unchecked Sendable {
 
     private typealias Completion = @Sendable (Result<Client, BusFault>, borrowing BusLink) -> Void
 
-    private var callers = AnswerCache<Caller>()
-    private var users = AnswerCache<UInt32>()
+    private static let limit = 4_096
+
+    /// A bus never gives a unique name twice, so what was found out is right for ever.
+    private var callers: [String: Caller] = [:]
+    /// Who waits to be told who a caller is, in order: a caller's calls must not overtake each other.
+    private var waiting: [String: [@Sendable (Result<Caller, BusFault>, borrowing BusLink) -> Void]] = [:]
     /// Whether users share the bus by design. Then nobody's root directory is looked into.
     private let servesMachine: Bool
 
@@ -59,29 +63,23 @@ final class Identity: @unchecked Sendable {
         _ link: borrowing BusLink,
         then completion: @escaping @Sendable (Result<Caller, BusFault>, borrowing BusLink) -> Void
     ) {
-        if let known = callers[name] { return completion(.success(known), link) }
-        guard callers.wait(for: name, completion) else { return }
+        if waiting[name] == nil, let known = callers[name] { return completion(.success(known), link) }
+        waiting[name, default: []].append(completion)
+        guard waiting[name]?.count == 1 else { return }
         findClient(name, link) { [self] answer, link in
-            while let next = callers.nextWaiting(for: name) { next(answer.map(\.caller), link) }
+            while let next = nextWaiting(for: name) { next(answer.map(\.caller), link) }
         }
     }
 
-    /// Finds out which user a connection belongs to, whatever has become of the process that made it; nil if the
-    /// connection is gone.
-    func findUser(
-        of name: String,
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (UInt32?, borrowing BusLink) -> Void
-    ) {
-        if let known = users[name] { return completion(known, link) }
-        guard users.wait(for: name, { answer, link in completion(try? answer.get(), link) }) else { return }
-        link.callBus("GetConnectionUnixUser", [.string(name)]) { [self] answer, link in
-            let user = answer.flatMap { values in
-                values.first?.uint32.map { .success($0) } ?? .failure(.failed("The bus does not say whose \(name) is."))
-            }
-            if case .success(let user) = user { users.note(user, of: name) }
-            while let next = users.nextWaiting(for: name) { next(user, link) }
+    /// The next one who waited; nil when there is nobody any more.
+    private func nextWaiting(
+        for name: String
+    ) -> (@Sendable (Result<Caller, BusFault>, borrowing BusLink) -> Void)? {
+        guard waiting[name]?.isEmpty == false else {
+            waiting[name] = nil
+            return nil
         }
+        return waiting[name]?.removeFirst()
     }
 
     /// Finds out who registers, and takes hold of the process.
@@ -147,8 +145,8 @@ final class Identity: @unchecked Sendable {
     }
 
     private func note(_ client: Client, of name: String, _ link: borrowing BusLink, _ completion: Completion) {
-        callers.note(client.caller, of: name)
-        users.note(client.caller.user, of: name)
+        if callers.count >= Identity.limit { callers.removeAll() }
+        callers[name] = client.caller
         completion(.success(client), link)
     }
 
@@ -171,39 +169,6 @@ final class Identity: @unchecked Sendable {
         // Others' root directories may be anything, and are none of this agent's business.
         guard !servesMachine, process.user == geteuid() else { return nil }
         return process.read { $0.hasFlatpakMark } == true ? "a Flatpak" : nil
-    }
-}
-
-/// What was found out of unique names. A bus never gives one twice, so an answer is right for ever.
-private struct AnswerCache<Answer: Sendable> {
-    typealias Completion = @Sendable (Result<Answer, BusFault>, borrowing BusLink) -> Void
-
-    private static var limit: Int { 4_096 }
-    private var known: [String: Answer] = [:]
-    /// Who waits for an answer, in order: a caller's calls must not overtake each other.
-    private var waiting: [String: [Completion]] = [:]
-
-    /// What is known of a name for which nobody waits.
-    subscript(name: String) -> Answer? { waiting[name] == nil ? known[name] : nil }
-
-    /// - Returns: whether somebody must be asked.
-    mutating func wait(for name: String, _ completion: @escaping Completion) -> Bool {
-        waiting[name, default: []].append(completion)
-        return waiting[name]?.count == 1
-    }
-
-    /// The next one who waited; nil when there is nobody any more.
-    mutating func nextWaiting(for name: String) -> Completion? {
-        guard waiting[name]?.isEmpty == false else {
-            waiting[name] = nil
-            return nil
-        }
-        return waiting[name]?.removeFirst()
-    }
-
-    mutating func note(_ answer: Answer, of name: String) {
-        if known.count >= Self.limit { known.removeAll() }
-        known[name] = answer
     }
 }
 

@@ -184,9 +184,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 }
             }
         }
-        link.callBus("GetConnectionUnixUser", [.string(owner)]) { [weak self] answer, link in
+        link.findUser(of: owner) { [weak self] answer, link in
             if answer.isOfLostConnection { return }
-            let user: UInt32? = if case .success(let values) = answer { values.first?.uint32 } else { nil }
+            let user = try? answer.get()
             let isTrusted = user == 0 || user == geteuid()
             self?.run(.found(search: search, agent: isTrusted ? owner : nil), link)
         }

@@ -43,12 +43,16 @@ extension ObservingConnection {
     /// Lets a post pass whose sender may post it; asks the bus where the sender is not known.
     private func verify(_ name: NotifyName, _ arrival: Arrival, _ message: BusMessage, on engine: Engine) -> Arrival? {
         guard let sender = message.sender.map({ String(cString: $0) }) else { return ignore(on: engine) }
-        switch senders.judge(name, from: sender) {
+        switch senders.judge(name, from: sender, users[sender]) {
         case .believed: return arrival
         case .refused: return ignore(on: engine)
         case .held(let isFirst, let isDropped):
             if isDropped { engine.counters.dropped.increment() }
-            if isFirst { ask("GetConnectionUnixUser", sender, .user(sender: sender), on: engine) }
+            if isFirst {
+                BusLink(observing: self, engine: engine).findUser(of: sender) { user, link in
+                    link.observing.senders.learn(user: try? user.get(), of: sender)
+                }
+            }
             return nil
         }
     }

@@ -45,8 +45,6 @@ extension ObservingConnection {
             reach.hasSpares = reach.hasSpares || message.kind == .reply
         case .rule, .wideRule, .spareRule:
             break  // About rules that have been taken off since.
-        case .user(let sender):
-            senders.learn(user: message.kind == .reply ? message.number : nil, of: sender)
         case .call(let completion):
             let values = message.kind == .reply ? connection?.arguments() : nil
             let fault = BusFault(

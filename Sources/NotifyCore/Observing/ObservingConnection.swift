@@ -14,7 +14,6 @@ final class ObservingConnection: @unchecked Sendable {
         case rule(Topic, generation: Int)
         case wideRule(generation: Int)
         case spareRule(generation: Int)
-        case user(sender: String)
         case barrier(Barrier)
         case call(@Sendable (BusAnswer, borrowing BusLink) -> Void)
     }
@@ -41,6 +40,8 @@ final class ObservingConnection: @unchecked Sendable {
     var reach = RuleReach()
     /// How many topics still have to be made again on a replacement.
     var unrestored = 0
+    /// Who the senders are, and others who are asked for.
+    var users = UserDirectory()
     var senders = SenderDirectory()
     var names = NameCache()
     /// Whether posts may pass, and who says so.
@@ -223,6 +224,7 @@ final class ObservingConnection: @unchecked Sendable {
         peer?.linkIsLost(error, on: BusLink(observing: self, engine: engine))
         reach = RuleReach()
         engine.counters.dropped.increment(by: senders.forgetAll())
+        users = UserDirectory()
 
         var hasLost = false
         engine.registry.settle { topics in

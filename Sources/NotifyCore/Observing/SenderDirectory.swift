@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which user is behind a unique name.
-///
-/// A bus never gives a unique name twice, so an answer is right as long as the connection lasts. Posts whose sender is
-/// not known yet wait, and so does everything else that the same sender posts meanwhile, to keep its order.
+/// Posts that wait for the bus to say who sent them, and everything else that the same sender posts meanwhile, to keep
+/// its order.
 struct SenderDirectory {
     enum Judgement {
         case believed, refused
@@ -12,23 +10,20 @@ struct SenderDirectory {
 
     enum Verdict { case believed, refused, unknown }
 
-    /// How many senders are remembered; beyond that the bus is asked again.
-    private static let limit = 4_096
-
-    private var users: [String: UInt32] = [:]
     private var held: [String: CoalescingQueue<NotifyName>] = [:]
     private var verified: [(names: CoalescingQueue<NotifyName>, user: UInt32?)] = []
 
     /// Whether posts wait for the bus to say who sent them.
     var isHolding: Bool { !held.isEmpty }
 
-    mutating func judge(_ name: NotifyName, from sender: String) -> Judgement {
+    /// - Parameter user: who the sender is, if that is known.
+    mutating func judge(_ name: NotifyName, from sender: String, _ user: UInt32?) -> Judgement {
         if held[sender] != nil {
             let outcome = held[sender]?.enqueue(name)
             return .held(isFirst: false, isDropped: outcome == .full)
         }
         guard case .owned = name.storage.scope else { return .believed }
-        if let user = users[sender] { return name.storage.scope.isOpen(to: user) ? .believed : .refused }
+        if let user { return name.storage.scope.isOpen(to: user) ? .believed : .refused }
         var names = CoalescingQueue<NotifyName>()
         _ = names.enqueue(name)
         held[sender] = names
@@ -37,10 +32,6 @@ struct SenderDirectory {
 
     /// Takes the answer of the bus; nil when the sender is gone.
     mutating func learn(user: UInt32?, of sender: String) {
-        if let user {
-            if users.count >= SenderDirectory.limit { users.removeAll() }
-            users[sender] = user
-        }
         if let names = held.removeValue(forKey: sender) { verified.append((names, user)) }
     }
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which user is behind a unique name.
+///
+/// A bus never gives a unique name twice, so an answer is right as long as the connection to the bus lasts.
+struct UserDirectory {
+    typealias Completion = @Sendable (Result<UInt32, BusFault>, borrowing BusLink) -> Void
+
+    /// How many names are remembered; beyond that the bus is asked again.
+    private static let limit = 4_096
+
+    private var users: [String: UInt32] = [:]
+    /// Who waits for the bus to answer, in order: what is done for the same connection must not be overtaken.
+    private var waiting: [String: [Completion]] = [:]
+
+    /// The user of a name that was asked for before, and for which nobody waits.
+    subscript(name: String) -> UInt32? { waiting[name] == nil ? users[name] : nil }
+
+    /// - Returns: whether the bus must be asked.
+    mutating func wait(for name: String, _ completion: @escaping Completion) -> Bool {
+        waiting[name, default: []].append(completion)
+        return waiting[name]?.count == 1
+    }
+
+    /// The next one who waited; nil when there is nobody any more.
+    mutating func nextWaiting(for name: String) -> Completion? {
+        guard waiting[name]?.isEmpty == false else {
+            waiting[name] = nil
+            return nil
+        }
+        return waiting[name]?.removeFirst()
+    }
+
+    mutating func note(_ user: UInt32, of name: String) {
+        if users.count >= UserDirectory.limit { users.removeAll() }
+        users[name] = user
+    }
+}
+
+extension BusLink {
+    /// Finds out which user a connection belongs to; the bus is asked once.
+    ///
+    package func findUser(
+        of name: String,
+        then completion: @escaping @Sendable (Result<UInt32, BusFault>, borrowing BusLink) -> Void
+    ) {
+        if let user = observing.users[name] { return completion(.success(user), self) }
+        guard observing.users.wait(for: name, completion) else { return }
+        callBus("GetConnectionUnixUser", [.string(name)]) { answer, link in
+            let user = answer.flatMap { values in
+                values.first?.uint32.map { .success($0) } ?? .failure(BusFault.unknownUser(of: name))
+            }
+            if case .success(let user) = user { link.observing.users.note(user, of: name) }
+            while let next = link.observing.users.nextWaiting(for: name) { next(user, link) }
+        }
+    }
+}
+
+extension BusFault {
+    fileprivate static func unknownUser(of name: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.Failed", message: "The bus does not say whose \(name) is.")
+    }
+}
