@@ -100,7 +100,22 @@ let package = Package(
             dependencies: ["broker-cradle", "stranger", "Collisions"],
             path: "Tests/TestSupport"
         ),
-        .testTarget(name: "NotifyBusTests", dependencies: ["NotifyBus", "NotifyCore", "TestSupport"]),
+        // Our reading of messages beside that of libdbus.
+        .target(name: "CDBusReference", dependencies: ["CDBus"], path: "Tests/Fuzzing/Reference"),
+        .target(
+            name: "MessageComparison",
+            dependencies: ["NotifyCore", "CDBusReference"],
+            path: "Tests/Fuzzing/Comparison"
+        ),
+        .executableTarget(
+            name: "fuzz-messages",
+            dependencies: ["NotifyCore", "MessageComparison"],
+            path: "Tests/Fuzzing/Fuzzer"
+        ),
+        .testTarget(
+            name: "NotifyBusTests",
+            dependencies: ["NotifyBus", "NotifyCore", "CLinux", "MessageComparison", "TestSupport"]
+        ),
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
         .executableTarget(
             name: "notify-swift-programs",

@@ -138,3 +138,48 @@ int linux_connect_unix(const char *path) {
     }
     return descriptor;
 }
+
+union control {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(LINUX_MAX_DESCRIPTORS * sizeof(int))];
+};
+
+long linux_receive(int socket, void *buffer, size_t size, int *descriptors, int *count) {
+    union control control;
+    struct iovec part = {.iov_base = buffer, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    *count = 0;
+    if (descriptors != NULL) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+    }
+    ssize_t received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (received < 0 || descriptors == NULL) return received;
+    for (struct cmsghdr *part_of = CMSG_FIRSTHDR(&message); part_of; part_of = CMSG_NXTHDR(&message, part_of)) {
+        if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
+        int found = (int)((part_of->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(descriptors + *count, CMSG_DATA(part_of), (size_t)found * sizeof(int));
+        *count += found;
+    }
+    return received;
+}
+
+long linux_send(int socket, const void *bytes, size_t size, const int *descriptors, int count) {
+    union control control;
+    struct iovec part = {.iov_base = (void *)bytes, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (count > LINUX_MAX_DESCRIPTORS) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (count > 0) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+        memcpy(CMSG_DATA(&control.header), descriptors, (size_t)count * sizeof(int));
+    }
+    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}

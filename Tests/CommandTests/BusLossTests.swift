@@ -29,6 +29,26 @@ import Testing
         #expect(result.lines == ["com.example.before", "com.example.after.1", "com.example.after.2"])
     }
 
+    // dbus-broker answers before it has written to others, so that nobody knows when it has. For both buses there is a
+    // test of the connection that counts bytes: see ConnectionTests.
+    @Test(arguments: busKinds.filter { $0 == .daemon })
+    func `what a bus had passed on before it was killed is heard, to the last name`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        // Fewer than the socket of an observer holds that does not read.
+        let names = (1...48).map { "com.example.\($0)" }
+        let waiting = try bus.startWaiting(["-n", "48", "--prefix", "com.example."])
+        waiting.send(signal: SIGSTOP)
+        try #require(waitUntil { processState(waiting.pid) == "T" })
+        let poster = bus.makeCenter()
+        for name in names { try poster.post(NotifyName(name)) }
+        try poster.synchronize(timeout: .seconds(10))
+        bus.kill()
+        waiting.send(signal: SIGCONT)
+        let result = try waiting.wait()
+        #expect(result.status == 0)
+        #expect(result.lines == names)
+    }
+
     @Test(arguments: busKinds)
     func `a bus that never comes back leaves the timeout and signals as they are`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NotifyAgent
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -37,16 +38,24 @@ import Testing
     private let names = (0..<40).map { "com.example.name\($0)" }
 
     private func read(_ pieces: [ArraySlice<UInt8>]) -> (names: [String], fragment: [UInt8]) {
-        var reader = StreamReader()
+        var reader = MessageReader(.anywhere)
+        var cache = NameCache()
         var found: [String] = []
-        func take(_ message: WireMessage, _ bytes: UnsafeRawBufferPointer) -> Bool {
-            if message.member == "Posted", let text = message.text(in: bytes) {
-                found.append(String(decoding: text, as: UTF8.self))
+        func take(_ reader: inout MessageReader) {
+            while true {
+                switch reader.next() {
+                case .message(let message): if let name = cache.name(in: message) { found.append(name.string) }
+                case .passedOver: continue
+                case .nothing, .broken: return
+                }
             }
-            return false
         }
-        for piece in pieces { piece.withUnsafeBytes { reader.feed($0, take) } }
-        reader.end(take)
+        for piece in pieces {
+            piece.withUnsafeBytes { reader.feed($0) }
+            take(&reader)
+        }
+        reader.finish()
+        take(&reader)
         return (found, reader.fragment)
     }
 
@@ -72,8 +81,8 @@ import Testing
         for offset in 1..<starts[1] {
             let result = read([whole[offset...]])
             #expect(result.names == Array(names.dropFirst()), "cut at \(offset)")
-            #expect(StreamReader.isPossibleEnd(result.fragment, ofPostOf: names[0]), "cut at \(offset)")
-            let mayBeAnother = StreamReader.isPossibleEnd(result.fragment, ofPostOf: "com.example.other")
+            #expect(TornPost.isPossibleEnd(result.fragment, ofPostOf: names[0]), "cut at \(offset)")
+            let mayBeAnother = TornPost.isPossibleEnd(result.fragment, ofPostOf: "com.example.other")
             #expect(!mayBeAnother || result.fragment == [0])
         }
     }

@@ -96,6 +96,19 @@ long linux_getxattr(const char *path, const char *name, void *value, size_t size
  * listener with a full queue is an error. See unix(7). */
 int linux_connect_unix(const char *path);
 
+/* LINUX_MAX_DESCRIPTORS - as many may come with the bytes of one message: see unix(7), SCM_RIGHTS */
+enum { LINUX_MAX_DESCRIPTORS = 253 };
+
+/*
+ * linux_receive() - recvmsg(2) without waiting, with the descriptors that come along
+ * @descriptors: room for LINUX_MAX_DESCRIPTORS, which are closed on exec; NULL to have the kernel drop them
+ * @count: becomes how many there are; fewer than were sent when this process may open no more
+ */
+long linux_receive(int socket, void *buffer, size_t size, int *_Nullable descriptors, int *count);
+
+/* linux_send() - sendmsg(2) without waiting and without SIGPIPE, with at most LINUX_MAX_DESCRIPTORS descriptors */
+long linux_send(int socket, const void *bytes, size_t size, const int *_Nullable descriptors, int count);
+
 #pragma clang assume_nonnull end
 
 #endif

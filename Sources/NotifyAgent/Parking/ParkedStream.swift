@@ -21,11 +21,11 @@ final class ParkedStream: @unchecked Sendable {
         func names(amongst subjects: Subjects) -> [NotifyName] {
             var pending = names
             var all = pending.take().filter(subjects.contains)
-            if let name = StreamReader.name(atEndOf: fragment), subjects.contains(name) {
+            if let name = TornPost.name(atEndOf: fragment), subjects.contains(name) {
                 all.insert(name, at: 0)
             } else if !fragment.isEmpty {
                 // Rather one too many than one too few.
-                all += subjects.names.filter { StreamReader.isPossibleEnd(fragment, ofPostOf: $0.string) }
+                all += subjects.names.filter { TornPost.isPossibleEnd(fragment, ofPostOf: $0.string) }
             }
             // What stood between here and the mark is lost: it may have been any of them.
             return hasMark ? all : all + subjects.names.subtracting(all)
@@ -39,9 +39,8 @@ final class ParkedStream: @unchecked Sendable {
         var time: Int64 = 10_000_000_000
     }
 
-    /// How many bytes are read in one turn, and at once.
+    /// How many bytes are read in one turn.
     private static let turn = 1_048_576
-    private static let chunk = 65_536
     /// After so many looks without progress it is over.
     private static let patience = 3
     /// Of how many senders' names the bus is asked.
@@ -52,7 +51,8 @@ final class ParkedStream: @unchecked Sendable {
     private let events: Int32
     private let agent: String
     private let mark: UInt64
-    private var reader = StreamReader()
+    private var reader = MessageReader(.anywhere)
+    private var names = NameCache()
     private var outcome = Outcome()
     private var looksWithoutProgress = 0
     private var bytesLeft: Int
@@ -106,54 +106,55 @@ final class ParkedStream: @unchecked Sendable {
         shutdown(socket, Int32(SHUT_RDWR))
         // Nothing can come any more, so this ends.
         while let count = readChunk(), count > 0 {}
-        reader.end { message, bytes in take(message, bytes) }
+        reader.finish()
+        takeMessages()
         outcome.fragment = reader.fragment
         return outcome
     }
 
     /// - Returns: how many bytes were read, 0 at the end, nil if there are none now.
     private func readChunk() -> Int? {
-        withUnsafeTemporaryAllocation(byteCount: ParkedStream.chunk, alignment: 8) { buffer in
-            // Without room for descriptors: the kernel closes those that come with the bytes.
-            var count = -1
-            repeat {
-                count = recv(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
-            } while count < 0 && errno == EINTR
-            guard count >= 0 else { return errno == EAGAIN ? nil : 0 }
-            looksWithoutProgress = 0
-            let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            reader.feed(bytes) { message, bytes in take(message, bytes) }
-            return count
+        // Descriptors that come with the bytes are dropped by the kernel.
+        guard let count = reader.fill(from: socket) else { return nil }
+        looksWithoutProgress = 0
+        takeMessages()
+        return count
+    }
+
+    private func takeMessages() {
+        while true {
+            switch reader.next() {
+            case .message(let message): take(message)
+            case .passedOver: outcome.messages += 1
+            case .nothing, .broken: return
+            }
         }
     }
 
-    /// - Returns: whether the same message would say nothing new.
-    private func take(_ message: WireMessage, _ bytes: UnsafeRawBufferPointer) -> Bool {
+    private func take(_ message: BusMessage) {
         outcome.messages += 1
-        if message.type == 4, message.member == "Posted", let text = message.text(in: bytes),
-            let name = NotifyName(postedAt: message.path, interface: message.interface, text: text)
-        {
-            take(name, from: message.sender)
-            return true
-        }
-        if message.type == 1, message.member == "Mark", message.sender == agent, message.number(in: bytes) == mark {
+        if let name = names.name(in: message) {
+            if let sender = message.sender { take(name, from: sender) }
+        } else if message.kind == .call, message.isFrom(agent), message.hasMember("Mark"), message.number == mark {
             outcome.hasMark = true
         }
-        return false
     }
 
-    private func take(_ name: NotifyName, from sender: String) {
-        if !name.hasOwner {
+    private func take(_ name: NotifyName, from sender: UnsafePointer<CChar>) {
+        guard name.hasOwner else {
             _ = outcome.names.insert(name)
-        } else if outcome.owned[sender] != nil || outcome.owned.count < ParkedStream.maximumSenders {
-            var names = outcome.owned[sender] ?? []
-            if !names.contains(name), names.count < 1_024 { names.append(name) }
-            outcome.owned[sender] = names
+            return
         }
+        let sender = String(cString: sender)
+        guard outcome.owned[sender] != nil || outcome.owned.count < ParkedStream.maximumSenders else { return }
+        var names = outcome.owned[sender] ?? []
+        if !names.contains(name), names.count < 1_024 { names.append(name) }
+        outcome.owned[sender] = names
     }
 }
 
-extension StreamReader {
+/// What can be told from the end of a post whose beginning somebody else has read.
+package enum TornPost {
     /// The name that a torn message posted, if all of its body is there.
     static func name(atEndOf fragment: [UInt8]) -> NotifyName? {
         guard fragment.last == 0 else { return nil }
@@ -166,5 +167,22 @@ extension StreamReader {
             return fragment[start..<(start + count)].withUnsafeBytes { try? NotifyName(utf8: $0) }
         }
         return nil
+    }
+
+    /// Whether a torn message may have been the post of a name: its end is the name's, as far as it goes.
+    package static func isPossibleEnd(_ fragment: [UInt8], ofPostOf name: String) -> Bool {
+        guard !fragment.isEmpty else { return false }
+        var count = UInt32(name.utf8.count)
+        for _ in 0...1 {
+            let body = withUnsafeBytes(of: count.littleEndian) { Array($0) } + Array(name.utf8) + [0]
+            if fragment.count >= body.count
+                ? fragment.suffix(body.count).elementsEqual(body)
+                : body.suffix(fragment.count).elementsEqual(fragment)
+            {
+                return true
+            }
+            count = count.byteSwapped
+        }
+        return false
     }
 }

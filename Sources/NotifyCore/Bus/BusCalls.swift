@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
-
 /// Calls that are under way on a connection: what each was for, and of whom it was asked.
 ///
 /// A bus may pass on replies that nobody asked for, and serials are easy to guess. So an answer counts only if the one
@@ -38,16 +36,6 @@ struct BusCalls<Purpose> {
 }
 
 extension BusMessage {
-    /// The unique name of the bus itself, which it gives to nobody else.
-    static let busName = "org.freedesktop.DBus"
-
-    var isFromBus: Bool { isFrom(BusMessage.busName) }
-
-    func isFrom(_ name: String) -> Bool {
-        guard let sender else { return false }
-        return name.withCString { strcmp($0, sender) } == 0
-    }
-
     /// Whether this is what a call to that peer is answered with. The bus reports for others that they have gone, or may
     /// not be called.
     fileprivate func mayAnswer<Purpose>(_ peer: BusCalls<Purpose>.Peer) -> Bool {

@@ -6,9 +6,7 @@ extension ObservingConnection {
     /// Finds out whether a signal is a post that somebody wants, and whether it is to be believed.
     func arrival(from message: BusMessage, on engine: Engine) -> Arrival? {
         guard message.looksLikePost else { return nil }
-        guard message.hasPostsMember, let text = message.text, text.count > 0,
-            text.count <= NotifyName.maximumLength
-        else { return ignore(on: engine) }
+        guard let text = message.postedName else { return ignore(on: engine) }
         let hash = fnv1a64(text)
         let found: (name: NotifyName?, arrival: Arrival?, isForged: Bool) = engine.registry.state.withLock { state in
             let topic = state.topics.topic(named: text, hash: hash)
@@ -78,19 +76,5 @@ extension ObservingConnection {
             }
         }
         return nil
-    }
-}
-
-extension BusMessage {
-    /// Whether a signal claims to be a post.
-    var looksLikePost: Bool {
-        guard let interface else { return false }
-        return strncmp(interface, "org.notifybus.n.", 16) == 0 || strncmp(interface, "org.notifybus.h.", 16) == 0
-    }
-
-    /// Whether the member is that of a post.
-    var hasPostsMember: Bool {
-        guard let member else { return false }
-        return strcmp(member, WireFormat.member) == 0
     }
 }

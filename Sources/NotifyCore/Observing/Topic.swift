@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
-
 /// What an observing connection listens for: a name or a prefix, and who wants it.
 ///
 /// `@unchecked Sendable`: the variables are touched only with the lock of the `Registry` (or of the `ProcessHub`) held
@@ -32,7 +30,7 @@ final class Topic: @unchecked Sendable {
     let key: Key
     let rules: [String]
     /// What a signal that carries the name looks like, for a topic that is one.
-    let shape: SignalShape
+    let shape: PostShape
     var observers: [Observer] = []
     var state = State.adding
     /// How many of the rules the bus has yet to answer for.
@@ -45,33 +43,10 @@ final class Topic: @unchecked Sendable {
         switch key {
         case .name(let name):
             rules = [MatchRule.name(name)]
-            shape = SignalShape(of: name)
+            shape = PostShape(of: name)
         case .prefix(let prefix):
             rules = MatchRule.prefix(prefix)
-            shape = SignalShape()
-        }
-    }
-}
-
-/// The path and the interface that the post of a name must have to be believed.
-struct SignalShape {
-    private var path: ContiguousArray<CChar> = []
-    private var interface: ContiguousArray<CChar> = []
-
-    init() {}
-
-    init(of name: NotifyName) {
-        path = WireFormat.path(for: name).utf8CString
-        interface = WireFormat.interface(for: name).utf8CString
-    }
-
-    func fits(_ message: BusMessage) -> Bool {
-        guard let messagePath = message.path, let messageInterface = message.interface else { return false }
-        return path.withUnsafeBufferPointer { path in
-            interface.withUnsafeBufferPointer { interface in
-                guard let path = path.baseAddress, let interface = interface.baseAddress else { return false }
-                return strcmp(interface, messageInterface) == 0 && strcmp(path, messagePath) == 0
-            }
+            shape = PostShape()
         }
     }
 }

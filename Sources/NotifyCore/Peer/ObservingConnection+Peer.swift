@@ -39,8 +39,8 @@ extension ObservingConnection {
                 arguments: arguments
             )
             if peer.handle(call, on: BusLink(observing: self, engine: engine)) { return }
-            BusConnection.close(arguments)
+            arguments.closeDescriptors()
         }
-        if message.wantsReply { self.connection?.refuseCall() }
+        if message.wantsReply { connection.refuse(message) }
     }
 }

@@ -16,7 +16,7 @@ extension Outbox {
                 state.barriers.removeValue(forKey: message.replySerial)?.complete(.success(()))
             case .call where message.wantsReply && state.rest.count < Outbox.batchSize:
                 // Goes out in its turn: between whole messages, and never without bound.
-                state.rest.append(connection.refusalBytes(serial: state.nextSerial()))
+                state.rest.append(BusConnection.refusalBytes(of: message, serial: state.nextSerial()))
             case .disconnected:
                 return lose(&state)
             case .signal, .call, .useless: continue

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of CDBusValues.h over libdbus. */
+/* The calls of CDBusDrafts.h over libdbus. */
 
-#include "CDBusValues.h"
+#include "CDBusDrafts.h"
 
-#include "internal.h"
+#include <dbus/dbus.h>
 
-_Static_assert(sizeof(nb_reader) >= sizeof(DBusMessageIter), "an iterator must fit into a reader");
 _Static_assert(sizeof(nb_writer) >= sizeof(DBusMessageIter), "an iterator must fit into a writer");
 
 /* The names of the shim over libdbus' own types; an nb_draft is a DBusMessage and nothing else. */
-static DBusMessageIter *reading(nb_reader *reader) {
-    return (DBusMessageIter *)(void *)reader;
-}
-
 static DBusMessageIter *writing(nb_writer *writer) {
     return (DBusMessageIter *)(void *)writer;
 }
@@ -23,68 +18,6 @@ static DBusMessage *message_of(nb_draft *draft) {
 
 static nb_draft *draft_of(DBusMessage *message) {
     return (nb_draft *)(void *)message;
-}
-
-bool nb_read_message(nb_connection *connection, nb_reader *reader) {
-    return connection->current != NULL && dbus_message_iter_init(connection->current, reading(reader));
-}
-
-char nb_read_type(nb_reader *reader) {
-    return (char)dbus_message_iter_get_arg_type(reading(reader));
-}
-
-uint64_t nb_read_number(nb_reader *reader) {
-    DBusBasicValue value = {.u64 = 0};
-    dbus_message_iter_get_basic(reading(reader), &value);
-    switch (nb_read_type(reader)) {
-    case DBUS_TYPE_BYTE:
-        return value.byt;
-    case DBUS_TYPE_INT16:
-    case DBUS_TYPE_UINT16:
-        return value.u16;
-    case DBUS_TYPE_BOOLEAN:
-    case DBUS_TYPE_INT32:
-    case DBUS_TYPE_UINT32:
-        return value.u32;
-    default:
-        return value.u64;
-    }
-}
-
-double nb_read_double(nb_reader *reader) {
-    double value = 0;
-    dbus_message_iter_get_basic(reading(reader), &value);
-    return value;
-}
-
-const char *nb_read_string(nb_reader *reader) {
-    const char *value = "";
-    dbus_message_iter_get_basic(reading(reader), &value);
-    return value;
-}
-
-int nb_read_descriptor(nb_reader *reader) {
-    int value = -1;
-    dbus_message_iter_get_basic(reading(reader), &value);
-    return value;
-}
-
-void nb_read_enter(nb_reader *reader, nb_reader *inside) {
-    dbus_message_iter_recurse(reading(reader), reading(inside));
-}
-
-bool nb_read_next(nb_reader *reader) {
-    return dbus_message_iter_next(reading(reader));
-}
-
-char *nb_read_element_signature(nb_reader *reader) {
-    DBusMessageIter inside;
-    dbus_message_iter_recurse(reading(reader), &inside);
-    return dbus_message_iter_get_signature(&inside);
-}
-
-void nb_free_string(char *string) {
-    dbus_free(string);
 }
 
 nb_draft *nb_draft_call(const char *destination, const char *path, const char *interface, const char *member) {
@@ -180,12 +113,15 @@ bool nb_write_leave(nb_writer *writer, nb_writer *inside) {
     return dbus_message_iter_close_container(writing(writer), writing(inside));
 }
 
-uint32_t nb_send(nb_connection *connection, nb_draft *draft) {
-    dbus_uint32_t serial = 0;
-    if (!dbus_connection_send(connection->bus, message_of(draft), &serial))
-        serial = 0;
+size_t nb_draft_bytes(nb_draft *draft, uint32_t serial, uint8_t **ret_bytes) {
+    char *bytes = NULL;
+    int length = 0;
+    dbus_message_set_serial(message_of(draft), serial);
+    if (!dbus_message_marshal(message_of(draft), &bytes, &length))
+        length = 0;
     dbus_message_unref(message_of(draft));
-    return serial;
+    *ret_bytes = (uint8_t *)bytes;
+    return (size_t)length;
 }
 
 void nb_discard(nb_draft *draft) {

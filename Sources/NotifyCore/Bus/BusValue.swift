@@ -89,9 +89,27 @@ extension BusValue {
         case .variant(let value): .variant(value.duplicatingDescriptors)
         }
     }
+
+    /// Adds the descriptors in the value, in the order in which they stand there.
+    func collectDescriptors(into descriptors: inout [Int32]) {
+        switch self {
+        case .number, .double, .text: break
+        case .descriptor(let descriptor): descriptors.append(descriptor)
+        case .array(_, let values), .structure(let values):
+            for value in values { value.collectDescriptors(into: &descriptors) }
+        case .entry(let key, let value):
+            key.collectDescriptors(into: &descriptors)
+            value.collectDescriptors(into: &descriptors)
+        case .variant(let value): value.collectDescriptors(into: &descriptors)
+        }
+    }
 }
 
 extension [BusValue] {
-    /// Closes the descriptors among values that have arrived.
-    package func closeDescriptors() { BusConnection.close(self) }
+    /// Closes the descriptors among values that have arrived and nobody wants.
+    package func closeDescriptors() {
+        var descriptors: [Int32] = []
+        for value in self { value.collectDescriptors(into: &descriptors) }
+        for descriptor in descriptors where descriptor >= 0 { close(descriptor) }
+    }
 }

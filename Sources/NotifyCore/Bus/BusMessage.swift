@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// A message as it stands in memory: its head, read in place. See the D-Bus specification, "Message Format".
+///
+/// Everything in it points into the bytes that it was read from, and is valid as long as they are. Strings end with NUL
+/// and have none inside; whether they are legal as what they stand for is not checked.
+package struct BusMessage {
+    package enum Kind {
+        case signal, reply, error, call, disconnected
+        /// Something that nobody can use: too long, or not valid.
+        case useless
+    }
+
+    package private(set) var kind: Kind
+    package private(set) var serial: UInt32 = 0
+    package private(set) var replySerial: UInt32 = 0
+    package private(set) var wantsReply = false
+    package private(set) var path: UnsafePointer<CChar>?
+    package private(set) var interface: UnsafePointer<CChar>?
+    package private(set) var member: UnsafePointer<CChar>?
+    package private(set) var sender: UnsafePointer<CChar>?
+    package private(set) var errorName: UnsafePointer<CChar>?
+    package private(set) var destination: UnsafePointer<CChar>?
+    /// The types of the arguments.
+    package private(set) var signature = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// How many descriptors came with it, and where that number stands, 0 if nowhere.
+    package private(set) var descriptorCount: UInt32 = 0
+    package private(set) var descriptorCountOffset = 0
+    /// From its first byte on; the body may not all be there yet.
+    package private(set) var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
+    package private(set) var bodyOffset = 0
+    package private(set) var isBigEndian = false
+
+    /// Something that is no message.
+    init(kind: Kind) {
+        self.kind = kind
+    }
+
+    /// Whether there are header fields that are in no specification yet.
+    package private(set) var hasUnknownFields = false
+
+    // MARK: - Lengths
+
+    /// What comes before the header fields, and where the numbers stand in it.
+    package static let fixedLength = 16
+    private static let bodyLengthOffset = 4
+    private static let serialOffset = 8
+    private static let fieldsLengthOffset = 12
+    /// The longest message, and the longest array of header fields, that the specification allows. With both kept,
+    /// sums of lengths stay below 2^31.
+    private static let longestMessage: UInt32 = 134_217_728
+    private static let longestFields: UInt32 = 67_108_864
+
+    package enum Extent {
+        /// Too few bytes are there to say.
+        case unknown
+        /// No message begins here.
+        case invalid
+        case known(body: Int, end: Int)
+    }
+
+    /// Finds out where the body of the message begins that begins here, and where the next message does.
+    @inline(__always)
+    package static func extent(of bytes: UnsafeRawBufferPointer) -> Extent {
+        guard bytes.count >= fixedLength else { return .unknown }
+        let isBigEndian = bytes[0] == UInt8(ascii: "B")
+        guard isBigEndian || bytes[0] == UInt8(ascii: "l"), bytes[3] == 1 else { return .invalid }
+        let fields = WireReader.uint32(bytes, fieldsLengthOffset, isBigEndian)
+        let body = WireReader.uint32(bytes, bodyLengthOffset, isBigEndian)
+        guard fields <= longestFields, body <= longestMessage else { return .invalid }
+        let bodyOffset = (fixedLength + Int(fields) + 7) & ~7
+        let end = bodyOffset + Int(body)
+        return end <= Int(longestMessage) ? .known(body: bodyOffset, end: end) : .invalid
+    }
+
+    /// Whether a message from a bus may begin with these bytes, few as they may be.
+    static func mayBegin(with bytes: UnsafeRawBufferPointer) -> Bool {
+        if bytes.count > 0, bytes[0] != UInt8(ascii: "l"), bytes[0] != UInt8(ascii: "B") { return false }
+        if bytes.count > 1, !(1...4).contains(bytes[1]) { return false }
+        if bytes.count > 2, bytes[2] > 7 { return false }
+        if bytes.count > 3, bytes[3] != 1 { return false }
+        return true
+    }
+
+    // MARK: - The head
+
+    static let signalType: UInt8 = 4
+    private static let noReplyFlag: UInt8 = 1
+
+    /// Reads the head of a message.
+    ///
+    /// - Parameters:
+    ///   - bytes: all up to the body at least.
+    ///   - bodyOffset: what `extent` says.
+    /// - Returns: nil if it is not as the specification says, or misses what a message of its kind must have.
+    package init?(_ bytes: UnsafeRawBufferPointer, bodyOffset: Int) {
+        switch bytes[1] {
+        case 1: kind = .call
+        case 2: kind = .reply
+        case 3: kind = .error
+        case 4: kind = .signal
+        case 0: return nil
+        default: kind = .useless
+        }
+        isBigEndian = bytes[0] == UInt8(ascii: "B")
+        wantsReply = kind == .call && bytes[2] & BusMessage.noReplyFlag == 0
+        serial = WireReader.uint32(bytes, BusMessage.serialOffset, isBigEndian)
+        self.bytes = bytes
+        self.bodyOffset = bodyOffset
+        let fields = Int(WireReader.uint32(bytes, BusMessage.fieldsLengthOffset, isBigEndian))
+        let start = BusMessage.fixedLength
+        var reader = WireReader(bytes, start..<start + fields, isBigEndian: isBigEndian)
+        guard serial != 0, readFields(&reader), isComplete else { return nil }
+        for index in (start + fields)..<bodyOffset where bytes[index] != 0 { return nil }
+    }
+
+    @inline(__always)
+    private mutating func readFields(_ reader: inout WireReader) -> Bool {
+        while !reader.isAtEnd {
+            // Each field is a structure of a code, the type of what follows, and that.
+            guard reader.align(to: 8), let code = reader.byte(), let type = reader.signature() else { return false }
+            guard type.count == 1 else {
+                guard skipUnknownField(code, type, &reader) else { return false }
+                continue
+            }
+            switch (code, type[0]) {
+            case (1, UInt8(ascii: "o")): guard read(&reader, into: &path) else { return false }
+            case (2, UInt8(ascii: "s")): guard read(&reader, into: &interface) else { return false }
+            case (3, UInt8(ascii: "s")): guard read(&reader, into: &member) else { return false }
+            case (4, UInt8(ascii: "s")): guard read(&reader, into: &errorName) else { return false }
+            case (5, UInt8(ascii: "u")):
+                guard replySerial == 0, let number = reader.uint32(), number != 0 else { return false }
+                replySerial = number
+            case (6, UInt8(ascii: "s")): guard read(&reader, into: &destination) else { return false }
+            case (7, UInt8(ascii: "s")): guard read(&reader, into: &sender) else { return false }
+            case (8, UInt8(ascii: "g")):
+                guard signature.baseAddress == nil, let text = reader.signature() else { return false }
+                signature = text
+            case (9, UInt8(ascii: "u")):
+                guard descriptorCountOffset == 0, let number = reader.uint32() else { return false }
+                descriptorCountOffset = reader.position - 4
+                descriptorCount = number
+            default:
+                // A field that is not known may have any value.
+                guard skipUnknownField(code, type, &reader) else { return false }
+            }
+        }
+        return true
+    }
+
+    private static let lastKnownField: UInt8 = 9
+
+    private mutating func skipUnknownField(
+        _ code: UInt8,
+        _ type: UnsafeRawBufferPointer,
+        _ reader: inout WireReader
+    ) -> Bool {
+        hasUnknownFields = true
+        return code > BusMessage.lastKnownField && reader.skip(type)
+    }
+
+    @inline(__always)
+    private func read(_ reader: inout WireReader, into field: inout UnsafePointer<CChar>?) -> Bool {
+        guard field == nil, let text = reader.string() else { return false }
+        field = text.baseAddress?.assumingMemoryBound(to: CChar.self)
+        return true
+    }
+
+    private var isComplete: Bool {
+        switch kind {
+        case .signal: path != nil && interface != nil && member != nil
+        case .call: path != nil && member != nil
+        case .reply: replySerial != 0
+        case .error: replySerial != 0 && errorName != nil
+        case .useless, .disconnected: true
+        }
+    }
+
+    /// Whether it has what every message from a bus to a client has.
+    var mayComeFromBus: Bool {
+        guard kind != .useless, let sender, sender[0] != 0 else { return false }
+        guard kind == .signal || kind == .call, let path else { return true }
+        return path[0] == CChar(bitPattern: UInt8(ascii: "/")) && member?[0] != 0
+    }
+
+    // MARK: - Arguments
+
+    /// The only argument, if it is a string.
+    package var text: UnsafeRawBufferPointer? {
+        guard signature.count == 1, signature[0] == UInt8(ascii: "s") else { return nil }
+        var reader = bodyReader
+        guard let text = reader.string(), reader.isAtEnd else { return nil }
+        return text
+    }
+
+    /// The only argument, if it is a `u` or a `t`.
+    package var number: UInt64? {
+        guard signature.count == 1 else { return nil }
+        var reader = bodyReader
+        let number: UInt64? =
+            switch signature[0] {
+            case UInt8(ascii: "u"): reader.uint32().map { UInt64($0) }
+            case UInt8(ascii: "t"): reader.uint64()
+            default: nil
+            }
+        return reader.isAtEnd ? number : nil
+    }
+
+    package var bodyReader: WireReader { WireReader(bytes, bodyOffset..<bytes.count, isBigEndian: isBigEndian) }
+
+    package func hasMember(_ name: String) -> Bool {
+        guard let member else { return false }
+        return name.withCString { strcmp($0, member) } == 0
+    }
+
+    // MARK: - Who sent it
+
+    /// The unique name of the bus itself, which it gives to nobody else.
+    static let busName = "org.freedesktop.DBus"
+
+    var isFromBus: Bool { isFrom(BusMessage.busName) }
+
+    package func isFrom(_ name: String) -> Bool {
+        guard let sender else { return false }
+        return name.withCString { strcmp($0, sender) } == 0
+    }
+}

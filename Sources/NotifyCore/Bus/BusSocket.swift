@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CDBusShim
+import CLinux
+import Glibc
+
+/// The socket of a connection to a bus.
+///
+/// libdbus finds the bus and is authenticated there. Then the socket is ours, before a single message has passed, and
+/// libdbus' connection is given up: who reads a socket must be the only one, or what the bus had still to say is lost
+/// when it hangs up.
+final class BusSocket {
+    /// How much may wait to be written, in bytes. A bus that reads takes much more than this in a second.
+    private static let limit = 268_435_456
+
+    /// libdbus' half, until the bus has let us in.
+    private var entry: OpaquePointer?
+    private var own: Int32 = -1
+    private var output = BusOutput()
+    /// Whether the bus has closed the connection, and all that it had said before has been read.
+    private(set) var hasEnded = false
+    /// What the bus says it is: another one at the same address, or the same one started again, has another GUID.
+    private(set) var busGUID = ""
+
+    init(address: String, title: String) throws(NotifyBusError) {
+        var error = nb_error()
+        guard let entry = nb_enter(address, &error) else {
+            let (reason, name) = (BusSocket.text(&error.message), BusSocket.text(&error.name))
+            // Of this program's own means, there may be a bus all the same.
+            let isOurs = ["org.freedesktop.DBus.Error.LimitsExceeded", "org.freedesktop.DBus.Error.NoMemory"]
+                .contains(name)
+            throw NotifyBusError(
+                isOurs ? .failed : .noBus,
+                "\(capitalized(title)) cannot be reached: \(reason).",
+                busErrorName: name
+            )
+        }
+        self.entry = entry
+        keepFromChild(nb_entry_fd(entry))
+    }
+
+    deinit {
+        if let entry {
+            let descriptor = nb_entry_fd(entry)
+            if descriptor >= 0 { linux_keep_in_child(descriptor) }
+            nb_give_up(entry)
+        }
+        guard own >= 0 else { return }
+        linux_keep_in_child(own)
+        // The lifecycle agent may hold a duplicate of the socket: close(2) alone would not tell the bus.
+        shutdown(own, Int32(SHUT_RDWR))
+        close(own)
+    }
+
+    var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? own }
+
+    /// Whether the bus has let us in.
+    var isOpen: Bool { own >= 0 }
+
+    /// How many bytes wait to be written.
+    var waitingCount: Int { output.count }
+
+    /// What to poll(2) the socket for.
+    var events: Int16 {
+        if let entry { return nb_entry_events(entry) }
+        return output.isEmpty ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
+    }
+
+    /// Goes on with what poll(2) says is possible, before the bus has let us in.
+    func enter(_ events: Int16) {
+        guard let entry else { return }
+        switch nb_entry_service(entry, events) {
+        case NB_LET_IN:
+            var guid = nb_error()
+            linux_keep_in_child(nb_entry_fd(entry))
+            own = nb_take_socket(entry, &guid)
+            guard own >= 0 else {
+                hasEnded = true
+                return
+            }
+            self.entry = nil
+            busGUID = BusSocket.text(&guid.message)
+            keepFromChild(own)
+            output.flush(to: own)
+        case NB_REFUSED: hasEnded = true
+        default: break
+        }
+    }
+
+    /// Reads once what is there, without waiting.
+    func fill(_ reader: inout MessageReader) {
+        if reader.fill(from: own) == 0 { hasEnded = true }
+    }
+
+    /// Writes a message after those that wait; what the socket does not take now waits too.
+    ///
+    /// - Parameter descriptors: are sent along. They stay the caller's.
+    /// - Returns: false if too much waits, or the descriptors can't be sent; then nothing of the message is.
+    func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32] = []) -> Bool {
+        guard bytes.count <= BusSocket.limit - output.count else { return false }
+        return output.write(bytes, descriptors, to: isOpen ? own : nil)
+    }
+
+    /// Writes what waits, as far as the socket takes it.
+    func flush() {
+        if isOpen { output.flush(to: own) }
+    }
+
+    /// A child would share the socket: its messages would get in between, and the bus would wait for both to close.
+    private func keepFromChild(_ descriptor: Int32) {
+        if descriptor >= 0 { _ = linux_close_in_child(descriptor, true) }
+    }
+
+    private static func text<Buffer>(_ buffer: inout Buffer) -> String {
+        withUnsafeBytes(of: &buffer) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+}
+
+/// Messages on their way into a socket that takes as many bytes as it has room for.
+///
+/// Descriptors travel with the first byte of their message, so that a message with some begins a piece of its own.
+struct BusOutput: ~Copyable {
+    private struct Piece {
+        var bytes: [UInt8]
+        /// Duplicates of what is to be sent along.
+        var descriptors: [Int32]
+    }
+
+    private var pieces: [Piece] = []
+    /// How much of the first piece has been written.
+    private var head = 0
+    private(set) var count = 0
+    /// Whether the other side reads no more. What it has still to say is read all the same.
+    private var isBroken = false
+
+    init() {}
+
+    deinit {
+        for piece in pieces { piece.descriptors.forEach { Glibc.close($0) } }
+    }
+
+    var isEmpty: Bool { count == 0 }
+
+    /// - Parameter socket: nil if there is none yet.
+    /// - Returns: false if the descriptors can't be sent; then nothing of the message has been.
+    mutating func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32?) -> Bool {
+        var written = 0
+        if isEmpty, !isBroken, let socket {
+            guard let sent = BusOutput.send(bytes, descriptors, to: socket) else {
+                isBroken = descriptors.isEmpty
+                return isBroken
+            }
+            written = sent
+        }
+        guard written < bytes.count, !isBroken else { return true }
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+        if descriptors.isEmpty || written > 0 {
+            append(rest)
+        } else {
+            let duplicates = descriptors.map { fcntl($0, F_DUPFD_CLOEXEC, 0) }
+            guard !duplicates.contains(-1) else {
+                duplicates.forEach { if $0 >= 0 { Glibc.close($0) } }
+                return false
+            }
+            pieces.append(Piece(bytes: Array(rest), descriptors: duplicates))
+            count += rest.count
+        }
+        return true
+    }
+
+    private mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        if pieces.last?.descriptors.isEmpty == true {
+            pieces[pieces.count - 1].bytes.append(contentsOf: bytes)
+        } else {
+            pieces.append(Piece(bytes: Array(bytes), descriptors: []))
+        }
+        count += bytes.count
+    }
+
+    mutating func flush(to socket: Int32) {
+        while !isEmpty {
+            let total = pieces[0].bytes.count
+            let sent = pieces[0].bytes.withUnsafeBytes { bytes in
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[head...])
+                return BusOutput.send(rest, head == 0 ? pieces[0].descriptors : [], to: socket)
+            }
+            guard let sent else {
+                isBroken = true
+                removeAll()
+                return
+            }
+            if sent == 0 { return }
+            if head == 0 {
+                pieces[0].descriptors.forEach { Glibc.close($0) }
+                pieces[0].descriptors = []
+            }
+            head += sent
+            count -= sent
+            if head == total {
+                pieces.removeFirst()
+                head = 0
+            }
+        }
+    }
+
+    private mutating func removeAll() {
+        for piece in pieces { piece.descriptors.forEach { Glibc.close($0) } }
+        pieces = []
+        (head, count) = (0, 0)
+    }
+
+    /// - Returns: how many bytes the socket took, which is 0 when it is full; nil when it takes nothing any more.
+    private static func send(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32) -> Int? {
+        guard let start = bytes.baseAddress else { return 0 }
+        while true {
+            let sent = descriptors.withUnsafeBufferPointer {
+                linux_send(socket, start, bytes.count, $0.baseAddress, Int32($0.count))
+            }
+            if sent >= 0 { return sent }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN, ENOBUFS: return 0
+            default: return nil
+            }
+        }
+    }
+}
+
+func capitalized(_ title: String) -> String {
+    title.prefix(1).uppercased() + title.dropFirst()
+}

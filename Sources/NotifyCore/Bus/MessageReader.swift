@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+
+/// Cuts what a bus sends into messages. See the D-Bus specification, "Message Format".
+///
+/// One recvmsg(2) takes as many messages as have come.
+package struct MessageReader: ~Copyable {
+    /// Where the first byte stands that is read.
+    package enum Beginning {
+        /// At the beginning of a message, as in a connection of one's own. What can't be read means that the two sides
+        /// no longer understand each other.
+        case ofMessage
+        /// Anywhere, as in a connection that somebody else has read before: the next message is looked for.
+        case anywhere
+    }
+
+    package enum Next {
+        /// A message; valid until the next call.
+        case message(BusMessage)
+        /// Something that is no message for anybody here: not valid, or too long, and then it has not been kept.
+        case passedOver
+        /// Nothing whole is left.
+        case nothing
+        /// The bytes are no messages. Nothing can be found in what follows.
+        case broken
+    }
+
+    /// Room for the usual; a message that needs more gets it for as long as it is there.
+    private static let usualCapacity = 32_768
+    /// Signals that are longer are passed over.
+    private static let longestSignal = 65_536
+    /// So much is kept of a message in a stream that begins anywhere: no post is longer.
+    private static let longestAnywhere = 4_096
+    /// How long a head may be there. What looks like the beginning of a message and is none must not hide many others.
+    private static let longestHeadAnywhere = 65_536
+    /// How much is kept of a torn message: the end of a post has room in it.
+    package static let fragmentLength = 1_024
+
+    private let beginning: Beginning
+    private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    /// What has been read and not handed out: `buffer[head..<tail]`.
+    private var head = 0
+    private var tail = 0
+    /// How many bytes went before `head`.
+    private var offset: UInt64 = 0
+    /// How many bytes of a message that is passed over are still to come.
+    private var skipping = 0
+    /// How long the message is that has begun to come.
+    private var wanted = 0
+    /// Whether descriptors are taken in; if not, the kernel drops them.
+    private let takesDescriptors: Bool
+    private var descriptors = DescriptorQueue()
+    /// Those of the message that was handed out last.
+    private var current: [Int32] = []
+    /// Whether no message has been found yet.
+    private var isFirst = true
+    /// The end of the message that was begun before the stream, or as much of it as is kept.
+    package private(set) var fragment: [UInt8] = []
+    /// Whether nothing more comes.
+    private var isOver = false
+
+    package init(_ beginning: Beginning = .ofMessage, takesDescriptors: Bool = false) {
+        self.beginning = beginning
+        self.takesDescriptors = takesDescriptors
+    }
+
+    deinit {
+        current.forEach { Glibc.close($0) }
+        buffer.deallocate()
+    }
+
+    /// Reads once what a socket has, without waiting.
+    ///
+    /// - Returns: how many bytes came; 0 at the end, nil if there is nothing now.
+    package mutating func fill(from socket: Int32) -> Int? {
+        makeRoom()
+        // With messages that nobody has taken yet there may be none.
+        guard tail < buffer.count else { return nil }
+        let room = UnsafeMutableRawBufferPointer(rebasing: buffer[tail...])
+        while true {
+            let count = takesDescriptors ? receiveWithDescriptors(socket, room) : receive(socket, room)
+            if count > 0 {
+                tail += count
+                return count
+            }
+            if count < 0, errno == EINTR { continue }
+            return count < 0 && errno == EAGAIN ? nil : 0
+        }
+    }
+
+    @inline(__always)
+    private func receive(_ socket: Int32, _ room: UnsafeMutableRawBufferPointer) -> Int {
+        guard let start = room.baseAddress else { return 0 }
+        var none: Int32 = 0
+        return linux_receive(socket, start, room.count, nil, &none)
+    }
+
+    private mutating func receiveWithDescriptors(_ socket: Int32, _ room: UnsafeMutableRawBufferPointer) -> Int {
+        withUnsafeTemporaryAllocation(of: Int32.self, capacity: Int(LINUX_MAX_DESCRIPTORS)) { descriptors in
+            guard let start = room.baseAddress else { return 0 }
+            var found: Int32 = 0
+            let count = linux_receive(socket, start, room.count, descriptors.baseAddress, &found)
+            if found > 0 {
+                let end = offset + UInt64(tail - head)
+                self.descriptors.add(Array(descriptors[..<Int(found)]), with: end..<end + UInt64(max(count, 0)))
+            }
+            return count
+        }
+    }
+
+    /// Takes bytes that were read elsewhere.
+    package mutating func feed(_ bytes: UnsafeRawBufferPointer) {
+        wanted = max(wanted, tail - head + bytes.count)
+        makeRoom()
+        UnsafeMutableRawBufferPointer(rebasing: buffer[tail...]).copyMemory(from: bytes)
+        tail += bytes.count
+    }
+
+    /// Says that nothing more comes. What looked like the beginning of a message and never became one may hide others.
+    package mutating func finish() {
+        isOver = true
+    }
+
+    /// Takes the descriptors that came with the message that `next` gave last. The next call of `next` closes them if
+    /// nobody does.
+    mutating func takeDescriptors() -> MessageDescriptors {
+        defer { current = [] }
+        return MessageDescriptors(current)
+    }
+
+    // MARK: - Cutting
+
+    package mutating func next() -> Next {
+        while true {
+            if skipping > 0 { skip() }
+            if takesDescriptors { closeDescriptors() }
+            let bytes = UnsafeRawBufferPointer(rebasing: buffer[head..<tail])
+            switch BusMessage.extent(of: bytes) {
+            case .unknown:
+                guard case .anywhere = beginning, !bytes.isEmpty, isOver || !BusMessage.mayBegin(with: bytes) else {
+                    return .nothing
+                }
+                stepOver()
+            case .invalid:
+                guard case .anywhere = beginning else { return .broken }
+                stepOver()
+            case .known(let body, let end):
+                if case .anywhere = beginning {
+                    if let found = find(bytes, body, end) { return found }
+                } else {
+                    return cut(bytes, body, end)
+                }
+            }
+        }
+    }
+
+    @inline(__always)
+    private mutating func cut(_ bytes: UnsafeRawBufferPointer, _ body: Int, _ end: Int) -> Next {
+        if end > MessageReader.longestSignal, bytes[1] == BusMessage.signalType {
+            skipping = end
+            return .passedOver
+        }
+        guard bytes.count >= end else {
+            wanted = end
+            return .nothing
+        }
+        let start = offset
+        advance(end)
+        guard let message = BusMessage(UnsafeRawBufferPointer(rebasing: bytes[..<end]), bodyOffset: body) else {
+            return .passedOver
+        }
+        if message.descriptorCount > 0 { current = descriptors.take(message.descriptorCount, startingAt: start) }
+        return .message(message)
+    }
+
+    /// Closes descriptors that nobody has taken.
+    private mutating func closeDescriptors() {
+        current.forEach { Glibc.close($0) }
+        current = []
+        descriptors.closeAll(before: offset)
+    }
+
+    /// Looks whether a message begins here, where anything may stand.
+    ///
+    /// - Returns: nil if the next byte must be looked at.
+    private mutating func find(_ bytes: UnsafeRawBufferPointer, _ body: Int, _ end: Int) -> Next? {
+        guard BusMessage.mayBegin(with: bytes), body <= MessageReader.longestHeadAnywhere else {
+            stepOver()
+            return nil
+        }
+        guard bytes.count >= body else { return wait(for: body) }
+        let whole = UnsafeRawBufferPointer(rebasing: bytes[..<min(end, bytes.count)])
+        guard let message = BusMessage(whole, bodyOffset: body), message.mayComeFromBus else {
+            stepOver()
+            return nil
+        }
+        if end > MessageReader.longestAnywhere {
+            isFirst = false
+            skipping = end
+            return .passedOver
+        }
+        guard bytes.count >= end else { return wait(for: end) }
+        isFirst = false
+        advance(end)
+        return .message(message)
+    }
+
+    /// - Returns: nil if nothing more comes, so that it is no message.
+    private mutating func wait(for count: Int) -> Next? {
+        if isOver {
+            stepOver()
+            return nil
+        }
+        wanted = count
+        return .nothing
+    }
+
+    private mutating func stepOver() {
+        if isFirst {
+            if fragment.count >= 2 * MessageReader.fragmentLength {
+                fragment.removeFirst(fragment.count - MessageReader.fragmentLength)
+            }
+            fragment.append(buffer[head])
+        }
+        advance(1)
+    }
+
+    private mutating func skip() {
+        let count = min(skipping, tail - head)
+        advance(count)
+        skipping -= count
+    }
+
+    @inline(__always)
+    private mutating func advance(_ count: Int) {
+        head += count
+        offset += UInt64(count)
+    }
+
+    /// Makes room for more: all that the message wants which has begun, and some in any case.
+    private mutating func makeRoom() {
+        let count = tail - head
+        let capacity = max(MessageReader.usualCapacity, wanted)
+        wanted = 0
+        if buffer.count < capacity || (count == 0 && buffer.count > capacity) {
+            let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 16)
+            larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[head..<tail]))
+            buffer.deallocate()
+            buffer = larger
+        } else if head > 0, count > 0 {
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[head..<tail]))
+        }
+        head = 0
+        tail = count
+    }
+}
+
+/// Descriptors that have come with bytes, until the messages are there that they belong to.
+///
+/// The kernel hands the descriptors of one sendmsg(2) over with its first byte, and reads nothing beyond it in the same
+/// call. So their message begins among the bytes that were read with them, and a message that lost its own because this
+/// process could open no more never gets those of another one.
+private struct DescriptorQueue: ~Copyable {
+    private var batches: [(descriptors: [Int32], range: Range<UInt64>)] = []
+
+    init() {}
+
+    deinit {
+        for batch in batches { batch.descriptors.forEach { Glibc.close($0) } }
+    }
+
+    mutating func add(_ descriptors: [Int32], with range: Range<UInt64>) {
+        batches.append((descriptors, range))
+    }
+
+    mutating func take(_ count: UInt32, startingAt offset: UInt64) -> [Int32] {
+        guard let first = batches.first, first.range.contains(offset) else { return [] }
+        let taken = first.descriptors.prefix(Int(clamping: count))
+        batches[0].descriptors.removeFirst(taken.count)
+        return Array(taken)
+    }
+
+    /// Closes those whose message has gone by.
+    mutating func closeAll(before offset: UInt64) {
+        while let first = batches.first, first.range.upperBound <= offset {
+            first.descriptors.forEach { Glibc.close($0) }
+            batches.removeFirst()
+        }
+    }
+}

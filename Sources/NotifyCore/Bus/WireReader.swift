@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Reads bytes as D-Bus writes them, in place. See the D-Bus specification, "Marshaling (Wire Format)".
+///
+/// Everything is nil where the bytes end too early, or hold what may not stand there. Lengths are compared before they
+/// are added to anything, so that none of them overflows, wherever `Int` has 32 bits as well.
+package struct WireReader {
+    let bytes: UnsafeRawBufferPointer
+    let isBigEndian: Bool
+    /// Where reading stops: at most the number of bytes.
+    let end: Int
+    private(set) var position: Int
+
+    /// - Parameters:
+    ///   - bytes: from the beginning of a message on, from where alignment counts.
+    ///   - range: what is to be read; it lies within the bytes.
+    init(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, isBigEndian: Bool) {
+        self.bytes = bytes
+        self.isBigEndian = isBigEndian
+        position = range.lowerBound
+        end = range.upperBound
+    }
+
+    var isAtEnd: Bool { position == end }
+
+    /// Moves on to a multiple of a power of two, over zeros.
+    @inline(__always)
+    mutating func align(to alignment: Int) -> Bool {
+        let count = -position & (alignment - 1)
+        guard count <= end - position else { return false }
+        for _ in 0..<count {
+            if bytes[position] != 0 { return false }
+            position += 1
+        }
+        return true
+    }
+
+    @inline(__always)
+    mutating func byte() -> UInt8? {
+        guard position < end else { return nil }
+        defer { position += 1 }
+        return bytes[position]
+    }
+
+    mutating func uint16() -> UInt16? {
+        guard align(to: 2), end - position >= 2 else { return nil }
+        defer { position += 2 }
+        let raw = bytes.loadUnaligned(fromByteOffset: position, as: UInt16.self)
+        return isBigEndian ? UInt16(bigEndian: raw) : UInt16(littleEndian: raw)
+    }
+
+    @inline(__always)
+    mutating func uint32() -> UInt32? {
+        guard align(to: 4), end - position >= 4 else { return nil }
+        defer { position += 4 }
+        return WireReader.uint32(bytes, position, isBigEndian)
+    }
+
+    mutating func uint64() -> UInt64? {
+        guard align(to: 8), end - position >= 8 else { return nil }
+        defer { position += 8 }
+        let raw = bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+        return isBigEndian ? UInt64(bigEndian: raw) : UInt64(littleEndian: raw)
+    }
+
+    /// A string or an object path, without the NUL behind it. There is none inside.
+    @inline(__always)
+    mutating func string() -> UnsafeRawBufferPointer? {
+        guard let count = uint32(), let length = Int(exactly: count) else { return nil }
+        return text(length)
+    }
+
+    @inline(__always)
+    mutating func signature() -> UnsafeRawBufferPointer? {
+        guard let count = byte() else { return nil }
+        return text(Int(count))
+    }
+
+    @inline(__always)
+    private mutating func text(_ count: Int) -> UnsafeRawBufferPointer? {
+        guard count < end - position, let base = bytes.baseAddress else { return nil }
+        let start = base + position
+        guard strnlen(start.assumingMemoryBound(to: CChar.self), count + 1) == count else { return nil }
+        position += count + 1
+        return UnsafeRawBufferPointer(start: start, count: count)
+    }
+
+    @inline(__always)
+    static func uint32(_ bytes: UnsafeRawBufferPointer, _ offset: Int, _ isBigEndian: Bool) -> UInt32 {
+        let raw = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+        return isBigEndian ? UInt32(bigEndian: raw) : UInt32(littleEndian: raw)
+    }
+}

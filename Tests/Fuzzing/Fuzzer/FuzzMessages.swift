@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import MessageComparison
+import NotifyCore
+
+/// Reads bytes in every way that the library and the agent read what a bus sends. Nothing may trap, and what libdbus
+/// says of a message we must say too.
+func tryReading(_ bytes: UnsafeRawBufferPointer) {
+    if let fault = MessageComparison.fault(in: bytes) { fail(fault) }
+    let whole = messages(bytes, .ofMessage, piece: bytes.count)
+    // The first byte also says where the stream is torn, so that the fuzzer finds those places.
+    let piece = Int(bytes.first ?? 0) % 61 + 1
+    guard messages(bytes, .ofMessage, piece: piece) == whole else { fail("torn in pieces it reads otherwise") }
+    _ = messages(bytes, .anywhere, piece: bytes.count)
+    _ = messages(bytes, .anywhere, piece: piece)
+}
+
+/// The messages that come out, described by their serials.
+private func messages(_ bytes: UnsafeRawBufferPointer, _ beginning: MessageReader.Beginning, piece: Int) -> [UInt32] {
+    var reader = MessageReader(beginning)
+    var names = NameCache()
+    var found: [UInt32] = []
+    func take(_ reader: inout MessageReader) {
+        while true {
+            switch reader.next() {
+            case .message(let message):
+                found.append(message.serial)
+                if let name = names.name(in: message) { found.append(UInt32(name.string.utf8.count)) }
+                var values = BusValueReader(message.bodyReader)
+                var none = MessageDescriptors([])
+                if let all = values.values(message.signature, &none) { found.append(UInt32(all.count)) }
+            case .passedOver: found.append(0)
+            case .nothing, .broken: return
+            }
+        }
+    }
+    for start in stride(from: 0, to: bytes.count, by: max(piece, 1)) {
+        reader.feed(UnsafeRawBufferPointer(rebasing: bytes[start..<min(bytes.count, start + piece)]))
+        take(&reader)
+    }
+    reader.finish()
+    take(&reader)
+    return found
+}
+
+private func fail(_ reason: String) -> Never {
+    let line = Array("\(reason)\n".utf8)
+    _ = write(STDERR_FILENO, line, line.count)
+    abort()
+}
+
+#if FUZZING
+    /// What libFuzzer calls.
+    @_cdecl("LLVMFuzzerTestOneInput")
+    public func fuzzOne(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
+        tryReading(UnsafeRawBufferPointer(start: start, count: count))
+        return 0
+    }
+#else
+    /// Reads files again, as a fuzzer has left them.
+    @main enum Replay {
+        static func main() {
+            for path in CommandLine.arguments.dropFirst() {
+                guard let file = fopen(path, "r") else { fail("cannot open \(path)") }
+                var bytes = [UInt8](repeating: 0, count: 1 << 20)
+                let count = fread(&bytes, 1, bytes.count, file)
+                fclose(file)
+                bytes[..<count].withUnsafeBytes(tryReading)
+            }
+        }
+    }
+#endif

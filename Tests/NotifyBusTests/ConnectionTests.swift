@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@testable import NotifyCore
+
+/// The connection to a bus by itself.
+@Suite struct ConnectionTests {
+    @Test(arguments: busKinds)
+    func `what the bus has written before it dies is read to the end, and then the loss is reported`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let poster = bus.makeCenter()
+        // So few that the bus keeps none back: a socket of unix(7) is writable up to a quarter of its buffer.
+        let names = try (1...16).map { try NotifyName("com.example.\($0)") }
+        let connection = try open(bus)
+        for rule in MatchRule.prefix("com.example.") { try ask("AddMatch", rule, connection) }
+
+        // How many bytes these posts are.
+        for name in names { try poster.post(name) }
+        var heard: [String] = []
+        var bytes = 0
+        while heard.count < names.count {
+            let message = try nextMessage(connection)
+            heard.append(message.postedName.map { String(decoding: $0, as: UTF8.self) } ?? "")
+            bytes += message.bytes.count
+        }
+        try #require(heard == names.map(\.string))
+
+        for name in names { try poster.post(name) }
+        let descriptor = connection.descriptor
+        try #require(
+            waitUntil {
+                var waiting: Int32 = 0
+                return ioctl(descriptor, UInt(FIONREAD), &waiting) == 0 && waiting == bytes
+            }
+        )
+        bus.kill()
+        heard = []
+        var message = try nextMessage(connection)
+        while message.kind != .disconnected {
+            heard.append(message.postedName.map { String(decoding: $0, as: UTF8.self) } ?? "")
+            message = try nextMessage(connection)
+        }
+        #expect(heard == names.map(\.string))
+        #expect(fcntl(descriptor, F_GETFD) >= 0, "closed before it was released")
+    }
+
+    @Test(arguments: busKinds)
+    func `what waits to be written goes out whole and in order, descriptors with their messages`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let receiver = try open(bus, takesDescriptors: true)
+        let sender = try open(bus)
+        let name = try ask("GetNameOwner", "org.freedesktop.DBus", receiver)
+        #expect(name == "org.freedesktop.DBus")
+        let own = try uniqueName(receiver)
+        bus.stop()
+        // More than the socket takes.
+        let count = 3_000
+        let pipes = (0..<10).map { _ in socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0) }
+        defer { pipes.forEach { close($0) } }
+        for number in 0..<count {
+            var arguments: [BusValue] = [.uint32(UInt32(number)), .string(String(repeating: "x", count: 100))]
+            if number % 300 == 299 { arguments.append(.descriptor(pipes[number / 300])) }
+            let draft = BusConnection.Draft.signal(destination: own, path: "/x", interface: "org.x.x", member: "X")
+            try #require(sender.send(draft, arguments) != 0)
+        }
+        #expect(sender.waitingCount > 0)
+        bus.resume()
+        var heard = 0
+        while heard < count {
+            var request = pollfd(fd: sender.descriptor, events: sender.events, revents: 0)
+            if sender.waitingCount > 0, poll(&request, 1, 10) > 0 { sender.service(request.revents) }
+            guard let message = try nextMessage(receiver, timeout: 10), message.kind == .signal, message.hasMember("X")
+            else { continue }
+            let arguments = try #require(receiver.arguments())
+            #expect(arguments.first?.uint32 == UInt32(heard))
+            if heard % 300 == 299 {
+                let descriptor = try #require(arguments.last?.descriptor)
+                var (ours, theirs) = (stat(), stat())
+                fstat(pipes[heard / 300], &ours)
+                fstat(descriptor, &theirs)
+                #expect(descriptor >= 0 && ours.st_ino == theirs.st_ino)
+            }
+            arguments.closeDescriptors()
+            heard += 1
+        }
+    }
+
+    // MARK: - Driving a connection by hand
+
+    private func open(_ bus: PrivateBus, takesDescriptors: Bool = false) throws -> BusConnection {
+        try BusConnection(address: bus.address, title: "the bus", takesDescriptors: takesDescriptors)
+    }
+
+    private func nextMessage(_ connection: BusConnection, timeout: Int32) throws -> BusMessage? {
+        if let message = connection.next() { return message }
+        var request = pollfd(fd: connection.descriptor, events: connection.events, revents: 0)
+        guard poll(&request, 1, timeout) > 0 else { return nil }
+        connection.service(request.revents)
+        return connection.next()
+    }
+
+    private func nextMessage(_ connection: BusConnection) throws -> BusMessage {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while ContinuousClock.now < deadline {
+            if let message = try nextMessage(connection, timeout: 1_000) { return message }
+        }
+        throw TestSupportError("No message came.")
+    }
+
+    @discardableResult
+    private func ask(_ member: String, _ argument: String?, _ connection: BusConnection) throws -> String? {
+        let serial = connection.callBus(member, argument)
+        return try answer(to: serial, connection)
+    }
+
+    private func uniqueName(_ connection: BusConnection) throws -> String {
+        // What it is called stands in the answer's destination, whatever it answers.
+        let serial = connection.callBus("GetId")
+        while true {
+            let message = try nextMessage(connection)
+            if message.kind == .reply, message.replySerial == serial {
+                return String(cString: try #require(message.destination))
+            }
+        }
+    }
+
+    private func answer(to serial: UInt32, _ connection: BusConnection) throws -> String? {
+        while true {
+            let message = try nextMessage(connection)
+            guard message.replySerial == serial else { continue }
+            try #require(message.kind == .reply)
+            return message.text.map { String(decoding: $0, as: UTF8.self) }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+import MessageComparison
+import TestSupport
+import Testing
+
+@testable import NotifyCore
+
+/// How what a bus sends is cut into messages, and how posts are read where they stand.
+@Suite struct MessageReaderTests {
+    private func post(_ name: String, sender: String? = ":1.7") -> [UInt8] {
+        var message = RawMessage(.signal)
+        message.serial = 9
+        message.path = "/org/notifybus"
+        message.interface = "org.notifybus.n.com.example." + name
+        message.member = "Posted"
+        message.sender = sender
+        message.signature = "s"
+        message.body = RawBusClient.stringBody("com.example." + name)
+        return message.bytes
+    }
+
+    private func call(bodyLength: Int) -> [UInt8] {
+        var message = RawMessage(.call)
+        message.serial = 3
+        message.path = "/"
+        message.member = "Do"
+        message.signature = "ay"
+        message.body =
+            withUnsafeBytes(of: UInt32(bodyLength - 4).littleEndian) { Array($0) }
+            + [UInt8](repeating: 7, count: bodyLength - 4)
+        return message.bytes
+    }
+
+    /// Everything that comes out when bytes go in through a socket, in pieces.
+    private func messages(_ bytes: [UInt8], pieces: (Int) -> Int) -> [[UInt8]?] {
+        var pair: (Int32, Int32) = (-1, -1)
+        withUnsafeMutableBytes(of: &pair) { pair in
+            _ = socketpair(
+                AF_UNIX,
+                Int32(SOCK_STREAM.rawValue),
+                0,
+                pair.assumingMemoryBound(to: Int32.self).baseAddress
+            )
+        }
+        var input = MessageReader()
+        var hasEnded = false
+        var found: [[UInt8]?] = []
+        var offset = 0
+        while offset < bytes.count || !hasEnded {
+            if offset < bytes.count {
+                let count = min(pieces(offset), bytes.count - offset)
+                let sent = bytes.withUnsafeBytes { bytes in
+                    send(pair.0, bytes.baseAddress.map { $0 + offset }, count, Int32(MSG_DONTWAIT))
+                }
+                if sent > 0 { offset += sent }
+                if offset == bytes.count { close(pair.0) }
+            }
+            hasEnded = input.fill(from: pair.1) == 0 || hasEnded
+            reading: while true {
+                switch input.next() {
+                case .message(let message): found.append(Array(message.bytes))
+                case .passedOver: found.append(nil)
+                case .nothing, .broken: break reading
+                }
+            }
+        }
+        close(pair.1)
+        return found
+    }
+
+    @Test func `messages come out whole, wherever the stream is torn`() {
+        let all = [post("a"), call(bodyLength: 24), post("bb"), post("c-" + String(repeating: "x", count: 300))]
+        let bytes = Array(all.joined())
+        for tear in 1..<bytes.count {
+            #expect(messages(bytes) { offset in offset < tear ? tear - offset : bytes.count } == all)
+        }
+        #expect(messages(bytes) { _ in 1 } == all)
+    }
+
+    @Test func `a message that needs more room gets it, and a signal that is too long is passed over`() {
+        var signal = post("big")
+        signal.replaceSubrange(4..<8, with: withUnsafeBytes(of: UInt32(1_000_000).littleEndian) { Array($0) })
+        let head = (16 + Int(signal[12]) + Int(signal[13]) << 8 + 7) & ~7
+        signal = Array(signal[..<head]) + [UInt8](repeating: 1, count: 1_000_000)
+        let large = call(bodyLength: 500_000)
+        let all: [[UInt8]?] = [post("a"), large, nil, post("b"), large, post("c")]
+        let bytes = Array([post("a"), large, signal, post("b"), large, post("c")].joined())
+        var generator = SeededGenerator(seed: 5)
+        for longest in [1_000, 40_000, 1_000_000] {
+            #expect(messages(bytes) { _ in Int.random(in: 1...longest, using: &generator) } == all)
+        }
+    }
+
+    @Test func `nothing is found in what is no message`() {
+        for start in [[0], Array("hello, world, this is no message".utf8), Array(post("a")[..<3]) + [9]] as [[UInt8]] {
+            #expect(messages(start + post("a")) { _ in 100 } == [])
+        }
+        var long = post("a")
+        long.replaceSubrange(12..<16, with: [255, 255, 255, 255])
+        #expect(messages(long) { _ in 100 } == [])
+    }
+
+    @Test func `what libdbus reads as a message reads the same here, and no post is read that libdbus refuses`() {
+        var generator = SeededGenerator(seed: 11)
+        let originals = [post("real"), post("real", sender: nil), post("x"), call(bodyLength: 24), registration()]
+        for round in 0..<60_000 {
+            var bytes = originals[round % originals.count]
+            // Most of what is changed at random is no message for anybody, so few bytes are.
+            for _ in 0..<(round / originals.count % 4) {
+                bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+            }
+            #expect(bytes.withUnsafeBytes { MessageComparison.fault(in: $0) } == nil)
+        }
+    }
+
+    /// A call with arguments of many types: (a{sv}h), the dictionary with a string, strings and a descriptor.
+    private func registration() -> [UInt8] {
+        let values: [BusValue] = [
+            .dictionary([("program", .string("x")), ("names", .strings(["a", "bb"])), ("n", .uint64(7))]),
+            .structure([.number(code: UInt8(ascii: "y"), 3), .double(0.5), .boolean(true)]), .variant(.strings([])),
+        ]
+        let draft = BusConnection.Draft.call(
+            destination: ":1.1",
+            path: "/x",
+            interface: "org.example.x",
+            member: "Register",
+            activates: false
+        )
+        return BusConnection.withBytes(draft, values, serial: 5) { Array($0) } ?? []
+    }
+
+    @Test func `descriptors go with their messages, and those that nobody takes are closed`() async {
+        // Counted in a process of its own.
+        await #expect(processExitsWith: .success) {
+            var generator = SeededGenerator(seed: 3)
+            let before = openDescriptors()
+            for round in 0..<200 {
+                guard let pair = SocketPair() else { exit(1) }
+                // What was sent, by serial: the descriptors' inodes.
+                var sent: [UInt32: [UInt64]] = [:]
+                var stream = DescriptorStream(pair.left)
+                for serial in 1...UInt32(12) {
+                    let count = Int.random(in: 0...3, using: &generator) * (serial % 3 == 0 ? 0 : 1)
+                    guard let inodes = stream.send(serial: serial, descriptors: count, in: round % 4 == 3 ? 7 : 9_999)
+                    else { exit(2) }
+                    sent[serial] = inodes
+                }
+                pair.hangUpLeft()
+                var reader = MessageReader(takesDescriptors: true)
+                var seen: UInt32 = 0
+                while reader.fill(from: pair.right) != 0 {
+                    reading: while true {
+                        switch reader.next() {
+                        case .message(let message):
+                            seen += 1
+                            guard message.serial == seen else { exit(3) }
+                            // Every fourth one is left alone.
+                            if message.serial % 4 == 0 { continue }
+                            var descriptors = reader.takeDescriptors()
+                            let found = (0..<message.descriptorCount).map { descriptors.take($0) }
+                            guard found.map(inode) == sent[message.serial] else { exit(4) }
+                            if let first = found.first {
+                                // The same one twice is a duplicate, and one too many is none.
+                                let again = descriptors.take(0)
+                                guard again != first, inode(again) == inode(first) else { exit(5) }
+                                guard descriptors.take(message.descriptorCount) == -1 else { exit(6) }
+                                close(again)
+                            }
+                            found.forEach { close($0) }
+                        case .passedOver: exit(7)
+                        case .nothing, .broken: break reading
+                        }
+                    }
+                }
+                guard seen == 12 else { exit(8) }
+                pair.close()
+            }
+            guard openDescriptors() == before else { exit(9) }
+            exit(0)
+        }
+    }
+
+    @Test func `a program that can open no more gets the messages, and no message those of another`() async {
+        await #expect(processExitsWith: .success) {
+            guard let pair = SocketPair() else { exit(1) }
+            var stream = DescriptorStream(pair.left)
+            var sent: [UInt32: [UInt64]] = [:]
+            for serial in 1...UInt32(4) { sent[serial] = stream.send(serial: serial, descriptors: 3, in: 9_999) }
+            pair.hangUpLeft()
+            // Room for four: the first message gets its three, the second one of three, the others none.
+            let free = (0..<1_024).filter { fcntl($0, F_GETFD) < 0 }
+            var limit = rlimit(rlim_cur: rlim_t(free[4]), rlim_max: 1_024)
+            guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { exit(2) }
+            var reader = MessageReader(takesDescriptors: true)
+            var kept: [Int32] = []
+            var counts: [Int] = []
+            while reader.fill(from: pair.right) != 0 {
+                while case .message(let message) = reader.next() {
+                    var descriptors = reader.takeDescriptors()
+                    let found = (0..<message.descriptorCount).map { descriptors.take($0) }.filter { $0 >= 0 }
+                    guard let all = sent[message.serial], found.map(inode).elementsEqual(all.prefix(found.count)) else {
+                        exit(3)
+                    }
+                    counts.append(found.count)
+                    kept += found
+                    // From the third on there is room again.
+                    if message.serial == 2 {
+                        kept.forEach { close($0) }
+                        kept = []
+                    }
+                }
+            }
+            guard counts == [3, 1, 3, 1] else { exit(4) }
+            exit(0)
+        }
+    }
+}
+
+private struct SocketPair {
+    let left: Int32
+    let right: Int32
+
+    init?() {
+        var pair: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0 else { return nil }
+        (left, right) = (pair[0], pair[1])
+    }
+
+    func hangUpLeft() { shutdown(left, Int32(SHUT_WR)) }
+
+    func close() {
+        Glibc.close(left)
+        Glibc.close(right)
+    }
+}
+
+/// Sends messages with descriptors, as a bus does: each with the first byte of its message.
+private struct DescriptorStream {
+    private let socket: Int32
+
+    init(_ socket: Int32) { self.socket = socket }
+
+    /// - Returns: the inodes of the descriptors that went along; nil if it can't be sent.
+    mutating func send(serial: UInt32, descriptors count: Int, in piece: Int) -> [UInt64]? {
+        let descriptors = (0..<count).map { _ in Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0) }
+        defer { descriptors.forEach { close($0) } }
+        let draft = BusConnection.Draft.signal(destination: nil, path: "/x", interface: "org.x.x", member: "X")
+        let bytes = BusConnection.withBytes(draft, descriptors.map { .descriptor($0) }, serial: serial) { Array($0) }
+        guard let bytes else { return nil }
+        var offset = 0
+        while offset < bytes.count {
+            let sent = bytes.withUnsafeBytes { bytes in
+                guard let start = bytes.baseAddress else { return 0 }
+                let length = min(bytes.count - offset, piece)
+                return linux_send(socket, start + offset, length, descriptors, offset == 0 ? Int32(count) : 0)
+            }
+            guard sent > 0 else { return nil }
+            offset += sent
+        }
+        return descriptors.map(inode)
+    }
+}
+
+private func inode(_ descriptor: Int32) -> UInt64 {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 ? UInt64(status.st_ino) : 0
+}
+
+private func openDescriptors() -> Int { (0..<1_024).count { fcntl($0, F_GETFD) >= 0 } }
