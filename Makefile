@@ -15,7 +15,7 @@ SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
-SCRIPTS := $(filter-out %.mk %.txt,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
+SCRIPTS := $(filter-out %.mk,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
 # 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
@@ -28,7 +28,8 @@ LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
 # What to leave out of the commands: -s leaves no names of functions in them.
 STRIP ?= -s
-RELEASE_LINK := -Xswiftc -L$(abspath $(STATIC)) -Xlinker $(STRIP) -Xlinker --gc-sections -Xlinker --as-needed
+LINK := -Xswiftc "-L$(abspath $(STATIC))" -Xlinker --gc-sections -Xlinker --as-needed
+RELEASE_LINK := $(LINK) -Xlinker $(STRIP)
 # The library for C is a guest in other programs: it shares libdbus and the C++ library with them.
 LIBRARY_LINK := -Xlinker $(STRIP) -Xlinker --gc-sections -Xlinker --as-needed
 DEBUG := --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
@@ -43,7 +44,12 @@ help: ## Says what there is
 build: build-needs ## Builds the commands and the library for C, optimized, into .build/release, and their manuals
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(STATIC)
 	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
-	[[ ! -e $(STATIC)/whole ]] || export NOTIFYBUS_STATIC=1; \
+	if [[ -e $(STATIC)/whole ]]; then \
+		export NOTIFYBUS_STATIC=1; \
+		Scripts/record-startup-order $(STATIC)/startup-order.txt $(SCRATCH)/release swift build $(RELEASE) $(LINK); \
+		[[ ! -e $(STATIC)/startup-order.txt ]] || \
+			export NOTIFYBUS_STARTUP_ORDER="$(abspath $(STATIC))/startup-order.txt"; \
+	fi; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
 	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
 	@Scripts/manuals $(SCRATCH)/release $(SCRATCH)
@@ -112,8 +118,8 @@ bench-check: bench-build ## Checks that the benchmark works, in seconds
 .PHONY: bench-build
 bench-build: bench-needs build
 	@swift build $(RELEASE) --product broker-cradle
-	@$(MAKE) -C Benchmarks/Peers OUT=$(abspath Benchmarks/.build/peers) \
-		LIBRARY=$(abspath $(SCRATCH)/release/libnotifybus.so)
+	@$(MAKE) -C Benchmarks/Peers OUT="$(abspath Benchmarks/.build/peers)" \
+		LIBRARY="$(abspath $(SCRATCH)/release/libnotifybus.so)"
 	@PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}" \
 	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
 
@@ -128,7 +134,7 @@ format: swift-needs ## Lays out the sources as lint wants them
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-address .build-order .build-thread Benchmarks/.build
+	@rm -rf .build .build-address .build-thread Benchmarks/.build
 
 # What each job needs, installed where it is missing.
 .PHONY: swift-needs build-needs run-needs test-needs session-needs bench-needs

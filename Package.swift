@@ -189,14 +189,12 @@ let package = Package(
 if Context.environment["NOTIFYBUS_STATIC"] != nil {
     for target in package.targets
     where ["notify-post", "notify-wait", "notify-lifecycle", "notify-state"].contains(target.name) {
-        target.linkerSettings = [
-            .unsafeFlags([
-                "-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld",
-                // What runs at every start stands together: see Scripts/record-startup-order.
-                "-Xlinker", "--symbol-ordering-file=\(Context.packageDirectory)/Scripts/startup-order.txt",
-                "-Xlinker", "--no-warn-symbol-ordering",
-            ])
-        ]
+        var flags = ["-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld"]
+        // What runs at every start is put together: see Scripts/record-startup-order.
+        if let order = Context.environment["NOTIFYBUS_STARTUP_ORDER"] {
+            flags += ["-Xlinker", "--symbol-ordering-file=\(order)", "-Xlinker", "--no-warn-symbol-ordering"]
+        }
+        target.linkerSettings = [.unsafeFlags(flags)]
     }
 }
 

@@ -69,7 +69,7 @@ import Testing
         let ready = "\(folder.path)/ready"
         let waiting = try bus.startWaiting(["--ready-file", ready, "a"])
         try #require(waitUntil { contents(ofFile: ready) != nil })
-        try run("sh", ["-c", "echo other >\(ready).new && mv \(ready).new \(ready)"])
+        try run("sh", ["-c", "echo other >\"$0.new\" && mv \"$0.new\" \"$0\"", ready])
         waiting.send(signal: SIGTERM)
         #expect(try waiting.wait().status == 143)
         #expect(contents(ofFile: ready) == "other\n")

@@ -31,7 +31,7 @@ import Testing
             : >$2/offers
             export FOLDER=$1 OFFERS=$2/offers TERM=dumb
             zpty shell zsh -f -i
-            zpty -w shell "source $2/driver"
+            zpty -w shell "source ${(q)2}/driver"
             zpty -w -n shell "$3"$'\\t'
             for ((i = 0; i < 1000; i++)); do
                 zpty -r -t shell ignored

@@ -21,7 +21,7 @@ struct CProgramTests {
     @Test func `a cache is read again only after its name was posted`() throws {
         let file = library.folder + "/settings-\(UInt32.random(in: 0..<UInt32.max))"
         let token = try PostedCheck(bus)
-        func write(_ text: String) throws { _ = try run("sh", ["-c", "echo \(text) >\(file)"]) }
+        func write(_ text: String) throws { _ = try run("sh", ["-c", "echo \(text) >\"$0\"", file]) }
         try write("one")
         let program = try library.start("cached-value.c", [file], on: bus)
         func ask(_ count: Int) throws -> String? {
