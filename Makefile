@@ -90,6 +90,19 @@ sanitize: test-needs ## Runs the library's tests under the sanitizers of threads
 	@swift test --scratch-path .build-thread --sanitize=thread $(SWIFT_FLAGS) $(TESTING) $(SANITIZED)
 	@swift test --scratch-path .build-address --sanitize=address $(SWIFT_FLAGS) $(TESTING) $(ADDRESS_SANITIZED)
 
+# How long, and in bytes how long a stream of messages.
+FUZZ_SECONDS ?= 60
+FUZZ_LENGTH ?= 4096
+
+.PHONY: fuzz
+fuzz: test-needs ## Reads random messages beside libdbus, for a minute: FUZZ_SECONDS=3600 for an hour
+	@swift build --scratch-path .build-fuzz -c release --sanitize=fuzzer -Xswiftc -DFUZZING $(SWIFT_FLAGS) --product fuzz-messages
+	@mkdir -p .build-fuzz/corpus
+	@tar -xJf Tests/Fuzzing/corpus.tar.xz -C .build-fuzz/corpus
+	@.build-fuzz/release/fuzz-messages -max_total_time=$(FUZZ_SECONDS) -max_len=$(FUZZ_LENGTH) -timeout=10 \
+		-rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -artifact_prefix=.build-fuzz/ \
+		.build-fuzz/corpus Tests/Fuzzing/Corpus
+
 .PHONY: linkage
 linkage: build ## Checks that nothing brings Foundation along
 	@Scripts/check-linkage $(SCRATCH) $(SWIFT_FLAGS)
@@ -134,7 +147,7 @@ format: swift-needs ## Lays out the sources as lint wants them
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-address .build-thread Benchmarks/.build
+	@rm -rf .build .build-address .build-fuzz .build-thread Benchmarks/.build
 
 # What each job needs, installed where it is missing.
 .PHONY: swift-needs build-needs run-needs test-needs session-needs bench-needs
