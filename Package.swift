@@ -79,6 +79,7 @@ let package = Package(
         .target(
             name: "NotifyAgent",
             dependencies: [
+                "NotifyCoordinator",
                 "NotifyCore", "NotifyNames", "CLinux", "CXcb", .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Interface"]
@@ -86,7 +87,7 @@ let package = Package(
         .executableTarget(
             name: "notify-agent",
             dependencies: [
-                "NotifyAgent", "NotifyCore", "CommandSupport", "CLinux",
+                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "CommandSupport", "CLinux",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -178,7 +179,10 @@ let package = Package(
         .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
         .testTarget(
             name: "NotifyAgentTests",
-            dependencies: ["NotifyAgent", "NotifyNames", "NotifyBus", "TestSupport", "notify-agent", "notify-wait"]
+            dependencies: [
+                "NotifyAgent", "NotifyCoordinator", "NotifyNames", "NotifyBus", "TestSupport", "notify-agent",
+                "notify-wait",
+            ]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <malloc.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -183,3 +184,5 @@ long linux_send(int socket, const void *bytes, size_t size, const int *descripto
     }
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
+
+void linux_give_memory_back(void) { malloc_trim(0); }

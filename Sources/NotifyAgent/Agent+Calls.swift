@@ -1,114 +1,184 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyCore
+import Glibc
+import Logging
+import NotifyCoordinator
+package import NotifyCore
 
+// From a call to the event that the coordinator gets: with what the identity says of the caller.
 extension Agent {
-    /// Answers a call, now or later.
-    func answer(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
-        if call.interface == "org.freedesktop.DBus.Peer" || call.interface.isEmpty && call.member == "Ping" {
-            return try answerPeer(call, on: link)
+    package func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
+        do throws(BusFault) {
+            if let request = try face.read(call, { properties }, on: link) { try take(request, call, on: link) }
+        } catch {
+            link.refuse(call, error)
         }
-        let introspectable = "org.freedesktop.DBus.Introspectable"
-        if call.interface == introspectable || call.interface.isEmpty && call.member == "Introspect" {
-            guard call.member == "Introspect" else {
-                call.arguments.closeDescriptors()
-                throw .unknownMethod(call)
+        return true
+    }
+
+    private var properties: StandardInterfaces.Properties {
+        let totals = coordinator.totals
+        return StandardInterfaces.Properties(observers: totals.observers, parked: totals.parked)
+    }
+
+    private func take(_ request: Request, _ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
+        let sender = call.sender
+        switch request {
+        case .register(let statement, let socket): try register(call, statement, socket, on: link)
+        case .addNames(let names): handle(.addNames(face.keep(call), from: sender, names), on: link)
+        case .removeNames(let names): handle(.removeNames(face.keep(call), from: sender, names), on: link)
+        case .report(let state): handle(.report(face.keep(call), from: sender, state), on: link)
+        case .followDesktop(let follows): handle(.followDesktop(face.keep(call), from: sender, follows), on: link)
+        case .setState(let target, let state, let freezes):
+            forOthers(call, on: link) { [self] caller, link in
+                let reached = freezes ? coordinator.processes(of: target) : []
+                let strangers = processes.strangers(to: caller.user, among: reached)
+                handle(
+                    .setState(face.keep(call), by: caller, target, state, freezes: freezes, strangers: strangers),
+                    on: link
+                )
             }
-            try expect(call, "")
-            guard let xml = Introspection.text(for: call.path) else { throw .unknownMethod(call) }
-            return link.reply(to: call, [.string(xml)])
-        }
-        guard call.path == AgentInterface.path else {
-            call.arguments.closeDescriptors()
-            throw .unknownMethod(call)
-        }
-        switch call.interface {
-        case "org.freedesktop.DBus.Properties": try answerProperties(call, on: link)
-        case AgentInterface.name, "": try answerAgent(call, on: link)
-        default:
-            call.arguments.closeDescriptors()
-            throw .unknownMethod(call)
-        }
-    }
-
-    private func answerAgent(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
-        switch call.member {
-        case "Register":
-            try register(call, Registration(call.arguments), on: link)
-        case "AddNames":
-            try expect(call, "asas")
-            try addNames(call, subjects(of: call), on: link)
-        case "RemoveNames":
-            try expect(call, "asas")
-            try removeNames(call, subjects(of: call), on: link)
-        case "Report":
-            try expect(call, "s")
-            try report(call, state(in: call.arguments[0]), on: link)
-        case "SetState":
-            try expect(call, "ssb")
-            try setState(call, on: link)
-        case "FollowDesktop":
-            try expect(call, "b")
-            try followDesktop(call, on: link)
-        case "Release":
-            try expect(call, "s")
-            try release(call, on: link)
-        case "SetForeground":
-            try setForeground(call, on: link)
-        case "SetNameState":
-            try expect(call, "st")
-            try setNameState(call, on: link)
-        case "GetNameState":
-            try expect(call, "s")
-            try getNameState(call, on: link)
-        case "List":
-            try expect(call, "")
-            link.reply(to: call, list().arguments)
-        case "Status":
-            try expect(call, "")
-            link.reply(to: call, status().arguments)
-        default:
-            call.arguments.closeDescriptors()
-            throw .unknownMethod(call)
-        }
-    }
-
-    private func answerPeer(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
-        switch call.member {
-        case "Ping":
-            try expect(call, "")
-            link.reply(to: call)
-        case "GetMachineId":
-            try expect(call, "")
-            let files = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
-            guard let text = files.lazy.compactMap({ SystemFile.text(of: $0) }).first else {
-                throw .failed("This machine has no id.")
+        case .release(let target):
+            forOthers(call, on: link) { [self] caller, link in
+                handle(.release(face.keep(call), by: caller, target), on: link)
             }
-            link.reply(to: call, [.string(text.filter { $0 != "\n" })])
-        default:
-            call.arguments.closeDescriptors()
-            throw .unknownMethod(call)
+        case .setForeground(let pid):
+            guard sources.names.contains(SourceSet.shell) else {
+                throw .accessDenied("The agent's configuration ignores the desktop's word.")
+            }
+            forOthers(call, on: link) { [self] caller, link throws(BusFault) in
+                guard caller.mayChange(geteuid()) else {
+                    throw .accessDenied(
+                        "Only user \(geteuid()) and root can say who has the focus, not user \(caller.user)."
+                    )
+                }
+                link.reply(to: call)
+                sources.hear(sender, pid, on: link)
+            }
+        case .setNameState(let name, let value):
+            link.findUser(of: sender) { [self] user, link in
+                guard let user = try? user.get() else { return }
+                handle(.setNameState(face.keep(call), by: Caller(user: user), name, value), on: link)
+            }
+        case .getNameState(let name): handle(.getNameState(face.keep(call), name), on: link)
+        case .list:
+            let entries = coordinator.list.map(AgentInterface.ListEntry.init)
+            link.reply(to: call, AgentInterface.List.Answer(connections: entries).arguments)
+        case .status:
+            let version = configuration.version
+            let report = AgentInterface.StatusReport(
+                coordinator.totals,
+                coordinator.sources,
+                version: version,
+                since: started
+            )
+            link.reply(to: call, report.arguments)
         }
     }
 
-    /// Checks the types of a call's arguments. What is wrong is closed.
-    func expect(_ call: BusCall, _ signature: String) throws(BusFault) {
-        let given = call.arguments.map(\.signature).joined()
-        guard given != signature else { return }
-        call.arguments.closeDescriptors()
-        throw .invalidArguments(
-            "\(call.member) takes arguments of type '\(signature)', not '\(given.utf8.count > 255 ? "…" : given)'."
+    /// Does what changes others than the caller, for a caller outside of any sandbox.
+    private func forOthers(
+        _ call: BusCall,
+        on link: borrowing BusLink,
+        _ body: @escaping @Sendable (Caller, borrowing BusLink) throws(BusFault) -> Void
+    ) {
+        identity.findCaller(call.sender, link) { answer, link in
+            do throws(BusFault) {
+                let caller = try answer.get()
+                if let sandbox = caller.sandbox { throw .inSandbox(sandbox) }
+                try body(Caller(user: caller.user), link)
+            } catch {
+                link.refuse(call, error)
+            }
+        }
+    }
+
+    // MARK: - Register
+
+    private func register(
+        _ call: BusCall,
+        _ statement: Newcomer.Statement,
+        _ socket: DescriptorBox,
+        on link: borrowing BusLink
+    ) throws(BusFault) {
+        if socket.value >= 0, !mayKeep(socket.value, link) {
+            logger.debug("lets a socket go", metadata: ["connection": "\(call.sender)"])
+            socket.close()
+        }
+        if let id = coordinator.id(of: call.sender), let facts = coordinator.process(of: id).flatMap(coordinator.facts)
+        {
+            return enter(call, statement, socket, facts, on: link)
+        }
+        let size = try arrivals.begin(call.sender, statement)
+        identity.findClient(call.sender, link) { [self] answer, link in
+            arrivals.end(call.sender, size)
+            switch answer {
+            case .failure(let fault): link.refuse(call, fault)
+            case .success(let client):
+                let facts = processes.note(client)
+                enter(call, statement, socket, facts, on: link)
+                // It may have been refused.
+                if coordinator.facts(of: facts.id) == nil { processes.forget(facts.id) }
+            }
+        }
+    }
+
+    private func enter(
+        _ call: BusCall,
+        _ statement: Newcomer.Statement,
+        _ socket: DescriptorBox,
+        _ facts: Newcomer.ProcessFacts,
+        on link: borrowing BusLink
+    ) {
+        if !facts.isWatched { socket.close() }
+        let newcomer = Newcomer(
+            name: call.sender,
+            user: facts.id.user,
+            process: facts,
+            hasSocket: socket.value >= 0,
+            statement: statement
         )
+        sockets.offer(socket, by: call.sender)
+        handle(.register(face.keep(call), newcomer), on: link)
+        sockets.forgetOffer(by: call.sender)
     }
 
-    private func subjects(of call: BusCall) throws(BusFault) -> Subjects {
-        try Subjects(namesOnBus: call.arguments[0].strings ?? [], prefixes: call.arguments[1].strings ?? [])
+    /// Whatever else than a connection to this bus somebody hands over might be fed for ever, or block. A connection
+    /// whose socket is not kept is watched by the bus, and not parked.
+    private func mayKeep(_ socket: Int32, _ link: borrowing BusLink) -> Bool {
+        guard let other = SocketIdentity(socket), Descriptors.canSpare(socket) else { return false }
+        return other == SocketIdentity(link.descriptor)
     }
+}
 
-    func state(in value: BusValue) throws(BusFault) -> LifecycleState {
-        guard let state = LifecycleState(rawValue: value.string ?? "") else {
-            throw .invalidArguments("A state is 'foreground', 'background' or 'suspended'.")
+/// Registrations that wait until it is known who makes them, and so are on nobody's account yet.
+struct Arrivals {
+    /// What all of them may take up together, in bytes, and below what size nobody asks.
+    private static let limit = 16 << 20
+    private static let small = 16_384
+
+    /// How many of one connection wait.
+    private static let each = 8
+
+    private var waiting: [String: Int] = [:]
+    private var bytes = 0
+
+    mutating func begin(_ name: String, _ statement: Newcomer.Statement) throws(BusFault) -> Int {
+        guard waiting[name, default: 0] < Arrivals.each else {
+            throw .limitExceeded("Too many calls of Register from this connection are under way.")
         }
-        return state
+        let size = 64 * (statement.subjects.names.count + statement.subjects.prefixes.count + statement.states.count)
+        guard size < Arrivals.small || bytes + size <= Arrivals.limit else {
+            throw .limitExceeded("Too many names are being registered at this moment; try again.")
+        }
+        waiting[name, default: 0] += 1
+        bytes += size
+        return size
+    }
+
+    mutating func end(_ name: String, _ size: Int) {
+        let rest = (waiting[name] ?? 1) - 1
+        waiting[name] = rest > 0 ? rest : nil
+        bytes -= size
     }
 }

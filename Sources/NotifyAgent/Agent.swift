@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Logging
+package import NotifyCoordinator
 package import NotifyCore
 
-/// The lifecycle agent: it knows who observes, tells observers when to listen, and never sees a post, but for those whom
-/// it stands in for.
+/// The lifecycle agent, put together: the face brings calls, the identity says who has made them, the coordinator decides
+/// and says what to do, and the parts do it.
 ///
 /// `@unchecked Sendable`: everything in it is touched only by the thread that reads the center's observing connection.
 package final class Agent: BusPeer, @unchecked Sendable {
-    package enum Event: Sendable {
+    /// What whoever runs the agent is told.
+    package enum Report: Sendable {
         /// The name is owned.
         case ready
         /// Another agent has the name.
@@ -22,8 +24,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
     package struct Configuration: Sendable {
         /// Applications that stay in the foreground.
         package var exemptApplications: Set<String> = []
-        /// Which facts may flag whom.
+        /// Which facts may put whom in the background.
         package var facts = FactPolicy()
+        /// How much of the agent one user may take up.
+        package var quotas = Quotas()
         /// What Status says; the version of the program.
         package var version = ""
         /// Whether to take the name from another agent.
@@ -32,63 +36,193 @@ package final class Agent: BusPeer, @unchecked Sendable {
         package init() {}
     }
 
+    /// How long sources go on when nobody observes any more, in nanoseconds.
+    private static let lingering: Int64 = 10_000_000_000
+
     let configuration: Configuration
-    let bus: NotifyCenter.Bus
     let logger: Logger
-    let watcher: Watcher
-    /// What the sources of facts have found.
-    let board: FactBoard
-    /// What is known by them.
-    var sources: SourceTable
-    /// How to make those that need to be started.
-    let makers: [SourceMaker]
-    /// Those that are at work.
-    var running: [any LifecycleSource] = []
-    /// The connection that said who has the focus, while it is on the bus.
-    var shell: String?
-    private let report: @Sendable (Event) -> Void
     let started = WallClock.now
-    var uniqueName = ""
-    var directory = Directory()
-    var holds = HoldTable()
+    let face = Face()
     let identity: Identity
-    var window = CallWindow()
-    var nameStates = NameStateTable()
-    /// How many connections the bus watches for us by a rule each, and by one rule for all.
-    var nameWatches = 0
-    var sharedNameWatches = 0
-    /// Calls that wait for their change, the oldest first.
-    var requests: [ChangeRequest] = []
-    /// Those whose parking began, by number, and who inherits what is found in their stream.
-    var heirs: [UInt64: ManagedConnection] = [:]
+    let processes: ProcessTable
+    let sockets: Sockets
+    let ends = EndWatch()
+    let sources: SourceSet
+    private let watcher: Watcher
+    private let report: @Sendable (Report) -> Void
+    private(set) var coordinator: Coordinator
+    /// Registrations that wait for the bus to say who makes them.
+    var arrivals = Arrivals()
+    private var uniqueName = ""
+    /// Events that come while effects are performed have their turn after them.
+    private var events: [Event] = []
+    private var isBusy = false
 
     init(
         _ configuration: Configuration,
         bus: NotifyCenter.Bus,
         logger: Logger,
         watcher: Watcher,
-        board: FactBoard,
-        sources makers: [SourceMaker],
-        report: @escaping @Sendable (Event) -> Void
+        sources: SourceSet,
+        report: @escaping @Sendable (Report) -> Void
     ) {
         self.configuration = configuration
-        self.bus = bus
-        identity = Identity(bus: bus)
         self.logger = logger
         self.watcher = watcher
-        self.board = board
-        self.makers = makers
-        let own = [Agent.shellSource, Agent.freezerSource]
-        sources = SourceTable(
-            makers.map(\.name) + own.filter { !configuration.facts.ignoredSources.contains($0) }
-        )
+        self.sources = sources
         self.report = report
-        prepareOwnSources()
+        identity = Identity(bus: bus)
+        processes = ProcessTable(watcher: watcher, logger: logger)
+        sockets = Sockets(watcher: watcher)
+        var plan = Coordinator.Configuration()
+        plan.exemptApplications = configuration.exemptApplications
+        plan.facts = configuration.facts
+        plan.quotas = configuration.quotas
+        plan.sources = sources.names
+        plan.untouchables = [1, ProcessHandle.own]
+        plan.reservesNames = bus == .system
+        coordinator = Coordinator(plan)
+        for change in sources.beginnings { note(change) }
+    }
+
+    // MARK: - Events and effects
+
+    /// Tells the coordinator what has happened, and does what it says.
+    func handle(_ event: Event, on link: borrowing BusLink) {
+        events.append(event)
+        guard !isBusy else { return }
+        isBusy = true
+        defer { isBusy = false }
+        while !events.isEmpty {
+            let event = events.removeFirst()
+            for effect in coordinator.handle(event, at: .now) { perform(effect, on: link) }
+        }
+    }
+
+    /// What sources have become has no effect by itself.
+    private func note(_ change: SourceSet.Change) {
+        _ = coordinator.handle(.sourceWasReset(change.source, change.condition), at: .now)
+    }
+
+    private func perform(_ effect: Effect, on link: borrowing BusLink) {
+        switch effect {
+        case .answer(let call, let answer): face.answer(call, answer, on: link)
+        case .refuse(let call, let refusal): face.refuse(call, refusal, on: link)
+        case .tell(let id, let state, let marks): tell(id, state, marks: marks, on: link)
+        case .deliver(let id, let names):
+            if let name = coordinator.name(of: id) { face.deliver(names, to: name, on: link) }
+        case .tellDecider(let id, let decider):
+            if let name = coordinator.name(of: id) {
+                link.emit(AgentInterface.Decided(decider: decider.name), to: name)
+            }
+        case .awaitHeldBack(let id):
+            link.callBus("GetId", []) { [self] _, link in handle(.nothingIsHeldBack(id), on: link) }
+        case .announce(let change):
+            let metadata: Logger.Metadata = ["connection": "\(change.name)", "process": "\(change.process)"]
+            logger.info("\(change.from) → \(change.to)", metadata: metadata)
+            face.announce(change, on: link)
+        case .announceFact(let source, let fact):
+            logger.debug("\(fact)", metadata: ["source": "\(source)"])
+            link.emit(AgentInterface.FactChanged(source: source, fact: fact))
+        case .subscribe(let ticket, let names, let prefixes):
+            subscribe(ticket, names, prefixes, on: link)
+        case .unsubscribe(let ticket, let names, let prefixes):
+            link.release(names: names, prefixes: prefixes)
+            if let ticket { subscribe(ticket, [], [], on: link) }
+        case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)), on: link)
+        case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)), on: link)
+        case .look(let process, let mustLook):
+            let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
+            processes.look(at: process, mustLook, isAnnounced: isAnnounced)
+        case .drain(let id): drain(id, on: link)
+        case .stopDraining(let id): sockets.stopDraining(id)
+        case .begin(let id): begin(id, on: link)
+        case .forget(let id, let name):
+            logger.debug("gone", metadata: ["connection": "\(name)"])
+            sockets.forget(id)
+            ends.end(id, name, on: link)
+        case .present(let process): if let facts = coordinator.facts(of: process) { sources.present(facts) }
+        case .forgetProcess(let process):
+            processes.forget(process)
+            sources.forget(process)
+        case .observersCome:
+            for change in sources.start() { note(change) }
+            sources.run()
+        case .observersHaveGone: if sources.isRunning { watcher.rest(after: Agent.lingering) }
+        case .giveMemoryBack: Memory.giveBack()
+        case .alarm(let time): watcher.alarm(at: time)
+        }
+    }
+
+    private func tell(_ id: ConnectionID, _ state: LifecycleState, marks: Bool, on link: borrowing BusLink) {
+        guard let name = coordinator.name(of: id) else { return }
+        if marks {
+            // The answer stands in the stream of posts where the bus has dealt with the question.
+            link.callBus("GetId", []) { [self] _, link in handle(.markIsReached(id), on: link) }
+        }
+        face.tell(name, state, on: link) { [self] reply, link in handle(.told(id, reply), on: link) }
+    }
+
+    private func subscribe(
+        _ ticket: Ticket,
+        _ names: [NotifyName],
+        _ prefixes: [String],
+        on link: borrowing BusLink
+    ) {
+        if names.isEmpty, prefixes.isEmpty {
+            link.callBus("GetId", []) { [self] _, link in handle(.rulesAreSet(ticket, failure: nil), on: link) }
+        } else {
+            link.hold(names: names, prefixes: prefixes) { [self] error, link in
+                if let error { logger.error("\(error)") }
+                handle(.rulesAreSet(ticket, failure: error?.description), on: link)
+            }
+        }
+    }
+
+    /// A connection observes: its end is noticed by its socket, or the bus is asked to say it.
+    private func begin(_ id: ConnectionID, on link: borrowing BusLink) {
+        guard let entry = coordinator.entry(of: id), let process = processes.number(of: entry.process) else { return }
+        logger.debug(
+            "registered",
+            metadata: ["connection": "\(entry.name)", "process": "\(entry.process)", "state": "\(entry.state)"]
+        )
+        if sockets.begin(id, entry.name, of: process) { return }
+        ends.begin(id, entry.name, on: link) { [self] link in handle(.connectionEnded(id), on: link) }
+    }
+
+    private func drain(_ id: ConnectionID, on link: borrowing BusLink) {
+        guard let name = coordinator.name(of: id), let process = coordinator.process(of: id).flatMap({ processes[$0] })
+        else { return }
+        logger.notice("parks", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
+        // From here on posts set bits; those that came before stand in the stream before the mark.
+        face.mark(name, id.number, on: link)
+        if !sockets.drain(id, process, agent: uniqueName) { handle(.drained(id), on: link) }
+    }
+
+    /// The stream of a parked connection has been read.
+    private func streamIsRead(_ id: ConnectionID, _ outcome: ParkedStream.Outcome, on link: borrowing BusLink) {
+        let receiver = coordinator.receiver(ofStream: id)
+        handle(.drained(id), on: link)
+        guard let receiver, let subjects = coordinator.subjects(of: receiver) else { return }
+        logger.notice(
+            "parked",
+            metadata: [
+                "connection": "\(coordinator.name(of: receiver) ?? "")", "messages": "\(outcome.messages)",
+                "mark": "\(outcome.hasMark ? "seen" : "missed")",
+            ]
+        )
+        handle(.found(receiver, outcome.names(amongst: subjects)), on: link)
+        for (sender, names) in outcome.owned {
+            link.findUser(of: sender) { [self] user, link in
+                guard let user = try? user.get() else { return }
+                handle(.found(receiver, names.filter { $0.isOpen(to: user) }), on: link)
+            }
+        }
     }
 
     // MARK: - The connection
 
-    /// Whoever manages the agent starts it anew when the bus is gone.
+    /// Whoever manages the agent starts it again when the bus is gone.
     package var keepsConnection: Bool { false }
 
     /// Observers hand over duplicates of their sockets.
@@ -121,17 +255,6 @@ package final class Agent: BusPeer, @unchecked Sendable {
         }
     }
 
-    // MARK: - What arrives
-
-    package func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
-        do throws(BusFault) {
-            try answer(call, on: link)
-        } catch {
-            link.refuse(call, error)
-        }
-        return true
-    }
-
     package func handle(_ signal: BusSignal, on link: borrowing BusLink) {
         signal.arguments.closeDescriptors()
         guard signal.sender == "org.freedesktop.DBus", signal.interface == "org.freedesktop.DBus" else { return }
@@ -140,39 +263,48 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case "NameLost" where texts == [AgentInterface.name] && !uniqueName.isEmpty:
             report(.wasReplaced)
         case "NameOwnerChanged" where texts.count == 3 && texts[2].isEmpty:
-            shellHasLeft(texts[0], link)
-            if let connection = directory[texts[0]], connection.nameWatch != .none {
-                connectionIsGone(connection, link)
-            }
+            sources.hasLeft(texts[0], on: link)
+            if let id = coordinator.id(of: texts[0]), ends.watches(id) { handle(.connectionEnded(id), on: link) }
         default: break
         }
     }
 
     package func handle(post name: NotifyName, on link: borrowing BusLink) {
-        holds.forEachHolder(of: name) { connection in
-            guard connection.transition.isCollecting else { return }
-            if !connection.pending.insert(name) { connection.dropped += 1 }
-        }
-        if holds.quench(name) { link.release(names: [name]) }
+        handle(.posted(name), on: link)
     }
+
+    // MARK: - What the watcher and the sources say
 
     func handle(_ event: Watcher.Event, on link: borrowing BusLink) {
         switch event {
-        case .ended(let number): processHasEnded(number, link)
-        case .stopped(let number): processHasStopped(number, link)
-        case .continued(let number): processContinues(number, link)
-        case .hungUp(let number):
-            if let connection = directory[number: number] { connectionIsGone(connection, link) }
-        case .drained(let number, let outcome): streamIsRead(number, outcome, link)
-        case .alarm:
-            expireRequests(link)
-            pump(link)
-        case .pause:
-            takeNews(link)
+        case .ended(let number): if let process = processes[number: number] { handle(.processEnded(process), on: link) }
+        case .stopped(let number):
+            if let process = processes[number: number] { handle(.processStopped(process), on: link) }
+        case .continued(let number):
+            if let process = processes[number: number] { handle(.processContinued(process), on: link) }
+        case .hungUp(let number): handle(.connectionEnded(ConnectionID(number)), on: link)
+        case .drained(let number, let outcome): streamIsRead(ConnectionID(number), outcome, on: link)
+        case .alarm: handle(Event.alarm, on: link)
+        case .pause: takeNews(on: link)
         case .rest:
-            restIfAlone()
+            if !coordinator.hasObservers { for change in sources.stop() { note(change) } }
         case .moved(let number):
-            if let process = directory.process(number: number) { present(process) }
+            if let process = processes[number: number], let facts = coordinator.facts(of: process) {
+                sources.present(facts)
+            }
         }
+    }
+
+    /// Looks at what the sources have put on the board.
+    func takeNews(on link: borrowing BusLink) {
+        let began = MonotonicClock.now
+        handle(.news(sources.board.take()), on: link)
+        sources.board.rest(after: MonotonicClock.now - began)
+    }
+
+    /// Lets everything go on that the agent has stopped.
+    func end(on link: borrowing BusLink) {
+        _ = sources.stop()
+        handle(.ending, on: link)
     }
 }

@@ -2,12 +2,13 @@
 
 import Glibc
 package import Logging
+import NotifyCoordinator
 package import NotifyCore
 
 /// An agent at work: its connection, and the thread that watches processes for it.
 package final class AgentService: Sendable {
     /// The names of all sources of facts, as Status lists them.
-    package static let sourceNames = ["logind", "gnome", "x11", "sway", Agent.shellSource, Agent.freezerSource]
+    package static let sourceNames = ["logind", "gnome", "x11", "sway", SourceSet.shell, Coordinator.freezerSource]
 
     /// The sources that this agent can use, and the environment it was started in.
     private static func makers(
@@ -45,26 +46,29 @@ package final class AgentService: Sendable {
         bus: NotifyCenter.Bus,
         configuration: Agent.Configuration,
         logger: Logger,
-        report: @escaping @Sendable (Agent.Event) -> Void
+        report: @escaping @Sendable (Agent.Report) -> Void
     ) throws(NotifyBusError) {
         watcher = try Watcher()
-        let (watcher, doorbell) = (watcher, Doorbell())
+        let (watcher, look) = (watcher, DeferredCall())
         let board = FactBoard { moment in
-            if let moment { watcher.pause(until: moment) } else { doorbell.ring() }
+            if let moment { watcher.pause(until: moment) } else { look() }
         }
         let agent = Agent(
             configuration,
             bus: bus,
             logger: logger,
             watcher: watcher,
-            board: board,
-            sources: AgentService.makers(for: bus, configuration, watcher),
+            sources: SourceSet(
+                AgentService.makers(for: bus, configuration, watcher),
+                ignoring: configuration.facts.ignoredSources,
+                board: board
+            ),
             report: report
         )
         self.agent = agent
         let center = NotifyCenter(bus: bus, peer: agent)
         self.center = center
-        doorbell.connect { [weak center] in center?.perform { link in agent.takeNews(link) } }
+        look.set { [weak center] in center?.perform { link in agent.takeNews(on: link) } }
         thread = try watcher.start { [weak center] event in
             center?.perform { link in agent.handle(event, on: link) }
         }
@@ -73,10 +77,7 @@ package final class AgentService: Sendable {
 
     /// Lets everything go on that the agent has frozen, gives the name back and closes everything.
     package func stop() {
-        center.perform { [agent] _ in
-            agent.stopSources()
-            agent.thawEverything()
-        }
+        center.perform { [agent] link in agent.end(on: link) }
         // If the bus is gone it has been done all the same.
         try? center.barrier(timeout: .seconds(2))
         watcher.stop()

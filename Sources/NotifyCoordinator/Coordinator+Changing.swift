@@ -5,10 +5,10 @@ package import NotifyNames
 extension Coordinator {
     // MARK: - SetState and Release
 
-    /// The processes that a target means: whoever performs the call says which of them are strangers by now.
-    package func processes(of target: Target?) -> [ProcessID] {
-        guard let target else { return directory.processes.keys.sorted() }
-        return directory.processes(of: directory.connections(of: target))
+    /// The processes that a target means, and those that are the same for the kernel: whoever passes the call on says which
+    /// of them the caller may not stop.
+    package func processes(of target: Target) -> [ProcessID] {
+        directory.wholes(of: directory.connections(of: target))
     }
 
     mutating func setState(
@@ -22,8 +22,8 @@ extension Coordinator {
         guard !freezes || state == .suspended else {
             throw Refusal(.invalidArguments, "Only what is suspended can be frozen.")
         }
-        var meant = try connections(of: target, for: caller, strangers)
-        let processes = directory.processes(of: meant)
+        var meant = try connections(of: target, for: caller)
+        var processes = directory.processes(of: meant)
         if state != .foreground {
             for id in processes {
                 let application = directory[process: id]?.application ?? ""
@@ -32,28 +32,40 @@ extension Coordinator {
             }
         }
         if freezes {
-            for id in processes
-            where configuration.untouchables.contains(id.pid) || directory[process: id]?.facts.isWatched != true {
-                throw Refusal(.invalidArguments, "Process \(id) can't be frozen.")
-            }
-            // A process stands still as a whole.
+            // A process stands still as a whole, with all its connections.
+            processes = directory.wholes(of: meant)
+            try checkFreeze(processes, caller, strangers)
             meant = processes.flatMap { directory.connections(of: $0) }
             for id in processes { directory[process: id]?.freezing.want(by: caller.user) }
         }
         for user in Set(processes.map(\.user)).sorted() { directory.note(state, for: target, of: user) }
-        for id in meant { directory[id]?.person = state }
+        for id in meant { directory.change(id) { $0.person = state } }
         apply(meant, call, .connections(meant.count), freezes: freezes ? processes : [])
     }
 
-    mutating func release(
-        _ call: CallID,
+    private func checkFreeze(
+        _ processes: [ProcessID],
         _ caller: Caller,
-        _ target: Target?,
         _ strangers: Set<ProcessID>
     ) throws(Refusal) {
+        for id in processes {
+            guard !configuration.untouchables.contains(id.pid), directory[process: id]?.facts.isWatched == true else {
+                throw Refusal(.invalidArguments, "Process \(id) can't be frozen.")
+            }
+            guard caller.mayChange(id.user), !strangers.contains(id) else {
+                throw Refusal(
+                    .accessDenied,
+                    "Process \(id) runs with the rights of another user, so only root can freeze it, not user "
+                        + "\(caller.user)."
+                )
+            }
+        }
+    }
+
+    mutating func release(_ call: CallID, _ caller: Caller, _ target: Target?) throws(Refusal) {
         let meant: [ConnectionID]
         if let target {
-            meant = try connections(of: target, for: caller, strangers)
+            meant = try connections(of: target, for: caller)
             for user in Set(directory.processes(of: meant).map(\.user)).sorted() {
                 directory.note(nil, for: target, of: user)
             }
@@ -61,28 +73,21 @@ extension Coordinator {
             try refuseSandboxed(caller)
             meant = directory.all.filter { id in
                 guard let observer = directory[id], observer.person != nil else { return false }
-                return caller.mayChange(observer.user) && !strangers.contains(observer.process)
+                return caller.mayChange(observer.user)
             }
             directory.forgetWishes(of: caller.user == 0 ? nil : caller.user)
         }
-        for id in meant { directory[id]?.person = nil }
+        for id in meant { directory.change(id) { $0.person = nil } }
         guard !meant.isEmpty else { return answer(call, .connections(0)) }
         apply(meant, call, .connections(meant.count))
     }
 
     /// The connections of a target that a caller may change.
-    private func connections(
-        of target: Target,
-        for caller: Caller,
-        _ strangers: Set<ProcessID>
-    ) throws(Refusal) -> [ConnectionID] {
+    private func connections(of target: Target, for caller: Caller) throws(Refusal) -> [ConnectionID] {
         try refuseSandboxed(caller)
         let all = directory.connections(of: target)
         guard let first = all.first.flatMap({ directory[$0] }) else { throw Refusal.noSuchTarget(target) }
-        let meant = all.filter { id in
-            guard let observer = directory[id] else { return false }
-            return caller.mayChange(observer.user) && !strangers.contains(observer.process)
-        }
+        let meant = all.filter { id in directory[id].map { caller.mayChange($0.user) } ?? false }
         // Of an application that others run too, one's own part is meant.
         let isApplication = if case .application = target { true } else { false }
         guard !meant.isEmpty, meant.count == all.count || isApplication else {
@@ -140,7 +145,7 @@ extension Coordinator {
             guard let observer = directory[id] else { continue }
             let decision = decide(observer)
             if decision != observer.decision {
-                directory[id]?.decision = decision
+                directory.change(id) { $0.decision = decision }
                 tellDecider(id)
             }
         }
@@ -165,10 +170,12 @@ extension Coordinator {
     /// The wish is in force at once: it is what the process will find when it runs again.
     private mutating func changeParked(_ id: ConnectionID, to state: LifecycleState, _ request: RequestID?) {
         guard let observer = directory[id] else { return }
-        directory[id]?.stateAfterParking = state
         let old = observer.state
         let new: LifecycleState = state == .background ? .background : .suspended
-        directory[id]?.transition = Transition(new, isHolding: new == .suspended)
+        directory.change(id) { observer in
+            observer.stateAfterParking = state
+            observer.transition = Transition(new, isHolding: new == .suspended)
+        }
         if new == .background {
             releaseHeld(of: id)
         } else if !holding.holdsAnything(for: id) {
@@ -213,7 +220,7 @@ extension Coordinator {
     /// Tells a connection who has decided its state, to be told so again by it if this agent should die.
     mutating func tellDecider(_ id: ConnectionID) {
         guard let observer = directory[id], observer.toldDecider != observer.decision.decider else { return }
-        directory[id]?.toldDecider = observer.decision.decider
+        directory.change(id) { $0.toldDecider = observer.decision.decider }
         emit(.tellDecider(id, observer.decision.decider))
     }
 }

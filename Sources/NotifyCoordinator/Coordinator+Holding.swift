@@ -6,7 +6,7 @@ extension Coordinator {
     /// Holds names for a connection, as far as they are not held already.
     mutating func hold(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
         guard let observer = directory[id] else { return }
-        directory[id]?.holdWaiters.append(waiter)
+        directory.change(id) { $0.holdWaiters.append(waiter) }
         holding.hold(subjects, for: id, of: observer.user)
         followHolding()
     }
@@ -27,9 +27,11 @@ extension Coordinator {
             case .unsubscribe(let ticket, let names, let prefixes):
                 emit(.unsubscribe(ticket, names: names, prefixes: prefixes))
             case .held(let id, let failure):
-                let waiters = directory[id]?.holdWaiters ?? []
-                directory[id]?.holdWaiters = []
-                for waiter in waiters { goOn(waiter, id, failure) }
+                let waiters = directory.change(id) { observer in
+                    defer { observer.holdWaiters = [] }
+                    return observer.holdWaiters
+                }
+                for waiter in waiters ?? [] { goOn(waiter, id, failure) }
             }
         }
     }
@@ -44,7 +46,7 @@ extension Coordinator {
         case .renewal(let call):
             guard let observer = directory[id] else { return }
             if let failure { return refuse(call, Refusal(.failed, failure)) }
-            answer(call, .registered(observer.transition.wish, pending: []))
+            answer(call, .registered(observer.transition.wish, pending: [], isComplete: false))
             tellDecider(id)
             reconsider([id])
             updateLook(at: observer.process)
@@ -58,22 +60,30 @@ extension Coordinator {
     private mutating func welcome(_ id: ConnectionID, _ call: CallID) {
         guard let observer = directory[id] else { return }
         guard observer.returns else {
-            answer(call, .registered(.suspended, pending: []))
+            answer(call, .registered(.suspended, pending: [], isComplete: false))
             tellDecider(id)
+            // It stands still with the others only when it has said that it hears nothing.
+            if directory[process: observer.process]?.freezing.isWaiting == true {
+                step(id) { $0.want(.suspended, by: [], isForced: true) }
+            }
             return updateLook(at: observer.process)
         }
         let names = takePending(of: id)
         if directory[id]?.returning.isEmpty == true, !names.isEmpty {
             // They are heard again before the answer: a post that comes earlier is made good by the answer.
-            directory[id]?.returning = names
-            directory[id]?.holdWaiters.append(.registration(call))
+            directory.change(id) { observer in
+                observer.returning = names
+                observer.holdWaiters.append(.registration(call))
+            }
             holding.resubscribe(id)
             return followHolding()
         }
         for name in names { _ = keep(name, for: id) }
-        directory[id]?.returns = false
-        directory[id]?.returning = []
-        answer(call, .registered(.foreground, pending: observer.returning))
+        directory.change(id) { observer in
+            observer.returns = false
+            observer.returning = []
+        }
+        answer(call, .registered(.foreground, pending: observer.returning, isComplete: true))
         tellDecider(id)
         step(id) { $0.want(.foreground, by: []) }
         updateLook(at: observer.process)
@@ -83,9 +93,13 @@ extension Coordinator {
 
     mutating func posted(_ name: NotifyName) {
         let holders = holding.holders(of: name)
-        for id in holders.byPrefix { _ = keep(name, for: id) }
+        for (prefix, id) in holders.byPrefix where directory[id]?.subjects.prefixes.contains(prefix) == true {
+            _ = keep(name, for: id)
+        }
         var isNews = false
-        for id in holders.byName where keep(name, for: id) { isNews = true }
+        for id in holders.byName where directory[id]?.subjects.names.contains(name) == true && keep(name, for: id) {
+            isNews = true
+        }
         if !isNews, !holders.byName.isEmpty {
             holding.unsubscribe(name)
             followHolding()
@@ -100,10 +114,10 @@ extension Coordinator {
         guard observer.transition.isCollecting else { return true }
         if observer.pending.contains(name) { return false }
         if observer.pending.hasRoom, ledger.keepPending(name, of: observer.user) {
-            _ = directory[id]?.pending.insert(name)
+            directory.change(id) { _ = $0.pending.insert(name) }
             return false
         }
-        directory[id]?.dropped += 1
+        directory.change(id) { $0.dropped += 1 }
         return true
     }
 
@@ -119,7 +133,7 @@ extension Coordinator {
     }
 
     mutating func takePending(of id: ConnectionID) -> [NotifyName] {
-        guard let user = directory[id]?.user, let names = directory[id]?.pending.take() else { return [] }
+        guard let user = directory[id]?.user, let names = directory.change(id, { $0.pending.take() }) else { return [] }
         ledger.forgetPending(names, of: user)
         return names
     }

@@ -17,7 +17,9 @@ extension Coordinator {
         guard let process = directory[process: id], process.freezing.isWaiting, mayStandStill(id) else { return }
         let isSuspended = process.connections.allSatisfy { connection in
             guard let observer = directory[connection] else { return true }
-            return observer.isParked || observer.transition.isSettled && observer.state == .suspended
+            // One that registers suspended stands with its rules on the bus until it has read the answer.
+            return observer.isParked
+                || observer.transition.isSettled && observer.state == .suspended && observer.holdWaiters.isEmpty
         }
         guard isSuspended, !process.connections.isEmpty else { return }
         stepFreezing(id) { $0.connectionsAreSuspended() }
@@ -27,7 +29,7 @@ extension Coordinator {
         let failure: String? =
             switch outcome {
             case .frozen: nil
-            case .denied: "Process \(id) can't be frozen: it does not belong to the caller any more."
+            case .denied: "Process \(id) can't be frozen: it runs with the rights of another user."
             case .failed(let reason): "Process \(id) can't be frozen: \(reason)."
             }
         stepFreezing(id) { $0.froze(failure) }
@@ -36,7 +38,7 @@ extension Coordinator {
 
     /// Lets a process go on, and lets nobody stop it on behalf of an earlier wish.
     mutating func thaw(_ id: ProcessID) {
-        stepFreezing(id) { $0.mustRun() }
+        for same in directory.same(as: id) { stepFreezing(same) { $0.mustRun() } }
     }
 
     /// Nobody else would know that these processes are to run again.
@@ -66,8 +68,10 @@ extension Coordinator {
         sources.note(.stillness(process: id.pid, isStill: true), from: Coordinator.freezerSource)
         for connection in process.connections.sorted() {
             guard let observer = directory[connection], observer.mayBeQueuedFor, observer.hasSocket else { continue }
-            directory[connection]?.parking = .draining
-            directory[connection]?.stateAfterParking = observer.transition.wish
+            directory.change(connection) { observer in
+                observer.parking = .draining
+                observer.stateAfterParking = observer.transition.wish
+            }
             hold(observer.subjects, for: connection, then: .parking)
         }
     }
@@ -81,9 +85,11 @@ extension Coordinator {
         // From here on posts set bits; those that came before stand in the stream before the mark.
         step(id) { $0.park(returningTo: observer.stateAfterParking) }
         guard let state = directory[id]?.state else { return }
-        directory[id]?.transition = Transition(state, isHolding: state == .suspended)
+        directory.change(id) { observer in
+            observer.transition = Transition(state, isHolding: state == .suspended)
+            observer.hasSocket = false
+        }
         if state == .background { releaseHeld(of: id) }
-        directory[id]?.hasSocket = false
         emit(.drain(id))
     }
 
@@ -95,7 +101,7 @@ extension Coordinator {
 
     /// The stream of a parked connection has been read, and its socket is shut down.
     mutating func streamIsRead(_ id: ConnectionID) {
-        if successors.removeValue(forKey: id) == nil { directory[id]?.parking = .parked }
+        if successors.removeValue(forKey: id) == nil { directory.change(id) { $0.parking = .parked } }
     }
 
     mutating func processContinued(_ id: ProcessID) {
@@ -108,9 +114,7 @@ extension Coordinator {
     /// Has the process looked at as long as the bus may queue posts for it.
     mutating func updateLook(at id: ProcessID) {
         guard let process = directory[process: id], process.facts.isWatched else { return }
-        let mustLook =
-            !process.freezing.isStopped
-            && process.connections.contains { directory[$0]?.mayBeQueuedFor == true }
+        let mustLook = !process.freezing.isStopped && process.queued > 0
         emit(.look(id, mustLook))
         if !mustLook { directory[process: id]?.isStopped = false }
     }

@@ -32,6 +32,7 @@ extension Coordinator {
 
     private mutating func enter(_ call: CallID, _ newcomer: Newcomer, _ previous: ConnectionID?) {
         if directory.observers.isEmpty { emit(.observersCome) }
+        for ended in directory.earlier(than: newcomer.process.id) { processEnded(ended) }
         if directory[process: newcomer.process.id] == nil { directory.insert(ObservedProcess(newcomer.process)) }
         let isFirst = directory[process: newcomer.process.id]?.connections.isEmpty == true
         var observer = Observer(newcomer, id: directory.nextID(), now: now)
@@ -46,7 +47,7 @@ extension Coordinator {
         if isFirst { emit(.present(observer.process)) }
         if let previous { inherit(from: previous, to: id) }
         guard state == .suspended else {
-            answer(call, .registered(state, pending: []))
+            answer(call, .registered(state, pending: [], isComplete: false))
             tellDecider(id)
             return updateLook(at: observer.process)
         }
@@ -58,7 +59,9 @@ extension Coordinator {
         _ statement: Newcomer.Statement,
         _ previous: Observer?
     ) -> LifecycleState {
-        if let process = directory[process: observer.process] { observer.person = directory.wish(for: process) }
+        if let process = directory[process: observer.process] {
+            observer.person = directory.wish(for: process, isNew: statement.state == nil)
+        }
         if let previous {
             observer.person = previous.person
             observer.remembered = previous.remembered
@@ -85,15 +88,14 @@ extension Coordinator {
 
     /// Gives a connection what is kept for the one that it takes the place of.
     private mutating func inherit(from previous: ConnectionID, to id: ConnectionID) {
-        guard var old = directory[previous], var observer = directory[id] else { return }
-        observer.stateAfterParking = old.isParked ? old.stateAfterParking : old.transition.wish
-        observer.returns = observer.state == .suspended && observer.stateAfterParking == .foreground
-        observer.dropped = old.dropped
-        let names = old.returning + old.pending.take()
-        old.returning = []
-        ledger.forgetPending(names, of: old.user)
-        directory[previous] = old
-        directory[id] = observer
+        guard let old = directory[previous] else { return }
+        directory.change(id) { observer in
+            observer.stateAfterParking = old.isParked ? old.stateAfterParking : old.transition.wish
+            observer.returns = observer.state == .suspended && observer.stateAfterParking == .foreground
+            observer.dropped = old.dropped
+        }
+        guard let observer = directory[id] else { return }
+        let names = old.returning + takePending(of: previous)
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
         if case .draining = old.parking { successors[previous] = id }
         // The names go from hand to hand: the rules that both need stay on the bus.
@@ -103,7 +105,7 @@ extension Coordinator {
 
     /// A connection registers that has done so before: what it says now replaces what it said then.
     private mutating func renew(_ id: ConnectionID, _ call: CallID, _ newcomer: Newcomer) throws(Refusal) {
-        guard var observer = directory[id] else { return }
+        guard let observer = directory[id] else { return }
         let (old, new) = (observer.subjects, newcomer.statement.subjects)
         ledger.observeLess(old, by: observer.user)
         do throws(Refusal) {
@@ -112,12 +114,13 @@ extension Coordinator {
             try? ledger.observe(old, by: observer.user)
             throw error
         }
-        observer.program = newcomer.statement.program
-        observer.toldDecider = newcomer.statement.believedDecider
-        observer.followsDesktop = newcomer.statement.followsDesktop
-        observer.subjects = new
-        if newcomer.hasSocket { observer.hasSocket = newcomer.process.isWatched }
-        directory[id] = observer
+        directory.change(id) { observer in
+            observer.program = newcomer.statement.program
+            observer.toldDecider = newcomer.statement.believedDecider
+            observer.followsDesktop = newcomer.statement.followsDesktop
+            observer.subjects = new
+            if newcomer.hasSocket { observer.hasSocket = newcomer.process.isWatched }
+        }
         wantedNames.insert(new)
         wantedNames.remove(old)
         if newcomer.hasSocket { emit(.begin(id)) }
@@ -139,7 +142,7 @@ extension Coordinator {
         }
         let new = added.subtracting(observer.subjects)
         try ledger.observe(new, by: observer.user)
-        directory[id]?.subjects = all
+        directory.change(id) { $0.subjects = all }
         wantedNames.insert(new)
         holdIfNeeded(added, for: id, then: .call(call))
     }
@@ -148,7 +151,7 @@ extension Coordinator {
         guard let observer = directory[id] else { return }
         let gone = removed.intersection(observer.subjects)
         ledger.observeLess(gone, by: observer.user)
-        directory[id]?.subjects = observer.subjects.subtracting(gone)
+        directory.change(id) { $0.subjects = observer.subjects.subtracting(gone) }
         wantedNames.remove(gone)
         forget(gone, of: id)
         answer(call, .done)
@@ -161,13 +164,17 @@ extension Coordinator {
         followHolding()
         nameStates.forget(removed.names) { wantedNames.containsExactly($0) }
         guard let observer = directory[id], !observer.pending.isEmpty else { return }
-        var gone: [NotifyName] = []
-        directory[id]?.pending.remove { name in
-            guard !observer.subjects.contains(name) else { return false }
-            gone.append(name)
-            return true
+        let gone = directory.change(id) { observer in
+            var gone: [NotifyName] = []
+            let subjects = observer.subjects
+            observer.pending.remove { name in
+                guard !subjects.contains(name) else { return false }
+                gone.append(name)
+                return true
+            }
+            return gone
         }
-        ledger.forgetPending(gone, of: observer.user)
+        ledger.forgetPending(gone ?? [], of: observer.user)
     }
 
     private mutating func holdIfNeeded(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
@@ -208,7 +215,7 @@ extension Coordinator {
             }
         }
         perform(observer.transition.end(), for: id)
-        emit(.forget(id))
+        emit(.forget(id, name: observer.name))
         pumpWindow()
         processHasLost(observer.process)
         if directory.observers.isEmpty { emit(.observersHaveGone) }

@@ -15,7 +15,7 @@ extension Coordinator {
                 followHolding()
             case .mark:
                 // Goes with what is told next, so that little lies between the two.
-                directory[id]?.isToBeMarked = true
+                directory.change(id) { $0.isToBeMarked = true }
             case .tell(let state):
                 window.enqueue(id, state)
                 pumpWindow()
@@ -37,9 +37,7 @@ extension Coordinator {
         _ id: ConnectionID,
         _ event: (inout Transition<RequestID>) -> [Transition<RequestID>.Action]
     ) {
-        guard var transition = directory[id]?.transition else { return }
-        let actions = event(&transition)
-        directory[id]?.transition = transition
+        guard let actions = directory.change(id, { event(&$0.transition) }) else { return }
         perform(actions, for: id)
     }
 
@@ -64,7 +62,7 @@ extension Coordinator {
                 window.hasAnswered(id)
                 continue
             }
-            directory[id]?.isToBeMarked = false
+            directory.change(id) { $0.isToBeMarked = false }
             emit(.tell(id, state, marks: observer.isToBeMarked))
         }
     }
@@ -74,7 +72,7 @@ extension Coordinator {
         pumpWindow()
         switch reply {
         case .done(let dropped, let isHoldingBack):
-            if let dropped { directory[id]?.dropped = dropped }
+            if let dropped { directory.change(id) { $0.dropped = dropped } }
             advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }
         case .gone: connectionEnded(id)
         case .failed(let message):
@@ -85,7 +83,8 @@ extension Coordinator {
 
     mutating func announce(_ id: ConnectionID, from old: LifecycleState, to new: LifecycleState) {
         guard let observer = directory[id], let process = directory[process: observer.process] else { return }
-        directory[id]?.since = now.wallClock
+        let now = self.now
+        directory.change(id) { $0.since = now.wallClock }
         emit(
             .announce(
                 Effect.StateChange(

@@ -53,6 +53,7 @@ package struct Coordinator {
     package mutating func handle(_ event: Event, at now: Moment) -> [Effect] {
         self.now = now
         take(event)
+        if holding.isAtRest, ledger.hasShrunk() { emit(.giveMemoryBack) }
         defer { effects = [] }
         return effects
     }
@@ -75,7 +76,7 @@ package struct Coordinator {
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in coordinator.report(call, id, state) }
         case .followDesktop(let call, let name, let follows):
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in
-                coordinator.directory[id]?.followsDesktop = follows
+                coordinator.directory.change(id) { $0.followsDesktop = follows }
                 coordinator.answer(call, .done)
                 coordinator.reconsider([id])
             }
@@ -83,9 +84,9 @@ package struct Coordinator {
             accept(call, of: caller.user) { coordinator throws(Refusal) in
                 try coordinator.setState(call, caller, target, state, freezes: freezes, strangers)
             }
-        case .release(let call, let caller, let target, let strangers):
+        case .release(let call, let caller, let target):
             accept(call, of: caller.user) { coordinator throws(Refusal) in
-                try coordinator.release(call, caller, target, strangers)
+                try coordinator.release(call, caller, target)
             }
         case .setNameState(let call, let caller, let name, let value):
             accept(call, of: caller.user) { coordinator throws(Refusal) in
@@ -101,7 +102,7 @@ package struct Coordinator {
         case .rulesAreSet(let ticket, let failure):
             holding.rulesAreSet(ticket, failure: failure)
             followHolding()
-        case .markIsReached(let id): directory[id]?.transition.markIsReached()
+        case .markIsReached(let id): directory.change(id) { $0.transition.markIsReached() }
         case .told(let id, let reply): observerReplied(id, reply)
         case .nothingIsHeldBack(let id): advance(id) { $0.nothingIsHeldBack() }
         case .froze(let process, let outcome): processFroze(process, outcome)

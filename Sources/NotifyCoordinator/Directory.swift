@@ -19,12 +19,24 @@ struct Directory {
     /// What persons have set for applications, and have not released.
     private var applicationWishes: [Application: LifecycleState] = [:]
     private var lastNumber: UInt64 = 0
+    /// How many connections are in a state from under an agent before this one.
+    private var remembered = 0
 
     func id(of name: String) -> ConnectionID? { numbers[name] }
 
-    subscript(id: ConnectionID) -> Observer? {
-        get { observers[id] }
-        _modify { yield &observers[id] }
+    subscript(id: ConnectionID) -> Observer? { observers[id] }
+
+    /// Changes a connection in place, if it is there.
+    ///
+    /// - Returns: what the change returns.
+    @discardableResult
+    mutating func change<Result>(_ id: ConnectionID, _ change: (inout Observer) -> Result) -> Result? {
+        guard let index = observers.index(forKey: id) else { return nil }
+        let before = observers.values[index].mayBeQueuedFor
+        let result = change(&observers.values[index])
+        let after = observers.values[index].mayBeQueuedFor
+        if before != after { processes[observers.values[index].process]?.queued += after ? 1 : -1 }
+        return result
     }
 
     subscript(process id: ProcessID) -> ObservedProcess? {
@@ -49,12 +61,16 @@ struct Directory {
         observers[observer.id] = observer
         numbers[observer.name] = observer.id
         processes[observer.process]?.connections.insert(observer.id)
+        if observer.mayBeQueuedFor { processes[observer.process]?.queued += 1 }
+        if observer.isRemembered { remembered += 1 }
     }
 
     mutating func remove(_ id: ConnectionID) -> Observer? {
         guard let observer = observers.removeValue(forKey: id) else { return nil }
         if numbers[observer.name] == id { numbers[observer.name] = nil }
         processes[observer.process]?.connections.remove(id)
+        if observer.mayBeQueuedFor { processes[observer.process]?.queued -= 1 }
+        if observer.isRemembered { remembered -= 1 }
         return observer
     }
 
@@ -87,6 +103,21 @@ struct Directory {
         Set(connections.compactMap { observers[$0]?.process }).sorted()
     }
 
+    /// The processes of these connections, and those that are the same for the kernel: a process may have connections as
+    /// more than one user, and stands still with all of them.
+    func wholes(of connections: some Sequence<ConnectionID>) -> [ProcessID] {
+        Set(processes(of: connections).flatMap(same(as:))).sorted()
+    }
+
+    func same(as id: ProcessID) -> [ProcessID] {
+        (byPid[id.pid] ?? []).filter { $0.startTime == id.startTime }.sorted()
+    }
+
+    /// Processes that had the number of this one before, and whose end has not been noticed.
+    func earlier(than id: ProcessID) -> [ProcessID] {
+        (byPid[id.pid] ?? []).filter { $0.startTime != id.startTime }.sorted()
+    }
+
     // MARK: - What persons have set
 
     /// Remembers what a person has set, for those that come later. nil if it was released.
@@ -117,11 +148,14 @@ struct Directory {
     }
 
     /// What a person has set that counts for a new connection of a process.
-    func wish(for process: ObservedProcess) -> LifecycleState? {
+    ///
+    /// - Parameter isNew: whether the connection itself has nothing to say about an agent before this one.
+    func wish(for process: ObservedProcess, isNew: Bool) -> LifecycleState? {
         let application = Application(id: process.application, user: process.id.user)
         if let wish = process.wish { return wish }
         if !process.isReleased, let wish = applicationWishes[application] { return wish }
         // A restarted agent knows no wishes, but it sees what they had led to before.
+        guard isNew, remembered > 0 else { return nil }
         var relatives = process.connections.compactMap { observers[$0] }.filter(\.isRemembered)
         if relatives.isEmpty, !application.id.isEmpty {
             relatives = processes.values.filter { $0.application == application.id && $0.id.user == application.user }
@@ -133,7 +167,10 @@ struct Directory {
 
     /// Forgets what this agent has remembered only until it decides itself.
     mutating func forgetMemory(of id: ConnectionID) {
-        observers[id]?.isRemembered = false
-        observers[id]?.remembered = nil
+        let wasRemembered = change(id) { observer in
+            defer { (observer.isRemembered, observer.remembered) = (false, nil) }
+            return observer.isRemembered
+        }
+        if wasRemembered == true { remembered -= 1 }
     }
 }

@@ -52,7 +52,7 @@ package enum Effect: Sendable {
     /// A connection observes: watch for its end.
     case begin(ConnectionID)
     /// A connection is forgotten: close what belongs to it.
-    case forget(ConnectionID)
+    case forget(ConnectionID, name: String)
     /// Nothing of a process is of interest any more.
     case forgetProcess(ProcessID)
     /// A process observes that did not.
@@ -62,13 +62,16 @@ package enum Effect: Sendable {
     /// The last connection has gone.
     case observersHaveGone
 
+    /// Much of what was kept is not needed any more.
+    case giveMemoryBack
     /// Say `alarm` at this moment of the monotonic clock, in nanoseconds; it takes the place of an earlier one.
     case alarm(at: Int64)
 
     /// What a call is answered with.
     package enum Answer: Equatable, Sendable {
         case done
-        case registered(LifecycleState, pending: [NotifyName])
+        /// - Parameter isComplete: whether `pending` is all that the connection can have missed.
+        case registered(LifecycleState, pending: [NotifyName], isComplete: Bool)
         case connections(Int)
         case stamp(UInt64)
         case value(UInt64)

@@ -16,11 +16,11 @@ package enum Event: Sendable {
     case followDesktop(CallID, from: String, Bool)
     /// Somebody puts connections into a state.
     ///
-    /// - Parameter strangers: processes of the target that no longer belong to whom they belonged to when they
-    ///   registered; see `Coordinator.processes(of:)`.
+    /// - Parameter strangers: processes of the target that the caller may not stop, as things are now; see
+    ///   `Coordinator.processes(of:)`. Needed only if it `freezes`.
     case setState(CallID, by: Caller, Target, LifecycleState, freezes: Bool, strangers: Set<ProcessID>)
     /// Somebody takes back what was set; of everyone if there is no target.
-    case release(CallID, by: Caller, Target?, strangers: Set<ProcessID>)
+    case release(CallID, by: Caller, Target?)
     case setNameState(CallID, by: Caller, NotifyName, UInt64)
     case getNameState(CallID, NotifyName)
 

@@ -104,6 +104,8 @@ struct ObservedProcess {
     var isStopped = false
     /// Also those that are parked.
     var connections: Set<ConnectionID> = []
+    /// For how many of them the bus may queue posts.
+    var queued = 0
 
     init(_ facts: Newcomer.ProcessFacts) { self.facts = facts }
 

@@ -37,6 +37,9 @@ struct Ledger {
 
     let quotas: Quotas
     private var accounts: [UInt32: Account] = [:]
+    /// What all users take up, and the most that it was since `hasShrunk` said so.
+    private var bytes = 0
+    private var peak = 0
 
     init(_ quotas: Quotas) { self.quotas = quotas }
 
@@ -72,7 +75,7 @@ struct Ledger {
         guard account.bytes <= quotas.bytes else {
             throw Ledger.refusal(user, "\(quotas.bytes >> 20) MB of names and prefixes")
         }
-        accounts[user] = account
+        change(user) { $0 = account }
     }
 
     mutating func observeLess(_ subjects: Subjects, by user: UInt32) {
@@ -120,8 +123,19 @@ struct Ledger {
     }
 
     private mutating func change(_ user: UInt32, _ change: (inout Account) -> Void) {
-        change(&accounts[user, default: Account()])
-        if accounts[user]?.isEmpty == true { accounts[user] = nil }
+        let before = self[user]
+        var account = before
+        change(&account)
+        accounts[user] = account.isEmpty ? nil : account
+        bytes += account.bytes + account.pendingBytes - before.bytes - before.pendingBytes
+        peak = max(peak, bytes)
+    }
+
+    /// Whether so much less is taken up than before that it is worth giving memory back. Says so once.
+    mutating func hasShrunk() -> Bool {
+        guard peak > 1 << 20, bytes < peak / 2 else { return false }
+        peak = bytes
+        return true
     }
 
     private static func refusal(_ user: UInt32, _ limit: String) -> Refusal {

@@ -12,7 +12,7 @@ enum AgentRunner {
     /// What the agent has said and nobody has dealt with.
     private final class Inbox: Sendable {
         private let wakeup: Wakeup
-        private let events = Mutex<[Agent.Event]>([])
+        private let events = Mutex<[Agent.Report]>([])
 
         var descriptor: Int32 { wakeup.descriptor }
 
@@ -20,12 +20,12 @@ enum AgentRunner {
             wakeup = try Wakeup()
         }
 
-        func put(_ event: Agent.Event) {
+        func put(_ event: Agent.Report) {
             events.withLock { $0.append(event) }
             wakeup.wake()
         }
 
-        func take() -> [Agent.Event] {
+        func take() -> [Agent.Report] {
             wakeup.clear()
             return events.withLock { events in
                 defer { events = [] }
@@ -109,7 +109,7 @@ enum AgentRunner {
     }
 
     /// - Returns: how to end, if that is what the event means.
-    private static func deal(with event: Agent.Event, _ logger: Logger, _ diagnostics: Diagnostics) -> ExitCode? {
+    private static func deal(with event: Agent.Report, _ logger: Logger, _ diagnostics: Diagnostics) -> ExitCode? {
         switch event {
         case .ready:
             logger.notice("serves")

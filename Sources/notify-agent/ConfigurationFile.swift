@@ -3,6 +3,7 @@
 import CommandSupport
 import Glibc
 import NotifyAgent
+import NotifyCoordinator
 import NotifyCore
 
 struct ConfigurationError: Error {

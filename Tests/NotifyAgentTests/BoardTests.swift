@@ -2,6 +2,7 @@
 
 import Glibc
 import NotifyAgent
+import NotifyCoordinator
 import TestSupport
 import Testing
 

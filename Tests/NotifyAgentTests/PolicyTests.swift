@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NotifyAgent
+import NotifyCoordinator
 import NotifyNames
 import Testing
 

@@ -111,4 +111,7 @@ long linux_send(int socket, const void *bytes, size_t size, const int *_Nullable
 
 #pragma clang assume_nonnull end
 
+/* linux_give_memory_back() - malloc_trim(3): what the allocator keeps for later goes back to the kernel */
+void linux_give_memory_back(void);
+
 #endif

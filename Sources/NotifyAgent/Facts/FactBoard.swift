@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import NotifyCoordinator
 import NotifyCore
 
 /// What the sources have found and the agent has not yet looked at: of each source the newest only.
@@ -7,15 +8,8 @@ import NotifyCore
 /// However fast facts come, the agent is called at most fifty times a second, it spends at most a tenth of its time on
 /// them, and there is never more than one fact of a source in memory. The first fact after a pause is handed over at once.
 package final class FactBoard: Sendable {
-    package struct News: Sendable {
-        package var condition: SourceCondition?
-        package var fact: Fact?
-        /// How many facts came, those that others have taken the place of included.
-        package var count: UInt64 = 0
-    }
-
     private struct Contents {
-        var news: [String: News] = [:]
+        var news: [String: SourceNews] = [:]
         /// Whether the agent has been told, or will be when the pause is over.
         var isAnnounced = false
         /// Not before this the agent is to look again, in nanoseconds of the monotonic clock.
@@ -49,9 +43,9 @@ package final class FactBoard: Sendable {
         }
     }
 
-    private func post(_ source: String, _ change: (inout News) -> Void) {
+    private func post(_ source: String, _ change: (inout SourceNews) -> Void) {
         let (isFirst, moment): (Bool, Int64?) = contents.withLock { contents in
-            change(&contents.news[source, default: News()])
+            change(&contents.news[source, default: SourceNews()])
             guard !contents.isAnnounced else { return (false, nil) }
             contents.isAnnounced = true
             return (true, MonotonicClock.now < contents.nextLook ? contents.nextLook : nil)
@@ -69,7 +63,7 @@ package final class FactBoard: Sendable {
     }
 
     /// Takes everything.
-    package func take() -> [String: News] {
+    package func take() -> [String: SourceNews] {
         contents.withLock { contents in
             contents.isAnnounced = false
             contents.nextLook = MonotonicClock.now + FactBoard.pause

@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import NotifyCoordinator
 import NotifyCore
 
 /// The focus in GNOME, also on Wayland: its window manager writes into the attribute `user.xdg.inactive-since` of an

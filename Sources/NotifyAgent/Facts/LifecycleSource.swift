@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCoordinator
 import NotifyCore
 
 /// Something that knows what people look at, and tells the agent.
@@ -43,13 +44,6 @@ struct ObservedProcess: Sendable {
     let pid: Int32
     let application: String
     let user: UInt32
-}
-
-/// Whether a source is at work.
-package enum SourceCondition: Equatable, Sendable {
-    case live
-    /// Not now, for this reason.
-    case off(String)
 }
 
 /// By what a source speaks to the agent, from any thread, as long as it has not been stopped.

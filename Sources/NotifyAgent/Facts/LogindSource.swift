@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCoordinator
 import NotifyCore
 
 /// What logind knows of the user's sessions: which are active, which are locked, and whether the machine goes to sleep.

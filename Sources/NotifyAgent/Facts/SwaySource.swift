@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import NotifyCoordinator
 import NotifyCore
 
 /// The focus in sway, and in other compositors that speak as it does: the events of its windows name the process.

@@ -2,6 +2,7 @@
 
 import CXcb
 import Glibc
+import NotifyCoordinator
 import NotifyCore
 
 /// The focus on an X display: the process of `_NET_ACTIVE_WINDOW`, which every window manager keeps on the root window.

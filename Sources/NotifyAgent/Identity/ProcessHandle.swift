@@ -30,6 +30,9 @@ final class ProcessHandle: Sendable {
         }
     }
 
+    /// This process itself.
+    static var own: pid_t { getpid() }
+
     let key: Key
     /// See pidfd_open(2): readable when the process has ended. -1 where there was no descriptor to spare.
     let pidfd: Int32

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyCoordinator
 import NotifyCore
 
 /// What the bus has queued for a process that stands still, read in its place up to a mark.

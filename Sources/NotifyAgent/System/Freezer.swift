@@ -4,13 +4,20 @@ import Glibc
 
 /// Stops whole processes and lets them go on, for a user who may do so.
 enum Freezer {
+    /// How a process was stopped.
+    enum Stop {
+        case signal
+        /// The folder of its cgroup.
+        case cgroup(String)
+    }
+
     /// Stops a process: by its cgroup if it has one to itself, else by SIGSTOP.
     ///
     /// The permission is looked at before, and again when the process stands still: until then it may have executed a
     /// set-user-ID program.
     ///
     /// - Returns: how, or the error number.
-    static func freeze(_ process: ProcessHandle, for user: UInt32) -> Result<ManagedProcess.Stop, FreezeError> {
+    static func freeze(_ process: ProcessHandle, for user: UInt32) -> Result<Stop, FreezeError> {
         guard process.mayBeStopped(by: user) else { return .failure(FreezeError(code: EPERM)) }
         if let folder = process.cgroup, isAlone(process, in: folder), write("1", to: folder + "/cgroup.freeze") == 0 {
             if isAlone(process, in: folder), process.mayBeStopped(by: user) { return .success(.cgroup(folder)) }
@@ -26,7 +33,7 @@ enum Freezer {
     }
 
     /// Lets a process go on that was stopped here.
-    static func thaw(_ process: ProcessHandle, _ stop: ManagedProcess.Stop, for user: UInt32) -> FreezeError? {
+    static func thaw(_ process: ProcessHandle, _ stop: Stop, for user: UInt32) -> FreezeError? {
         let code: Int32
         switch stop {
         // It is this agent's doing, whoever is in there by now.

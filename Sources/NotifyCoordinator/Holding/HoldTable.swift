@@ -104,9 +104,11 @@ struct HoldTable {
     }
 
     /// For whom a post of the name is kept. One that holds two prefixes of it is there twice.
-    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [ConnectionID]) {
-        var byPrefix: [ConnectionID] = []
-        prefixes.forEachPrefix(of: name) { _, holders in byPrefix += holders }
+    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(String, ConnectionID)]) {
+        var byPrefix: [(String, ConnectionID)] = []
+        prefixes.forEachPrefix(of: name) { prefix, holders in
+            for holder in holders { byPrefix.append((prefix, holder)) }
+        }
         let byName: [ConnectionID] =
             switch names[name]?.holders {
             case nil: []

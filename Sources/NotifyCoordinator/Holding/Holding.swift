@@ -60,6 +60,9 @@ struct Holding {
     func held(for id: ConnectionID) -> Subjects { works[id]?.held ?? Subjects() }
     func holdsAnything(for id: ConnectionID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
 
+    /// Whether all that is to be done has been done.
+    var isAtRest: Bool { users.isEmpty && requests.isEmpty }
+
     mutating func takeOutputs() -> [Output] {
         defer { outputs = [] }
         return outputs
@@ -110,7 +113,9 @@ struct Holding {
     }
 
     /// For whom a post of the name is kept.
-    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [ConnectionID]) { table.holders(of: name) }
+    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(String, ConnectionID)]) {
+        table.holders(of: name)
+    }
 
     /// Another post of the name would be news for nobody: its rule comes off the bus until somebody's bit is cleared, and
     /// half a million posts of it cost nothing.

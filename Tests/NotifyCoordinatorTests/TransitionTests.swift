@@ -4,7 +4,7 @@ import NotifyNames
 import TestSupport
 import Testing
 
-@testable import NotifyAgent
+@testable import NotifyCoordinator
 
 /// The state machine without a bus.
 @Suite struct TransitionTests {

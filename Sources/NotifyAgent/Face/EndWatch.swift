@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+
+/// Has the bus say when connections end whose socket the agent does not have.
+///
+/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+final class EndWatch: @unchecked Sendable {
+    /// By which rule the bus says it.
+    private enum Rule { case own, shared }
+
+    /// So many connections have a rule of their own. A default system bus allows 512 rules, and names need them too.
+    private static let limit = 32
+
+    private var rules: [ConnectionID: Rule] = [:]
+    private var own = 0
+    private var shared = 0
+
+    var isEmpty: Bool { rules.isEmpty }
+    func watches(_ id: ConnectionID) -> Bool { rules[id] != nil }
+
+    /// - Parameter completion: called if it has gone already.
+    func begin(
+        _ id: ConnectionID,
+        _ name: String,
+        on link: borrowing BusLink,
+        ifGone completion: @escaping @Sendable (borrowing BusLink) -> Void
+    ) {
+        guard rules[id] == nil else { return }
+        if own < EndWatch.limit {
+            rules[id] = .own
+            own += 1
+            link.callBus("AddMatch", [.string(EndWatch.rule(for: name))])
+        } else {
+            rules[id] = .shared
+            shared += 1
+            if shared == 1 { link.callBus("AddMatch", [.string(EndWatch.rule(for: nil))]) }
+        }
+        // It may have gone before the rule was there.
+        link.callBus("NameHasOwner", [.string(name)]) { answer, link in
+            if case .success(let values) = answer, values.first?.boolean == false { completion(link) }
+        }
+    }
+
+    func end(_ id: ConnectionID, _ name: String, on link: borrowing BusLink) {
+        switch rules.removeValue(forKey: id) {
+        case nil: break
+        case .own:
+            own -= 1
+            link.callBus("RemoveMatch", [.string(EndWatch.rule(for: name))])
+        case .shared:
+            shared -= 1
+            if shared == 0 { link.callBus("RemoveMatch", [.string(EndWatch.rule(for: nil))]) }
+        }
+    }
+
+    /// The rule for the end of one connection, or of any.
+    private static func rule(for name: String?) -> String {
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged'"
+            + (name.map { ",arg0='\($0)'" } ?? "")
+    }
+}

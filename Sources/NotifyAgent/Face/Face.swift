@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+
+/// The agent on the bus: calls come in and typed requests go out; answers and orders come in and messages go out. What
+/// they mean it does not know.
+///
+/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+final class Face: @unchecked Sendable {
+    /// How many names go into one Deliver: 2 MB at most.
+    private static let deliveryLimit = 4_096
+
+    /// Calls that are not answered yet.
+    private var calls: [CallID: BusCall] = [:]
+    private var lastCall: UInt64 = 0
+
+    /// Reads a call.
+    ///
+    /// - Parameter properties: what the agent's properties are at this moment.
+    /// - Returns: nil if it was for an interface that every object has, and is answered.
+    func read(
+        _ call: BusCall,
+        _ properties: () -> StandardInterfaces.Properties,
+        on link: borrowing BusLink
+    ) throws(BusFault) -> Request? {
+        if try StandardInterfaces.answer(call, properties, on: link) { return nil }
+        guard call.path == AgentInterface.path, call.interface == AgentInterface.name || call.interface.isEmpty else {
+            call.arguments.closeDescriptors()
+            throw .unknownMethod(call)
+        }
+        return try Request.read(call)
+    }
+
+    // MARK: - Answers
+
+    /// Takes note of a call that is answered later.
+    func keep(_ call: BusCall) -> CallID {
+        lastCall += 1
+        let id = CallID(lastCall)
+        calls[id] = call
+        return id
+    }
+
+    func answer(_ id: CallID, _ answer: Effect.Answer, on link: borrowing BusLink) {
+        guard let call = calls.removeValue(forKey: id) else { return }
+        let arguments: [BusValue] =
+            switch answer {
+            case .done: Acknowledgement().arguments
+            case .registered(let state, let pending, _):
+                AgentInterface.Register.Answer(state: state, pending: pending.map(\.string)).arguments
+            case .connections(let count): AgentInterface.ConnectionCount(connections: UInt32(count)).arguments
+            case .stamp(let stamp): AgentInterface.SetNameState.Answer(stamp: stamp).arguments
+            case .value(let value): AgentInterface.GetNameState.Answer(value: value).arguments
+            }
+        link.reply(to: call, arguments)
+    }
+
+    func refuse(_ id: CallID, _ refusal: Refusal, on link: borrowing BusLink) {
+        guard let call = calls.removeValue(forKey: id) else { return }
+        link.refuse(call, BusFault(refusal))
+    }
+
+    // MARK: - To observers
+
+    /// Tells an observer its state.
+    ///
+    /// - Parameter completion: gets the answer.
+    func tell(
+        _ name: String,
+        _ state: LifecycleState,
+        on link: borrowing BusLink,
+        then completion: @escaping @Sendable (Event.Reply, borrowing BusLink) -> Void
+    ) {
+        let message = ObserverInterface.SetState(state: state)
+        link.call(
+            name,
+            path: ObserverInterface.path,
+            interface: ObserverInterface.name,
+            member: ObserverInterface.SetState.member,
+            message.arguments
+        ) { answer, link in
+            switch answer {
+            case .success(let values):
+                let dropped = values.first?.uint64
+                values.closeDescriptors()
+                completion(.done(dropped: dropped, isHoldingBack: link.isHoldingPostsBack), link)
+            case .failure(let fault): completion(fault.saysGone ? .gone : .failed(fault.message), link)
+            }
+        }
+    }
+
+    func deliver(_ names: [NotifyName], to name: String, on link: borrowing BusLink) {
+        var rest = names[...]
+        while !rest.isEmpty {
+            let message = ObserverInterface.Deliver(names: rest.prefix(Face.deliveryLimit).map(\.string))
+            send(message.arguments, ObserverInterface.Deliver.member, to: name, on: link)
+            rest = rest.dropFirst(Face.deliveryLimit)
+        }
+    }
+
+    /// Puts a mark into the stream of an observer, for the agent's own eyes.
+    func mark(_ name: String, _ number: UInt64, on link: borrowing BusLink) {
+        let message = ObserverInterface.Mark(number: number)
+        send(message.arguments, ObserverInterface.Mark.member, to: name, on: link)
+    }
+
+    private func send(_ arguments: [BusValue], _ member: String, to name: String, on link: borrowing BusLink) {
+        link.tell(
+            name,
+            path: ObserverInterface.path,
+            interface: ObserverInterface.name,
+            member: member,
+            arguments
+        )
+    }
+
+    // MARK: - To everyone
+
+    func announce(_ change: Effect.StateChange, on link: borrowing BusLink) {
+        link.emit(
+            AgentInterface.StateChanged(
+                connection: change.name,
+                process: UInt32(change.process.pid),
+                application: change.application,
+                from: change.from.rawValue,
+                to: change.to.rawValue
+            )
+        )
+    }
+}

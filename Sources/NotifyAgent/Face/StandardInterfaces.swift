@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+/// The interfaces of D-Bus that every object has. See the D-Bus specification, "Standard Interfaces".
+enum StandardInterfaces {
+    struct Properties {
+        static let version: UInt32 = 1
+        let observers: Int
+        let parked: Int
+
+        static let names = ["Version", "Observers", "Parked"]
+
+        subscript(name: String) -> BusValue? {
+            switch name {
+            case "Version": .uint32(Properties.version)
+            case "Observers": .uint32(UInt32(observers))
+            case "Parked": .uint32(UInt32(parked))
+            default: nil
+            }
+        }
+    }
+
+    private static let properties = "org.freedesktop.DBus.Properties"
+    private static let introspectable = "org.freedesktop.DBus.Introspectable"
+    private static let peer = "org.freedesktop.DBus.Peer"
+
+    /// Answers a call of one of them.
+    ///
+    /// - Returns: false if it is for another interface.
+    static func answer(
+        _ call: BusCall,
+        _ properties: () -> Properties,
+        on link: borrowing BusLink
+    ) throws(BusFault) -> Bool {
+        if call.interface == peer || call.interface.isEmpty && call.member == "Ping" {
+            try answerPeer(call, on: link)
+        } else if call.interface == introspectable || call.interface.isEmpty && call.member == "Introspect" {
+            try introspect(call, on: link)
+        } else if call.interface == self.properties, call.path == AgentInterface.path {
+            try answerProperties(call, properties(), on: link)
+        } else {
+            return false
+        }
+        return true
+    }
+
+    private static func introspect(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
+        guard call.member == "Introspect" else {
+            call.arguments.closeDescriptors()
+            throw .unknownMethod(call)
+        }
+        try expect(call, "")
+        guard let xml = Introspection.text(for: call.path) else { throw .unknownMethod(call) }
+        link.reply(to: call, [.string(xml)])
+    }
+
+    private static func answerPeer(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
+        switch call.member {
+        case "Ping":
+            try expect(call, "")
+            link.reply(to: call)
+        case "GetMachineId":
+            try expect(call, "")
+            let files = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
+            guard let text = files.lazy.compactMap({ SystemFile.text(of: $0) }).first else {
+                throw .failed("This machine has no id.")
+            }
+            link.reply(to: call, [.string(text.filter { $0 != "\n" })])
+        default:
+            call.arguments.closeDescriptors()
+            throw .unknownMethod(call)
+        }
+    }
+
+    private static func answerProperties(
+        _ call: BusCall,
+        _ properties: Properties,
+        on link: borrowing BusLink
+    ) throws(BusFault) {
+        switch call.member {
+        case "Get":
+            try expect(call, "ss")
+            try checkInterface(call)
+            let name = call.arguments[1].string ?? ""
+            guard let value = properties[name] else { throw .unknownProperty(name) }
+            link.reply(to: call, [.variant(value)])
+        case "GetAll":
+            try expect(call, "s")
+            try checkInterface(call)
+            let all = Properties.names.compactMap { name in properties[name].map { (name, $0) } }
+            link.reply(to: call, [.dictionary(all)])
+        case "Set":
+            call.arguments.closeDescriptors()
+            guard call.arguments.map(\.signature) == ["s", "s", "v"] else {
+                throw .invalidArguments("Set takes arguments of type 'ssv'.")
+            }
+            try checkInterface(call)
+            let name = call.arguments[1].string ?? ""
+            guard properties[name] != nil else { throw .unknownProperty(name) }
+            throw BusFault(
+                name: "org.freedesktop.DBus.Error.PropertyReadOnly",
+                message: "The property '\(name)' can only be read."
+            )
+        default:
+            call.arguments.closeDescriptors()
+            throw .unknownMethod(call)
+        }
+    }
+
+    private static func checkInterface(_ call: BusCall) throws(BusFault) {
+        let interface = call.arguments[0].string ?? ""
+        guard interface == AgentInterface.name || interface.isEmpty else {
+            throw BusFault(
+                name: "org.freedesktop.DBus.Error.UnknownInterface",
+                message: "There is no interface '\(interface)' at \(call.path)."
+            )
+        }
+    }
+
+    /// Checks the types of a call's arguments. What is wrong is closed.
+    private static func expect(_ call: BusCall, _ signature: String) throws(BusFault) {
+        let given = call.arguments.map(\.signature).joined()
+        guard given != signature else { return }
+        call.arguments.closeDescriptors()
+        throw ArgumentError.types(expected: signature, given: given).fault(for: call.member)
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyCoordinator
+
+extension FocusedProcess {
+    /// Looks at what the process is.
+    package init(pid: Int32) {
+        var (application, user) = ("", UInt32?.none)
+        if let folder = ProcessFolder(of: pid) {
+            application = AppIdentity.application(ofCgroups: folder.cgroups)
+            user = folder.users?.effective
+        }
+        self.init(pid: pid, application: application, user: user)
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+
+/// The sources of facts that this agent can use. They work while somebody observes: otherwise there is nobody to decide
+/// about.
+///
+/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+final class SourceSet: @unchecked Sendable {
+    /// The name under which a desktop's own word is listed.
+    static let shell = "shell"
+
+    /// What has become of a source.
+    typealias Change = (source: String, condition: SourceCondition?)
+
+    let board: FactBoard
+    /// All names, in the order in which they count.
+    let names: [String]
+    private let makers: [SourceMaker]
+    private var running: [any LifecycleSource] = []
+    /// The connection that said who has the focus, while it is on the bus.
+    private var desktop: String?
+
+    init(_ makers: [SourceMaker], ignoring ignored: Set<String>, board: FactBoard) {
+        self.makers = makers
+        self.board = board
+        let own = [SourceSet.shell, Coordinator.freezerSource]
+        names = makers.map(\.name) + own.filter { !ignored.contains($0) }
+    }
+
+    // MARK: - Starting and stopping
+
+    var isRunning: Bool { !running.isEmpty }
+
+    /// What can be said before anything has happened.
+    var beginnings: [Change] {
+        [
+            (SourceSet.shell, .off("no desktop has called SetForeground yet")),
+            (
+                Coordinator.freezerSource,
+                CgroupMount.unified == nil
+                    ? .off("cgroup version 2 is not mounted; a process stopped by a signal is noticed all the same")
+                    : .live
+            ),
+        ] + resting
+    }
+
+    private var resting: [Change] {
+        makers.map { ($0.name, .off($0.obstacle ?? "nobody observes; it starts with the first observer")) }
+    }
+
+    /// - Returns: what to say of them before they speak themselves.
+    func start() -> [Change] {
+        guard running.isEmpty else { return [] }
+        var changes: [Change] = []
+        var started: [any LifecycleSource] = []
+        for maker in makers where maker.obstacle == nil {
+            started.append(maker.make(FactOutlet(maker.name, board)))
+            changes.append((maker.name, nil))
+        }
+        running = started
+        return changes
+    }
+
+    /// Begins the work of those that `start` has made: they may speak from now on.
+    func run() {
+        for source in running { source.start() }
+    }
+
+    func stop() -> [Change] {
+        for source in running { source.stop() }
+        running = []
+        return resting
+    }
+
+    /// A process observes, or has moved to another cgroup.
+    func present(_ process: Newcomer.ProcessFacts) {
+        let observed = ObservedProcess(pid: process.id.pid, application: process.application, user: process.id.user)
+        for source in running { source.observerHasCome(observed) }
+    }
+
+    func forget(_ process: ProcessID) {
+        for source in running { source.observerHasGone(process.pid) }
+    }
+
+    // MARK: - The desktop's own word
+
+    /// A desktop says which process has the focus, 0 for none. It counts until the desktop leaves the bus.
+    func hear(_ name: String, _ pid: Int32, on link: borrowing BusLink) {
+        board.post(SourceSet.shell, .live)
+        board.post(SourceSet.shell, .focus(pid == 0 ? [] : [FocusedProcess(pid: pid)]))
+        guard desktop != name else { return }
+        if let desktop { link.callBus("RemoveMatch", [.string(SourceSet.leavingRule(of: desktop))]) }
+        desktop = name
+        link.callBus("AddMatch", [.string(SourceSet.leavingRule(of: name))])
+        // It may have gone before the rule was there.
+        link.callBus("NameHasOwner", [.string(name)]) { [self] answer, link in
+            if case .success(let values) = answer, values.first?.boolean == false { hasLeft(name, on: link) }
+        }
+    }
+
+    /// A connection has left the bus.
+    func hasLeft(_ name: String, on link: borrowing BusLink) {
+        guard desktop == name else { return }
+        desktop = nil
+        link.callBus("RemoveMatch", [.string(SourceSet.leavingRule(of: name))])
+        board.post(SourceSet.shell, .off("the program that called SetForeground has left the bus"))
+    }
+
+    private static func leavingRule(of name: String) -> String {
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+            + "arg0='\(name)',arg2=''"
+    }
+}

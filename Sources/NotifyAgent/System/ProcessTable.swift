@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Logging
+import NotifyCoordinator
+
+/// The processes behind the coordinator's numbers: has them watched, and stops them and lets them go on.
+///
+/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+final class ProcessTable: @unchecked Sendable {
+    private struct Entry {
+        /// Told apart from others by the watcher's thread.
+        let number: UInt64
+        let handle: ProcessHandle
+        /// How the agent has stopped it, and for whom.
+        var stop: (how: Freezer.Stop, user: UInt32)?
+    }
+
+    private let watcher: Watcher
+    private let logger: Logger
+    private var entries: [ProcessID: Entry] = [:]
+    private var ids: [UInt64: ProcessID] = [:]
+    private var lastNumber: UInt64 = 0
+
+    init(watcher: Watcher, logger: Logger) {
+        self.watcher = watcher
+        self.logger = logger
+    }
+
+    subscript(id: ProcessID) -> ProcessHandle? { entries[id]?.handle }
+    subscript(number number: UInt64) -> ProcessID? { ids[number] }
+    func number(of id: ProcessID) -> UInt64? { entries[id]?.number }
+
+    /// Takes hold of a process that registers, unless it is in hand already.
+    func note(_ client: Identity.Client) -> Newcomer.ProcessFacts {
+        let handle = client.process
+        let id = ProcessID(handle)
+        if entries[id] == nil {
+            lastNumber += 1
+            entries[id] = Entry(number: lastNumber, handle: handle)
+            ids[lastNumber] = id
+            if handle.pidfd >= 0 { watcher.watch(handle, number: lastNumber) }
+        }
+        let isWatched = entries[id].map { $0.handle.pidfd >= 0 } ?? false
+        return Newcomer.ProcessFacts(
+            id: id,
+            application: client.application,
+            session: client.session,
+            isWatched: isWatched
+        )
+    }
+
+    func forget(_ id: ProcessID) {
+        guard let entry = entries.removeValue(forKey: id) else { return }
+        ids[entry.number] = nil
+        watcher.forget(process: entry.number)
+    }
+
+    /// Has a process looked at, or no longer.
+    ///
+    /// - Parameter isAnnounced: whether all its sockets are watched.
+    func look(at id: ProcessID, _ mustLook: Bool, isAnnounced: Bool) {
+        guard let entry = entries[id] else { return }
+        watcher.look(at: entry.number, mustLook, isAnnounced: isAnnounced)
+    }
+
+    /// Those that a user may not stop, as things are now.
+    func strangers(to user: UInt32, among processes: [ProcessID]) -> Set<ProcessID> {
+        Set(processes.filter { entries[$0]?.handle.mayBeStopped(by: user) != true })
+    }
+
+    // MARK: - Standing still
+
+    func freeze(_ id: ProcessID, for user: UInt32) -> Event.FreezeOutcome {
+        guard let entry = entries[id] else { return .failed("it has ended") }
+        switch Freezer.freeze(entry.handle, for: user) {
+        case .success(let stop):
+            entries[id]?.stop = (stop, user)
+            logger.info("froze", metadata: ["process": "\(id)"])
+            return .frozen
+        case .failure(let error): return error.code == EPERM ? .denied : .failed(error.text)
+        }
+    }
+
+    /// - Returns: what was in the way.
+    func thaw(_ id: ProcessID) -> String? {
+        guard let entry = entries[id], let stop = entry.stop else { return nil }
+        if let error = Freezer.thaw(entry.handle, stop.how, for: stop.user) {
+            logger.error("can't let a process go on: \(error.text)", metadata: ["process": "\(id)"])
+            return error.text
+        }
+        entries[id]?.stop = nil
+        logger.info("thawed", metadata: ["process": "\(id)"])
+        return nil
+    }
+}
+
+extension ProcessID {
+    init(_ handle: ProcessHandle) {
+        self.init(pid: handle.key.pid, startTime: handle.key.start, user: handle.key.user)
+    }
+}
