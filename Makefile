@@ -13,7 +13,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 SCRATCH ?= .build
 SWIFT_FLAGS ?=
 
-COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-agent
+COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-top notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 SCRIPTS := $(filter-out %.mk,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 

@@ -15,6 +15,7 @@ let package = Package(
         .executable(name: "notify-wait", targets: ["notify-wait"]),
         .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
         .executable(name: "notify-state", targets: ["notify-state"]),
+        .executable(name: "notify-top", targets: ["notify-top"]),
         .executable(name: "notify-agent", targets: ["notify-agent"]),
     ],
     dependencies: [
@@ -72,6 +73,7 @@ let package = Package(
         .executableTarget(name: "notify-wait", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .executableTarget(name: "notify-lifecycle", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .executableTarget(name: "notify-state", dependencies: ["NotifyCore", "CommandSupport"]),
+        .executableTarget(name: "notify-top", dependencies: ["NotifyCore", "CommandSupport"]),
 
         // Who observes what, in which state: values that know neither D-Bus nor Linux.
         .target(name: "NotifyCoordinator", dependencies: ["NotifyNames"]),
@@ -141,7 +143,7 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
-                "notify-state", "notify-agent",
+                "notify-state", "notify-top", "notify-agent",
             ]
         ),
         // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.
@@ -173,7 +175,7 @@ let package = Package(
             name: "ManualTests",
             dependencies: [
                 "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
-                "notify-state", "notify-agent",
+                "notify-state", "notify-top", "notify-agent",
             ]
         ),
         .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
@@ -192,7 +194,7 @@ let package = Package(
 // not among them, because it loads libraries while it runs.
 if Context.environment["NOTIFYBUS_STATIC"] != nil {
     for target in package.targets
-    where ["notify-post", "notify-wait", "notify-lifecycle", "notify-state"].contains(target.name) {
+    where ["notify-post", "notify-wait", "notify-lifecycle", "notify-state", "notify-top"].contains(target.name) {
         var flags = ["-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld"]
         // What runs at every start is put together: see Scripts/record-startup-order.
         if let order = Context.environment["NOTIFYBUS_STARTUP_ORDER"] {

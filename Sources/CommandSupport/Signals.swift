@@ -23,14 +23,16 @@ package struct Signals: Sendable {
     ///
     /// Make this when the command has begun its work: until then a signal ends the process by itself, which is what
     /// someone wants who interrupts a connection that does not come about.
-    package init() throws(ResourceError) {
+    ///
+    /// - Parameter others: more signals to read.
+    package init(and others: [Int32] = []) throws(ResourceError) {
         var signals = sigset_t()
         sigemptyset(&signals)
         // If our parent ignored it, children would vanish without leaving a status.
         signal(SIGCHLD, SIG_DFL)
         sigaddset(&signals, SIGCHLD)
         // The kernel keeps even an ignored signal for us once it is blocked.
-        for number in Signals.ending where !Signals.isIgnored(number) {
+        for number in Signals.ending + others where !Signals.isIgnored(number) {
             sigaddset(&signals, number)
         }
         pthread_sigmask(SIG_BLOCK, &signals, nil)

@@ -16,6 +16,8 @@ final class AgentWatch: BusPeer {
         case agentLost, agentReturned
         case busLost
         case failed(LifecycleFailure)
+        /// What the agent has answered to `list`; nil if it did not, or not as it should.
+        case listed([AgentInterface.ListEntry]?)
     }
 
     private struct State {

@@ -24,7 +24,7 @@ extension LifecycleCommand {
             + Option.common(
                 quiet: "Leaves out the table's header, and says nothing but errors on standard error.",
                 verbose:
-                    "Shows connections, users and the focus too; with watch also what the agent learns; says how many "
+                    "Shows connections, users, the focus and names too; with watch also what the agent learns; says how many "
                     + "observers a change was for."
             ),
         operands: .targets(after: Verb.allCases.filter(\.takesTargets).map(\.rawValue)),

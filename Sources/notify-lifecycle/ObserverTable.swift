@@ -5,16 +5,28 @@ import NotifyCore
 
 /// The observers of a bus as a table for people.
 struct ObserverTable {
+    private typealias Entry = AgentInterface.ListEntry
+
     private struct Column {
-        let title: String
-        var isNumber = false
-        let cell: (AgentInterface.ListEntry) -> String
+        let column: TextTable.Column
+        let cell: (AgentInterface.ListEntry) -> TextTable.Cell
+
+        init(
+            _ title: String,
+            isNumber: Bool = false,
+            minimum: Int? = nil,
+            dropOrder: Int? = nil,
+            _ cell: @escaping (AgentInterface.ListEntry) -> TextTable.Cell
+        ) {
+            column = TextTable.Column(title, isNumber: isNumber, minimum: minimum, dropOrder: dropOrder)
+            self.cell = cell
+        }
     }
 
     private let observers: [AgentInterface.ListEntry]
     private let isDetailed: Bool
 
-    /// - Parameter isDetailed: whether connections and users are shown too.
+    /// - Parameter isDetailed: whether connections, users and names are shown too.
     init(_ observers: [AgentInterface.ListEntry], isDetailed: Bool) {
         self.observers = observers
         self.isDetailed = isDetailed
@@ -29,55 +41,66 @@ struct ObserverTable {
     /// - Parameter now: the time in seconds since 1970.
     func text(withHeader hasHeader: Bool, now: Int64) -> String {
         let columns = columns(now: now)
-        var rows = observers.map { observer in columns.map { $0.cell(observer) } }
-        if hasHeader { rows.insert(columns.map(\.title), at: 0) }
-        let widths = columns.indices.map { index in rows.map { $0[index].count }.max() ?? 0 }
-        var text = ""
-        for row in rows {
-            var line = ""
-            for (index, cell) in row.enumerated() {
-                let padding = String(repeating: " ", count: widths[index] - cell.count)
-                if index > 0 { line += "  " }
-                if columns[index].isNumber {
-                    line += padding + cell
-                } else {
-                    // Nothing after the last cell.
-                    line += index == row.count - 1 ? cell : cell + padding
-                }
+        let table = TextTable(columns.map(\.column), observers.map { observer in columns.map { $0.cell(observer) } })
+        let width = Terminal.size?.columns
+        var lines = table.lines(withHeader: hasHeader, width: width, isColored: Terminal.hasColors)
+        if isDetailed {
+            let first = lines.count - observers.count
+            for (index, observer) in observers.enumerated().reversed() {
+                lines.insert(contentsOf: ObserverTable.names(of: observer), at: first + index + 1)
             }
-            text += line + "\n"
         }
-        return text
+        return lines.map { $0 + "\n" }.joined()
     }
 
     private func columns(now: Int64) -> [Column] {
-        var columns = [Column(title: "PID", isNumber: true) { String($0.process) }]
+        var columns = [Column("PID", isNumber: true) { Self.cell(String($0.process)) }]
         if isDetailed {
-            columns.append(Column(title: "CONNECTION") { ObserverTable.text($0.name) })
-            columns.append(Column(title: "UID", isNumber: true) { String($0.user) })
+            columns.append(Column("CONNECTION", dropOrder: 7) { Self.cell($0.name) })
+            columns.append(Column("UID", isNumber: true, dropOrder: 3) { Self.cell(String($0.user)) })
         }
         columns += [
-            Column(title: "PROGRAM") { ObserverTable.text($0.program) },
-            Column(title: "APPLICATION") { ObserverTable.text($0.application) },
-            Column(title: "STATE") { ObserverTable.text($0.state) + ($0.isParked ? "*" : "") },
+            Column("PROGRAM", minimum: 8) { Self.cell($0.program) },
+            Column("APPLICATION", minimum: 11) { Self.cell($0.application) },
+            Column("STATE") {
+                let style: TextStyle? =
+                    switch $0.state {
+                    case "foreground": .good
+                    case "background": .weak
+                    default: .notable
+                    }
+                return TextTable.Cell(Self.text($0.state) + ($0.isParked ? "*" : ""), style)
+            },
         ]
         // Another agent need not say who has decided.
         if observers.contains(where: { $0.decider != nil }) {
-            columns.append(Column(title: "BY") { ObserverTable.text($0.decider ?? "") })
+            columns.append(Column("BY", minimum: 7, dropOrder: 6) { Self.cell($0.decider ?? "") })
         }
         if isDetailed, observers.contains(where: { $0.hasFocus != nil }) {
-            columns.append(Column(title: "FOCUS") { $0.hasFocus == true ? "yes" : "-" })
+            columns.append(Column("FOCUS", dropOrder: 4) { Self.cell($0.hasFocus == true ? "yes" : "") })
         }
         return columns + [
-            Column(title: "NAMES", isNumber: true) { String($0.names) },
-            Column(title: "PENDING", isNumber: true) { String($0.pending) },
-            Column(title: "DROPPED", isNumber: true) { String($0.dropped) },
-            Column(title: "SINCE") { ObserverTable.age(since: $0.since, now: now) },
+            Column("NAMES", isNumber: true, dropOrder: 5) { Self.cell(String($0.names)) },
+            Column("PENDING", isNumber: true, dropOrder: 2) { Self.cell(String($0.pending)) },
+            Column("DROPPED", isNumber: true, dropOrder: 0) { Self.cell(String($0.dropped)) },
+            Column("SINCE", dropOrder: 1) { Self.cell(Self.age(since: $0.since, now: now)) },
         ]
     }
 
+    private static func cell(_ text: String) -> TextTable.Cell { TextTable.Cell(self.text(text)) }
+
     private static func text(_ text: String) -> String {
         text.isEmpty ? "-" : Printable.text(text)
+    }
+
+    /// What it observes, below its line; as much as the agent says.
+    private static func names(of observer: AgentInterface.ListEntry) -> [String] {
+        let names = observer.observedNames ?? []
+        let prefixes = (observer.observedPrefixes ?? []).map { $0.isEmpty ? "every name" : Printable.text($0) + "*" }
+        var lines = (names.map { Printable.text($0) } + prefixes).map { "    " + $0 }
+        let left = Int(observer.names) - names.count - prefixes.count
+        if left > 0, !lines.isEmpty { lines.append("    and \(left) more") }
+        return lines
     }
 
     /// How long ago that was, in the largest unit that leaves a number: `42s`, `3m`, `5h`, `12d`.

@@ -17,15 +17,22 @@ struct StateChange: Sendable {
 
     private var timeText: String { LocalTime.text(nanosecondsSince1970: time) }
 
-    /// - Parameter isDetailed: whether the connection is shown too.
-    func text(isDetailed: Bool) -> String {
+    /// - Parameters:
+    ///   - observer: what the agent says of the observer now; nil if it is gone, or the agent does not say.
+    ///   - isDetailed: whether the connection is shown too.
+    func text(_ observer: AgentInterface.ListEntry?, isDetailed: Bool) -> String {
         var words = [timeText, String(change.process)]
         if isDetailed { words.append(BusValue.string(change.connection).readable) }
         words += [BusValue.string(change.application).readable, BusValue.string(change.from).readable, "→"]
-        return words.joined(separator: " ") + " " + BusValue.string(change.to).readable + "\n"
+        words.append(BusValue.string(change.to).readable)
+        if let observer {
+            let decider = observer.decider.map { ", by " + BusValue.string($0).readable } ?? ""
+            words.append("(" + BusValue.string(observer.program).readable + decider + ")")
+        }
+        return words.joined(separator: " ") + "\n"
     }
 
-    var json: String {
+    func json(_ observer: AgentInterface.ListEntry?) -> String {
         var object = JSONObject()
         object.add("time", .string(timeText))
         object.add("name", .string(change.connection))
@@ -33,6 +40,10 @@ struct StateChange: Sendable {
         object.add("application", .string(change.application))
         object.add("from", .string(change.from))
         object.add("to", .string(change.to))
+        if let observer {
+            object.add("program", .string(observer.program))
+            if let decider = observer.decider { object.add("decider", .string(decider)) }
+        }
         return object.line
     }
 }

@@ -11,7 +11,7 @@ enum Verb: String, CaseIterable {
         switch self {
         case .list: "Shows every observer: its process, state and numbers."
         case .status: "Shows what the agent says about itself."
-        case .watch: "Prints each change of a state, until a signal ends it."
+        case .watch: "Shows the observers, and then each change of a state, until a signal ends it."
         case .foreground: "Delivers every post to the TARGETs."
         case .background: "Drops every post for the TARGETs."
         case .suspend: "Keeps one post of each name for the TARGETs, until they are resumed."

@@ -16,6 +16,14 @@ struct Watcher {
     private var deadline: Deadline?
     private var isBusAway = false
     private var hasSeenNonsense = false
+    /// The observers, by the names of their connections. Those that are gone stay until their last change was printed.
+    private var observers: [String: AgentInterface.ListEntry] = [:]
+    /// The changes that are printed when it is known whose they are.
+    private var changes: [StateChange] = []
+    /// By when the agent must have said who observes; nil if it was not asked.
+    private var listDeadline: Deadline?
+    /// Whether the observers that there are have been printed.
+    private var hasBegun = false
 
     init(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(LifecycleFailure) {
         self.settings = settings
@@ -44,12 +52,13 @@ struct Watcher {
             let refused = mailbox.takeRefused()
             if refused > 0 { diagnostics.error("\(refused) changes were lost: nobody read the output") }
             if let deadline, deadline.hasPassed { throw .lateAgent }
+            if let listDeadline, listDeadline.hasPassed, try !printChanges(nil) { return .done }
             var descriptors = [
                 pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0),
                 // Without events it still reports that the reader is gone.
                 pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
             ]
-            poll(&descriptors, 2, deadline?.milliseconds ?? -1)
+            poll(&descriptors, 2, (listDeadline ?? deadline)?.milliseconds ?? -1)
             mailbox.clear()
             if Int32(descriptors[1].revents) & (POLLERR | POLLHUP) != 0 { return .done }
         }
@@ -59,9 +68,10 @@ struct Watcher {
     private mutating func handle(_ event: AgentWatch.Event) throws(LifecycleFailure) -> Bool {
         switch event {
         case .changed(let change):
-            return try write(
-                settings.isJSON ? change.json : change.text(isDetailed: settings.common.verbosity == .verbose)
-            )
+            changes.append(change)
+            askForObservers()
+        case .listed(let observers):
+            return try printChanges(observers)
         case .learned(let fact):
             return try write(settings.isJSON ? fact.json : fact.text)
         case .live(let hasAgent):
@@ -72,6 +82,7 @@ struct Watcher {
                 diagnostics.detail("watching")
             }
             isBusAway = false
+            if hasAgent { askForObservers() }
         case .nonsense:
             if !hasSeenNonsense {
                 diagnostics.error("the agent announces changes that make no sense; these are left out")
@@ -85,6 +96,55 @@ struct Watcher {
         case .failed(let failure): throw failure
         }
         return true
+    }
+
+    /// Asks the agent who observes, unless that is under way: a change says neither the program nor who decided.
+    private mutating func askForObservers() {
+        if listDeadline != nil { return }
+        listDeadline = Deadline(after: .seconds(1))
+        let mailbox = mailbox
+        center.perform { link in
+            link.call(AgentInterface.List()) { answer, _ in mailbox.put(.listed(try? answer.get().connections)) }
+        }
+    }
+
+    /// Prints what has waited for the agent's answer, and at first the observers that there are.
+    ///
+    /// - Parameter list: the observers; nil if the agent did not say.
+    /// - Returns: false if nobody reads standard output any more.
+    private mutating func printChanges(_ list: [AgentInterface.ListEntry]?) throws(LifecycleFailure) -> Bool {
+        listDeadline = nil
+        if let list {
+            var now: [String: AgentInterface.ListEntry] = [:]
+            for observer in list { now[observer.name] = observer }
+            observers.merge(now) { $1 }
+            defer { observers = now }
+            if !hasBegun {
+                hasBegun = true
+                if try !write(firstBlock(list)) { return false }
+            }
+            return try writeChanges()
+        }
+        return try writeChanges()
+    }
+
+    private mutating func writeChanges() throws(LifecycleFailure) -> Bool {
+        defer { changes = [] }
+        let isDetailed = settings.common.verbosity == .verbose
+        for change in changes {
+            let observer = observers[change.change.connection]
+            let line = settings.isJSON ? change.json(observer) : change.text(observer, isDetailed: isDetailed)
+            if try !write(line) { return false }
+        }
+        return true
+    }
+
+    private func firstBlock(_ list: [AgentInterface.ListEntry]) -> String {
+        let list = AgentInterface.ListEntry.sorted(list)
+        if settings.isJSON { return list.map(\.json).joined() }
+        if list.isEmpty { return "" }
+        let table = ObserverTable(list, isDetailed: false)
+        return table.text(withHeader: settings.common.verbosity != .quiet, now: Clock.timeOfDay / 1_000_000_000)
     }
 
     private func write(_ line: String) throws(LifecycleFailure) -> Bool {

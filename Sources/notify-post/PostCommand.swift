@@ -123,6 +123,8 @@ enum PostCommand {
         _ diagnostics: Diagnostics
     ) throws(PostFailure) -> ExitCode {
         var code = ExitCode.done
+        // A first post would take as long as the bus takes to let this program in.
+        if deadline != nil { try poster.confirm() }
         for item in items {
             switch item {
             case .name(let name):

@@ -23,6 +23,32 @@ import Testing
         #expect(quiet.status == 2 && quiet.errorOutput == "")
     }
 
+    @Test(arguments: busKinds)
+    func `-t is the whole time of notify-post, also at a bus that hangs`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        bus.stop()
+        defer { bus.resume() }
+        for names in [["a"], ["-"]] {
+            let result = try run(
+                productPath("notify-post"),
+                ["--address", bus.address, "-t", "1s"] + names,
+                input: "a\n",
+                timeout: .seconds(8)
+            )
+            #expect(result.status == 2)
+            #expect(result.errorOutput.hasPrefix("notify-post: "))
+            #expect(result.errorOutput.contains(" in time"), "\(result.errorOutput)")
+        }
+        let folder = try TemporaryFolder()
+        let server = try SilentServer("\(folder.path)/bus")
+        let silent = try run(
+            productPath("notify-post"),
+            ["--address", "unix:path=\(server.path)", "-t", "500ms", "a"],
+            timeout: .seconds(8)
+        )
+        #expect(silent.status == 2)
+    }
+
     @Test(arguments: [[], ["--retry"]])
     func `-t is the whole time at a bus that takes connections and never answers`(options: [String]) throws {
         let folder = try TemporaryFolder()

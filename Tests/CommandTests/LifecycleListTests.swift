@@ -61,6 +61,63 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `list -v says which names, and so does --json`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let observer = FakeObserver(
+            names: 5,
+            more: [
+                ("observed", .array(element: "s", [.string("com.example.a"), .string("b\u{1b}\nc")])),
+                ("prefixes", .array(element: "s", [.string("com.example."), .string("")])),
+            ]
+        )
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list([observer]))
+        let names = ["com.example.a", #"b\x1b\nc"#, "com.example.*", "every name", "and 1 more"]
+        #expect(try Array(bus.lifecycle("list", "-v").lines.dropFirst(2)) == names.map { "    " + $0 })
+        #expect(try bus.lifecycle("list").lines.count == 2)
+        let json = #""observed":["com.example.a","b\u001b\nc"],"prefixes":["com.example.",""]}"#
+        #expect(try bus.lifecycle("list", "--json").output.hasSuffix(json + "\n"))
+        #expect(agent.calls.count == 3)
+    }
+
+    @Test(arguments: busKinds, [80, 100, 60] as [UInt16])
+    func `on a terminal the table fits, with ids of 60 characters, and has colours unless NO_COLOR`(
+        kind: BusKind,
+        columns: UInt16
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let application = "org.example." + String(repeating: "x", count: 41) + ".Viewer"
+        let observers = [
+            FakeObserver(pid: 4_000_000, program: "a-long-program", application: application, state: "suspended"),
+            FakeObserver(more: [("decider", .string("person")), ("focused", .bool(true))]),
+        ]
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list(observers))
+        for options in [["list"], ["list", "-v"]] {
+            for hasColors in [true, false] {
+                let terminal = try PseudoTerminal(columns: columns)
+                let command = try start(
+                    productPath("notify-lifecycle"),
+                    ["--address", bus.address] + options,
+                    environment: ["TERM": "xterm", "NO_COLOR": hasColors ? nil : "1"],
+                    output: .descriptor(terminal.end)
+                )
+                terminal.closeEnd()
+                #expect(try command.wait().status == 0)
+                let output = try terminal.readAll()
+                #expect(output.contains("\u{1b}[32mforeground\u{1b}[0m") == hasColors)
+                #expect(output.contains("\u{1b}") == hasColors)
+                let plain = output.replacing(#/\u{1b}\[[0-9]*m/#, with: "")
+                let lines = plain.split(separator: "\r\n")
+                #expect(lines.count == 3)
+                #expect(lines.allSatisfy { $0.count <= columns }, "\(plain)")
+                #expect(plain.contains(".Viewer ") && plain.contains("suspended"))
+            }
+        }
+        // In a pipe it is all there, without colours.
+        #expect(try bus.lifecycle("list").output.contains(application))
+        #expect(agent.calls.count == 5)
+    }
+
+    @Test(arguments: busKinds)
     func `a stopped observer is marked, and only then the mark is explained`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observers = [FakeObserver(state: "suspended", parked: true), FakeObserver(pid: 101)]
@@ -173,8 +230,8 @@ import Testing
         // Facts are for those who ask for details.
         try agent.emit([.string("x11"), .string("process 7")], member: "FactChanged")
         try agent.emit(stateChange(":1.5", 7, "", "foreground", "background"))
-        #expect(try detailed.waitForOutputLines(2).first?.hasSuffix(" x11: process 7") == true)
-        #expect(try json.waitForOutputLines(2).first?.hasSuffix(#""source":"x11","fact":"process 7"}"#) == true)
+        try detailed.waitForOutput(containing: " x11: process 7\n")
+        try json.waitForOutput(containing: #""source":"x11","fact":"process 7"}"# + "\n")
         plain.send(signal: SIGTERM)
         #expect(try plain.wait().output.contains("x11") == false)
     }

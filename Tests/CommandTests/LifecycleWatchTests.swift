@@ -25,6 +25,36 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `watch begins with what there is, and says the program and who decided`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let observer = FakeObserver(more: [("decider", .string("person"))])
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list([observer]))
+        let watching = try bus.startLifecycle("watch")
+        let block = try watching.waitForOutputLines(2)
+        #expect(block[0].hasPrefix("PID  PROGRAM  APPLICATION"))
+        #expect(block[1].hasPrefix("100  editor   org.example.Editor  foreground  person"))
+        try agent.emit(stateChange(":1.5", 100, "org.example.Editor", "foreground", "background"))
+        let line = try watching.waitForOutputLines(3)[2]
+        #expect(line.hasSuffix(" 100 org.example.Editor foreground → background (editor, by person)"))
+        try agent.emit(stateChange(":1.6", 101, "", "foreground", "background"))
+        #expect(try watching.waitForOutputLines(4)[3].hasSuffix(" 101 - foreground → background"))
+        watching.send(signal: SIGINT)
+        #expect(try watching.wait().status == 130)
+    }
+
+    @Test(arguments: busKinds)
+    func `watch --json begins with the observers, an object a line`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let observer = FakeObserver(more: [("decider", .string("person"))])
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list([observer]))
+        let watching = try bus.startLifecycle("watch", "--json")
+        #expect(try watching.waitForOutputLines(1)[0].hasPrefix(#"{"name":":1.5","pid":100,"#))
+        try agent.emit(stateChange(":1.5", 100, "app", "foreground", "background"))
+        let line = try watching.waitForOutputLines(2)[1]
+        #expect(line.hasSuffix(#""from":"foreground","to":"background","program":"editor","decider":"person"}"#))
+    }
+
+    @Test(arguments: busKinds)
     func `without -v a line has the time, the process, the application and both states`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
@@ -122,7 +152,7 @@ import Testing
         try watching.waitForErrorOutput(containing: back + "notify-lifecycle: the agent is back\n")
         try agent.emit(stateChange(":1.5", 42, "app", "foreground", "background"))
         try watching.waitForOutputLines(1)
-        #expect(first.calls.count == 0)
+        #expect(first.calls.elements.allSatisfy { $0.member == "List" })
     }
 
     @Test(arguments: busKinds)

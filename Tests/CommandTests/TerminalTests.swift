@@ -12,7 +12,7 @@ import Testing
 
     /// What a command writes to a terminal, from here on.
     private func terminalOutput(of bus: PrivateBus, _ options: [String], posting name: String) throws -> String {
-        let terminal = try Terminal()
+        let terminal = try PseudoTerminal()
         let waiting = try bus.startWaiting(options + [name], output: .descriptor(terminal.end))
         terminal.closeEnd()
         try bus.makeCenter().post(name: name)
@@ -52,46 +52,5 @@ import Testing
         #expect(result.output == Self.nasty)
         #expect(result.errorOutput.split(separator: "\n").count == 1)
         #expect(!result.errorOutput.contains("\u{1b}") && !result.errorOutput.contains("\u{202e}"))
-    }
-}
-
-/// A pseudo-terminal: what is written to its end is read here as a screen would get it.
-private final class Terminal {
-    private let screen: Int32
-    private(set) var end: Int32
-
-    init() throws {
-        screen = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-        // TIOCSPTLCK and TIOCGPTN of <asm/ioctls.h>: unlockpt(3) and ptsname(3) are not in Swift's Glibc module.
-        var (lock, number) = (Int32(0), UInt32(0))
-        guard screen >= 0, ioctl(screen, 0x4004_5431, &lock) == 0, ioctl(screen, 0x8004_5430, &number) == 0 else {
-            throw TestSupportError("Cannot make a terminal: error \(errno)")
-        }
-        end = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)
-        guard end >= 0 else { throw TestSupportError("Cannot open the terminal: error \(errno)") }
-    }
-
-    deinit {
-        closeEnd()
-        close(screen)
-    }
-
-    func closeEnd() {
-        if end >= 0 { close(end) }
-        end = -1
-    }
-
-    /// All that was written, once nobody has the other end.
-    func readAll() throws -> String {
-        var bytes: [UInt8] = []
-        while true {
-            var source = pollfd(fd: screen, events: Int16(POLLIN), revents: 0)
-            guard poll(&source, 1, 20_000) == 1 else { throw TestSupportError("The terminal is still open") }
-            var chunk = [UInt8](repeating: 0, count: 4096)
-            let count = read(screen, &chunk, chunk.count)
-            // EIO when nobody has the other end.
-            if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
-            bytes += chunk[..<count]
-        }
     }
 }

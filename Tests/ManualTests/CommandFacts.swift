@@ -7,6 +7,7 @@ import Testing
 @testable import notify_lifecycle
 @testable import notify_post
 @testable import notify_state
+@testable import notify_top
 @testable import notify_wait
 
 /// What the definition of a command says, which its manual and completions must say as well.
@@ -46,5 +47,6 @@ struct CommandFacts: CustomTestStringConvertible, Sendable {
         CommandFacts(PostCommand.command, section: 1), CommandFacts(WaitCommand.command, section: 1),
         CommandFacts(LifecycleCommand.command, section: 1), CommandFacts(AgentCommand.command, section: 8),
         CommandFacts(StateCommand.command, section: 1),
+        CommandFacts(TopCommand.command, section: 1),
     ]
 }

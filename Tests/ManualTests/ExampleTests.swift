@@ -41,6 +41,20 @@ import Testing
                 says: "com.example.pong\n"
             )
         ),
+        ("notify-wait -f --prefix com.example. | ssh", .leftOut),
+        ("notify-wait --all", .poked("notify-post com.example.a com.example.b", says: "com.example.b\n")),
+        (
+            "notify-wait com.example.site.changed --",
+            .poked("notify-post com.example.site.changed", says: "make ended with 0\n")
+        ),
+        ("notify-wait -f --json", .poked("notify-post com.example.b", says: "\"name\":\"com.example.b\"")),
+        (
+            "notify-wait com.example.done",
+            .poked("touch done; notify-post com.example.done", says: "com.example.done\n")
+        ),
+        ("notify-wait --retry", .poked("notify-post com.example.backup.done", says: "safe to switch off")),
+        ("while sleep 60", .leftOut),
+        ("dbus-run-session", .poked("", says: "com.example.a\n")),
         ("notify-wait -f --prefix", .poked("notify-post com.example.b", says: " com.example.b\n")),
         ("notify-wait -f com.example.site.changed", .poked("notify-post com.example.site.changed", says: "built\n")),
         ("notify-wait -f com.example.tick", .poked("notify-post com.example.tick", says: "heard com.example.tick\n")),
@@ -59,12 +73,18 @@ import Testing
             .poked("notify-state set com.example.ready 1 --post", says: "ready\n")
         ),
         ("notify-state watch", .poked("notify-state set com.example.battery 80", says: "at 80\n")),
+        ("notify-top --once", .poked("notify-post com.example.busy", says: "com.example.busy")),
+        // Without a terminal it says so.
+        ("notify-top", .poked("", says: "no terminal")),
         ("notify-agent", .poked("notify-lifecycle status", says: "serves")),
         ("dbus-send", .heard("com.example.backup-done", last: "com.example.backup-done")),
         ("dbus-monitor", .poked("notify-post com.example.c", says: "interface=org.notifybus.n.com.example.c")),
     ]
 
-    static let examples = (CommandFacts.all.map { ($0.name, $0.page) } + [("notifybus", "man/notifybus.7")])
+    static let examples =
+        (CommandFacts.all.map { ($0.name, $0.page) } + [
+            ("notifybus", "man/notifybus.7"), ("notifybus-recipes", "man/notifybus-recipes.7"),
+        ])
         .flatMap { name, page in
             scripts(of: (try? Manuals.text(page)) ?? "").map { Example(page: name, script: $0) }
         }
@@ -97,7 +117,7 @@ import Testing
         )
         let bus = try PrivateBus(.daemon)
         let agent =
-            ["notify-lifecycle", "notify-state"].contains(example.page)
+            ["notify-lifecycle", "notify-state", "notifybus-recipes"].contains(example.page)
             ? try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null) : nil
         defer { agent?.send(signal: 15) }
         if agent != nil { try #require(try bus.script("until notify-lifecycle status; do :; done").status == 0) }

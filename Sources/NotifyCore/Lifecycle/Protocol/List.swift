@@ -50,6 +50,10 @@ extension AgentInterface {
         package var decider: String?
         /// Whether its program has the focus; nil if the agent doesn't say.
         package var hasFocus: Bool?
+        /// The names that it observes, some of them if there are many; nil if the agent doesn't say.
+        package var observedNames: [String]?
+        /// The prefixes that it observes, likewise.
+        package var observedPrefixes: [String]?
         /// What an agent of a later version says as well, by key.
         package var others: [(key: String, value: BusValue)] = []
 
@@ -70,6 +74,8 @@ extension AgentInterface {
             since = try reader.need("since", "t", \.uint64)
             decider = try reader.take("decider", "s", \.string)
             hasFocus = try reader.take("focused", "b", \.exactBoolean)
+            observedNames = try reader.take("observed", "as", \.strings)
+            observedPrefixes = try reader.take("prefixes", "as", \.strings)
             others = reader.rest.sorted { $0.key < $1.key }
         }
 
@@ -83,6 +89,8 @@ extension AgentInterface {
             ]
             if let decider { fields.append(("decider", .string(decider))) }
             if let hasFocus { fields.append(("focused", .boolean(hasFocus))) }
+            if let observedNames { fields.append(("observed", .strings(observedNames))) }
+            if let observedPrefixes { fields.append(("prefixes", .strings(observedPrefixes))) }
             return fields + others.map { ($0.key, $0.value) }
         }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandSupport
-import NotifyCore
+package import NotifyCore
 
 /// A JSON object on one line (RFC 8259), made member by member.
-struct JSONObject {
+package struct JSONObject {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 
-    mutating func add(_ key: String, _ value: BusValue) {
+    package init() {}
+
+    package mutating func add(_ key: String, _ value: BusValue) {
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
         append(string: key)
         bytes.append(UInt8(ascii: ":"))
@@ -15,7 +16,7 @@ struct JSONObject {
     }
 
     /// The object, with the newline that ends the line.
-    var line: String { String(decoding: bytes, as: UTF8.self) + "}\n" }
+    package var line: String { String(decoding: bytes, as: UTF8.self) + "}\n" }
 
     private mutating func append(_ value: BusValue) {
         switch value {

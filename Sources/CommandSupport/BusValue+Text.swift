@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandSupport
-import NotifyCore
+package import NotifyCore
 
 extension BusValue {
     /// The value as people write it, on one line.
-    var readable: String {
+    package var readable: String {
         switch self {
         case .number(UInt8(ascii: "b"), let value): value == 0 ? "no" : "yes"
         case .number: integer
@@ -23,7 +22,7 @@ extension BusValue {
     }
 
     /// The digits of a whole number; negative ones come by their bits.
-    var integer: String {
+    package var integer: String {
         switch self {
         case .number(UInt8(ascii: "n"), let value): String(Int16(truncatingIfNeeded: value))
         case .number(UInt8(ascii: "i"), let value): String(Int32(truncatingIfNeeded: value))

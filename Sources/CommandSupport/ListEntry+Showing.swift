@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyCore
+package import NotifyCore
 
 extension AgentInterface.ListEntry {
     /// The entries by process and then by age of the connection.
-    static func sorted(_ entries: [Self]) -> [Self] {
+    package static func sorted(_ entries: [Self]) -> [Self] {
         entries.sorted {
             ($0.process, $0.order.major, $0.order.minor) < ($1.process, $1.order.major, $1.order.minor)
         }
@@ -17,7 +17,7 @@ extension AgentInterface.ListEntry {
     }
 
     /// All that the agent said about it, on one line.
-    var json: String {
+    package var json: String {
         var object = JSONObject()
         for (key, value) in fields { object.add(key, value) }
         return object.line

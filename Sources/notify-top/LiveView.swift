@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import NotifyCore
+
+/// How the view ends the process.
+enum Ending {
+    case code(ExitCode)
+    case signal(Int32)
+}
+
+/// The view that draws itself again when something has changed, and sleeps otherwise.
+struct LiveView {
+    /// Ten times a second is as fast as anybody reads.
+    private static let pause: Int64 = 100_000_000
+
+    private let signals: Signals
+    private var bus: NotifyCenter.Bus
+    private var feed: Feed
+    private var model: Model
+    private var part = Page.Part.both
+    private var lastDrawing: Int64 = 0
+    private var isDirty = true
+    private var readsKeys = isatty(STDIN_FILENO) == 1
+    private var note = ""
+    /// Whether what was drawn shows a rate, which goes down by itself.
+    private var isMoving = false
+
+    init(_ settings: TopSettings) throws(TopFailure) {
+        bus = settings.common.notifyBus
+        feed = try Feed(bus)
+        model = Model(order: settings.order, start: Clock.monotonic)
+        do throws(ResourceError) {
+            signals = try Signals(and: [SIGWINCH, SIGTSTP])
+        } catch {
+            throw TopFailure(error.message)
+        }
+    }
+
+    mutating func run() throws(TopFailure) -> Ending {
+        var screen = Screen()
+        defer { screen.leave() }
+        while true {
+            let ready = feed.sleep(until: nextDrawing, beside: [signals.descriptor, readsKeys ? STDIN_FILENO : -1])
+            while let signal = signals.next() {
+                switch signal.number {
+                case SIGCHLD: continue
+                case SIGWINCH: isDirty = true
+                case SIGTSTP:
+                    // ^Z: the terminal is the shell's until this goes on.
+                    screen.leave()
+                    raise(SIGSTOP)
+                    screen = Screen()
+                    isDirty = true
+                default: return .signal(signal.number)
+                }
+            }
+            if ready[1] {
+                guard let keys = screen.keys() else {
+                    readsKeys = false
+                    continue
+                }
+                for key in keys where !handle(key) { return .code(.done) }
+            }
+            if feed.take(into: &model) { isDirty = true }
+            let now = Clock.monotonic
+            if isMoving, now - lastDrawing >= 1_000_000_000 { isDirty = true }
+            if isDirty, now - lastDrawing >= LiveView.pause { draw(on: screen, now) }
+        }
+    }
+
+    /// When to look at the clock again; nil while nothing moves.
+    private var nextDrawing: Deadline? {
+        let now = Clock.monotonic
+        if isDirty { return Deadline(after: .nanoseconds(max(0, lastDrawing + LiveView.pause - now))) }
+        return isMoving ? Deadline(after: .nanoseconds(max(0, lastDrawing + 1_000_000_000 - now))) : nil
+    }
+
+    private mutating func draw(on screen: Screen, _ now: Int64) {
+        let size = Terminal.size ?? (80, 24)
+        let page = Page(model, now: now, part: part)
+        let name: String =
+            switch bus {
+            case .session: "session bus"
+            case .system: "system bus"
+            case .address(let address): Printable.text(address)
+            }
+        var title = "notify-top: \(name); " + page.summary
+        if !note.isEmpty { title += "; " + note }
+        let head = [
+            String(title.prefix(size.columns)),
+            String("sorted by \(model.order.rawValue)  [s]ort [Tab] part [b]us [r]eset [q]uit".prefix(size.columns)),
+            "",
+        ]
+        screen.draw(
+            head + page.lines(width: size.columns, height: size.lines - head.count, isColored: Terminal.hasColors)
+        )
+        lastDrawing = now
+        isDirty = false
+        isMoving = model.isMoving(at: now)
+    }
+
+    /// - Returns: false if the key ends it.
+    private mutating func handle(_ key: UInt8) -> Bool {
+        isDirty = true
+        switch key {
+        case UInt8(ascii: "q"): return false
+        case UInt8(ascii: "s"): model.order = model.order.next
+        case UInt8(ascii: "\t"): part = part.next
+        case UInt8(ascii: "r"): model.forgetCounts(at: Clock.monotonic)
+        case UInt8(ascii: "b"): changeBus()
+        default: isDirty = false
+        }
+        return true
+    }
+
+    private mutating func changeBus() {
+        let other: NotifyCenter.Bus = bus == .system ? .session : .system
+        do throws(TopFailure) {
+            feed = try Feed(other)
+            bus = other
+            note = ""
+            model = Model(order: model.order, start: Clock.monotonic)
+        } catch {
+            note = error.message
+        }
+    }
+}

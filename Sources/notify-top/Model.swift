@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyCore
+
+/// By what the names are sorted.
+enum NameOrder: String, CaseIterable {
+    case rate, count, last, name
+
+    var next: NameOrder {
+        let all = NameOrder.allCases
+        return all[((all.firstIndex(of: self) ?? 0) + 1) % all.count]
+    }
+}
+
+/// What has been heard of a name.
+struct NameActivity {
+    /// Over how many seconds a rate is taken.
+    static let span: Int64 = 10
+
+    private(set) var count: UInt64 = 0
+    /// The time of day of the last post, in nanoseconds since 1970.
+    private(set) var last: Int64 = 0
+    /// How many came in each of the last seconds: the second on the monotonic clock, and the number.
+    private var recent: [(second: Int64, count: UInt64)] = []
+
+    mutating func add(_ number: UInt64, at moment: Int64, timeOfDay: Int64) {
+        count += number
+        last = timeOfDay
+        let second = moment / 1_000_000_000
+        if let newest = recent.last, newest.second == second {
+            recent[recent.count - 1].count += number
+        } else {
+            recent.removeAll { $0.second <= second - NameActivity.span }
+            recent.append((second, number))
+        }
+    }
+
+    /// Posts a second, over the last ten seconds or since the start.
+    func rate(at moment: Int64, since start: Int64) -> Double {
+        let second = moment / 1_000_000_000
+        let sum = recent.reduce(0) { $1.second > second - NameActivity.span ? $0 + $1.count : $0 }
+        let seconds = min(Double(NameActivity.span), max(1, Double(moment - start) / 1e9))
+        return Double(sum) / seconds
+    }
+}
+
+/// All that is shown.
+struct Model {
+    /// More names than this are counted together.
+    static let limit = 10_000
+
+    var order: NameOrder
+    private(set) var start: Int64
+    private(set) var names: [NotifyName: NameActivity] = [:]
+    private(set) var all = NameActivity()
+    /// Posts of names that found no place.
+    private(set) var others: UInt64 = 0
+    var observers: [AgentInterface.ListEntry]?
+    var isBusAway = false
+
+    init(order: NameOrder, start: Int64) {
+        self.order = order
+        self.start = start
+    }
+
+    mutating func heard(_ name: NotifyName, _ count: UInt64, at moment: Int64, timeOfDay: Int64) {
+        all.add(count, at: moment, timeOfDay: timeOfDay)
+        if names[name] == nil, names.count >= Model.limit {
+            others += count
+        } else {
+            names[name, default: NameActivity()].add(count, at: moment, timeOfDay: timeOfDay)
+        }
+    }
+
+    mutating func forgetCounts(at moment: Int64) {
+        (names, all, others, start) = ([:], NameActivity(), 0, moment)
+    }
+
+    /// Whether a rate is shown that goes down by itself.
+    func isMoving(at moment: Int64) -> Bool { all.rate(at: moment, since: start) > 0 }
+
+    func sortedNames(at moment: Int64) -> [(name: NotifyName, activity: NameActivity)] {
+        let rows = names.map { (name: $0.key, activity: $0.value) }
+        switch order {
+        case .name: return rows.sorted { $0.name.string < $1.name.string }
+        case .count: return rows.sorted { ($0.activity.count, $1.name.string) > ($1.activity.count, $0.name.string) }
+        case .last: return rows.sorted { ($0.activity.last, $1.name.string) > ($1.activity.last, $0.name.string) }
+        case .rate:
+            return rows.map { ($0, $0.activity.rate(at: moment, since: start)) }
+                .sorted {
+                    ($0.1, $0.0.activity.count, $1.0.name.string) > ($1.1, $1.0.activity.count, $0.0.name.string)
+                }
+                .map(\.0)
+        }
+    }
+
+    /// An object a line: the names, and then the observers.
+    func json(now: Int64) -> String {
+        var lines = ""
+        for (name, activity) in sortedNames(at: now) {
+            var object = JSONObject()
+            object.add("kind", .string("name"))
+            object.add("name", .string(name.string))
+            object.add("count", .uint64(activity.count))
+            object.add("rate", .double(activity.rate(at: now, since: start)))
+            object.add("last", .string(LocalTime.text(nanosecondsSince1970: activity.last)))
+            lines += object.line
+        }
+        for observer in AgentInterface.ListEntry.sorted(observers ?? []) {
+            var object = JSONObject()
+            object.add("kind", .string("observer"))
+            for (key, value) in observer.fields { object.add(key, value) }
+            lines += object.line
+        }
+        return lines
+    }
+}

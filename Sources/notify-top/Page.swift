@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyCore
+
+/// What is shown of a model, as lines of text.
+struct Page {
+    /// Which of the tables.
+    enum Part: CaseIterable {
+        case both, names, observers
+
+        var next: Part {
+            switch self {
+            case .both: .names
+            case .names: .observers
+            case .observers: .both
+            }
+        }
+    }
+
+    private let model: Model
+    private let now: Int64
+    private let part: Part
+
+    init(_ model: Model, now: Int64, part: Part = .both) {
+        self.model = model
+        self.now = now
+        self.part = part
+    }
+
+    /// - Parameter height: how many lines there may be; nil for all.
+    func lines(width: Int?, height: Int? = nil, isColored: Bool) -> [String] {
+        var names = part == .observers ? [] : nameTable.lines(withHeader: true, width: width, isColored: isColored)
+        var observers =
+            part == .names
+            ? [] : observerTable?.lines(withHeader: true, width: width, isColored: isColored) ?? [noAgent]
+        if let height {
+            let room = height - (part == .both ? 1 : 0)
+            let share = part == .both ? max(room / 2, room - observers.count) : room
+            names = Page.clipped(names, to: share, width)
+            observers = Page.clipped(observers, to: max(0, room - names.count), width)
+        }
+        return names + (part == .both ? [""] : []) + observers
+    }
+
+    /// A sentence about all of it.
+    var summary: String {
+        let count = model.all.count
+        var text =
+            "\(count) post\(count == 1 ? "" : "s") of \(model.names.count) name\(model.names.count == 1 ? "" : "s")"
+        if model.others > 0 { text += " and \(model.others) of others" }
+        text += ", \(Page.text(rate: model.all.rate(at: now, since: model.start)))/s"
+        if let observers = model.observers {
+            text += "; \(observers.count) observer\(observers.count == 1 ? "" : "s")"
+            let away = observers.filter { $0.state != "foreground" }.count
+            if away > 0 { text += ", \(away) not in the foreground" }
+        }
+        return model.isBusAway ? text + "; the bus is away" : text
+    }
+
+    private var noAgent: String { "Nobody says who observes: no lifecycle agent runs on this bus." }
+
+    private var nameTable: TextTable {
+        let columns = [
+            TextTable.Column("RATE", isNumber: true), TextTable.Column("COUNT", isNumber: true),
+            TextTable.Column("LAST", dropOrder: 0), TextTable.Column("NAME", minimum: 12),
+        ]
+        return TextTable(
+            columns,
+            model.sortedNames(at: now).map { name, activity in
+                let rate = activity.rate(at: now, since: model.start)
+                return [
+                    TextTable.Cell(Page.text(rate: rate), rate > 0 ? .good : .weak),
+                    TextTable.Cell(String(activity.count)),
+                    // The time of day, of the whole.
+                    TextTable.Cell(String(LocalTime.text(nanosecondsSince1970: activity.last).dropFirst(11).prefix(8))),
+                    TextTable.Cell(Printable.text(name.string)),
+                ]
+            }
+        )
+    }
+
+    private var observerTable: TextTable? {
+        guard let observers = model.observers else { return nil }
+        let columns = [
+            TextTable.Column("PID", isNumber: true), TextTable.Column("PROGRAM", minimum: 8),
+            TextTable.Column("APPLICATION", minimum: 11), TextTable.Column("STATE"),
+            TextTable.Column("BY", minimum: 7, dropOrder: 2), TextTable.Column("PENDING", isNumber: true, dropOrder: 1),
+            TextTable.Column("OBSERVES", minimum: 8, dropOrder: 3),
+        ]
+        return TextTable(
+            columns,
+            AgentInterface.ListEntry.sorted(observers).map { observer in
+                let style: TextStyle =
+                    observer.state == "foreground" ? .good : observer.state == "background" ? .weak : .notable
+                return [
+                    TextTable.Cell(String(observer.process)), Page.cell(observer.program),
+                    Page.cell(observer.application),
+                    TextTable.Cell(Printable.text(observer.state) + (observer.isParked ? "*" : ""), style),
+                    Page.cell(observer.decider ?? ""), TextTable.Cell(String(observer.pending)),
+                    Page.cell(Page.subjects(of: observer)),
+                ]
+            }
+        )
+    }
+
+    /// A name if there is one, or else how many.
+    private static func subjects(of observer: AgentInterface.ListEntry) -> String {
+        let all = (observer.observedNames ?? []) + (observer.observedPrefixes ?? []).map { $0 + "*" }
+        return observer.names == 1 && all.count == 1 ? all[0] : "\(observer.names) names"
+    }
+
+    private static func cell(_ text: String) -> TextTable.Cell {
+        TextTable.Cell(text.isEmpty ? "-" : Printable.text(text))
+    }
+
+    private static func text(rate: Double) -> String {
+        if rate >= 10 || rate == 0 { return String(Int(rate.rounded())) }
+        let tenths = Int((rate * 10).rounded(.up))
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+
+    /// The first lines, and how many there are more.
+    private static func clipped(_ lines: [String], to count: Int, _ width: Int?) -> [String] {
+        guard lines.count > count else { return lines }
+        guard count > 1 else { return Array(lines.prefix(max(0, count))) }
+        return lines.prefix(count - 1) + ["... and \(lines.count - count + 1) more"]
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+
+/// The whole of a terminal: the escape sequences of ECMA-48 that every terminal of today knows, and termios(3).
+struct Screen {
+    private var saved: termios?
+
+    /// Takes the terminal: another screen, no cursor, and keys that come one by one.
+    init() {
+        var mode = termios()
+        if tcgetattr(STDIN_FILENO, &mode) == 0 {
+            saved = mode
+            // ^C and ^Z still are signals.
+            mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
+            tcsetattr(STDIN_FILENO, TCSANOW, &mode)
+        }
+        write("\u{1b}[?1049h\u{1b}[?25l")
+    }
+
+    /// Gives it back as it was.
+    func leave() {
+        write("\u{1b}[?25h\u{1b}[?1049l")
+        if var saved { tcsetattr(STDIN_FILENO, TCSANOW, &saved) }
+    }
+
+    /// Draws lines that fit, in one write, without a flicker.
+    func draw(_ lines: [String]) {
+        write("\u{1b}[H" + lines.map { $0 + "\u{1b}[K" }.joined(separator: "\r\n") + "\u{1b}[J")
+    }
+
+    /// The keys that were pressed; nil at the end of the input.
+    func keys() -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = read(STDIN_FILENO, &bytes, bytes.count)
+        return count > 0 ? Array(bytes[..<count]) : count < 0 && errno == EINTR ? [] : nil
+    }
+
+    private func write(_ text: String) {
+        _ = StandardStreams.write(text, to: STDOUT_FILENO)
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import NotifyCore
+
+/// What the options of `notify-top` were set to.
+struct TopSettings: CommonSettings {
+    var common = CommonOptions()
+
+    var isOnce = false
+    var isJSON = false
+    /// How long it listens with `--once`.
+    var time = Duration.seconds(1)
+    var order = NameOrder.rate
+}
+
+/// `notify-top`: shows the names that are posted and who observes, as things change.
+enum TopCommand {
+    static let command = Command<TopSettings>(
+        name: "notify-top",
+        usage: ["[OPTION]..."],
+        summary: [
+            "Shows the names that are posted, with how often, and the programs that observe, with their states, and draws "
+                + "it again when something changes. It counts from its start.",
+            "Keys: s sorts the names otherwise, Tab shows names, observers or both, b changes between the session bus "
+                + "and the system bus, r begins to count again, q ends it.",
+        ],
+        options: [
+            .value(
+                "sort",
+                nil,
+                "ORDER",
+                .choice(NameOrder.allCases.map(\.rawValue)),
+                group: "What it shows",
+                help: "Sorts the names by their rate (the default), count, last time or name."
+            ) { settings, value in
+                settings.order = NameOrder.allCases.first { value.bytes.elementsEqual($0.rawValue.utf8) } ?? .rate
+            },
+            .flag("once", group: "What it shows", help: "Listens for a second, prints what there is, and ends.") {
+                $0.isOnce = true
+            },
+            .value(
+                "time",
+                "t",
+                "DURATION",
+                .duration,
+                group: "What it shows",
+                help: "With --once: listens for this long."
+            ) { settings, value throws(UsageError) in
+                settings.time = try Duration(argument: value)
+            },
+            .flag("json", group: "What it shows", help: "With --once: prints JSON, an object a name and an observer.") {
+                $0.isJSON = true
+            },
+        ]
+            + Option.common(
+                quiet: "Says nothing but errors on standard error.",
+                verbose: "Says on standard error when it listens."
+            ),
+        exitStatus: [
+            ("0", "Done, or ended by q."),
+            ("1", "Something failed, or standard output is no terminal and --once was not given."),
+            ("64", "The command line was wrong."),
+            ("69", "There is no bus."),
+            ("128+N", "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."),
+        ],
+        examples: ["notify-top", "notify-top --system", "notify-top --once -t 5s --sort count"]
+    )
+
+    static func run(_ arguments: [Argument]) -> ExitCode {
+        var diagnostics = Diagnostics(command: command.name)
+        var settings = TopSettings()
+        do throws(UsageError) {
+            let operands = try command.parse(arguments, into: &settings)
+            if let question = settings.common.question { return command.answer(question) }
+            if let operand = operands.beforeDashes.first ?? operands.afterDashes?.first {
+                throw UsageError("there is nothing to do with \(operand.quoted); '\(command.name)' takes only options")
+            }
+            if settings.isJSON, !settings.isOnce { throw UsageError("--json is for --once") }
+        } catch {
+            diagnostics.error(error.message)
+            return .usage
+        }
+        diagnostics.verbosity = settings.common.verbosity
+        do throws(TopFailure) {
+            if settings.isOnce { return try printOnce(settings, diagnostics) }
+            guard StandardStreams.outputIsTerminal else {
+                throw TopFailure("standard output is no terminal; '\(command.name) --once' prints what there is")
+            }
+            var view = try LiveView(settings)
+            switch try view.run() {
+            case .code(let code): return code
+            case .signal(let number): Signals.end(by: number)
+            }
+        } catch {
+            diagnostics.error(error.message)
+            return error.code
+        }
+    }
+
+    private static func printOnce(_ settings: TopSettings, _ diagnostics: Diagnostics) throws(TopFailure) -> ExitCode {
+        let feed = try Feed(settings.common.notifyBus)
+        let deadline = Deadline(after: settings.time)
+        var model = Model(order: settings.order, start: Clock.monotonic)
+        diagnostics.detail("listening")
+        while !deadline.hasPassed {
+            feed.sleep(until: deadline, beside: [])
+            feed.take(into: &model)
+        }
+        // It may have been asked for a moment ago.
+        feed.askForObservers(at: 0)
+        let patience = Deadline(after: .seconds(1))
+        while !feed.hasAnswered, !patience.hasPassed { feed.sleep(until: patience, beside: []) }
+        feed.take(into: &model)
+        let text =
+            settings.isJSON
+            ? model.json(now: Clock.monotonic)
+            : Page(model, now: Clock.monotonic).lines(width: Terminal.size?.columns, isColored: Terminal.hasColors)
+                .map { $0 + "\n" }.joined()
+        if case .failed(let number) = StandardStreams.write(text, to: STDOUT_FILENO) {
+            throw TopFailure("can't write to standard output: \(Diagnostics.text(of: number))")
+        }
+        return .done
+    }
+}
+
+/// Why it could not go on, and the status that says so.
+struct TopFailure: Error {
+    let message: String
+    let code: ExitCode
+
+    init(_ message: String, code: ExitCode = .failed) {
+        self.message = message
+        self.code = code
+    }
+
+    init(_ error: NotifyBusError) {
+        self.init(error.description, code: ExitCode(error))
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// `notify-top`, on a terminal and without.
+@Suite struct TopTests {
+    private func start(
+        _ bus: PrivateBus,
+        on terminal: PseudoTerminal,
+        environment: [String: String?] = ["TERM": "xterm", "NO_COLOR": nil]
+    ) throws -> RunningCommand {
+        let command = try TestSupport.start(
+            productPath("notify-top"),
+            ["--address", bus.address],
+            environment: environment,
+            input: .descriptor(terminal.end),
+            output: .descriptor(terminal.end)
+        )
+        terminal.closeEnd()
+        return command
+    }
+
+    @Test(arguments: busKinds)
+    func `it shows what is posted, escaped and counted, and q ends it and gives the terminal back`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let terminal = try PseudoTerminal()
+        let top = try start(bus, on: terminal)
+        var screen = try terminal.read(until: "Nobody says who observes")
+        #expect(screen.hasPrefix("\u{1b}[?1049h"))
+        let center = bus.makeCenter()
+        for name in ["com.example.b", "a\u{1b}]0;x\u{7}", "com.example.b"] { try center.post(name: name) }
+        screen = try terminal.read(until: "3 posts of 2 names")
+        screen += try terminal.read(until: "com.example.b")
+        #expect(screen.contains(#"a\x1b]0;x\x07"#) && !screen.contains("]0;x\u{7}"))
+        try terminal.write("q")
+        #expect(try top.wait().status == 0)
+        #expect(try terminal.readAll().hasSuffix("\u{1b}[?25h\u{1b}[?1049l"))
+    }
+
+    @Test(arguments: busKinds)
+    func `a signal kills it once it has given the terminal back`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let terminal = try PseudoTerminal()
+        let top = try start(bus, on: terminal)
+        _ = try terminal.read(until: "Nobody says who observes")
+        top.send(signal: SIGTERM)
+        let result = try top.wait()
+        #expect(result.status == 143 && !result.exitedNormally)
+        #expect(try terminal.readAll().hasSuffix("\u{1b}[?25h\u{1b}[?1049l"))
+    }
+
+    @Test(arguments: busKinds)
+    func `it sleeps while nothing happens`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let terminal = try PseudoTerminal()
+        let top = try start(bus, on: terminal)
+        _ = try terminal.read(until: "Nobody says who observes")
+        // What it asks for at the start is over when nothing has changed for a while.
+        var switches = voluntarySwitches(of: top.pid)
+        let rests = waitUntil(timeout: .seconds(20)) {
+            _ = poll(nil, 0, 2_000)
+            defer { switches = voluntarySwitches(of: top.pid) }
+            return switches == voluntarySwitches(of: top.pid)
+        }
+        #expect(rests)
+        top.send(signal: SIGTERM)
+        _ = try top.wait()
+    }
+
+    /// How often the threads of a process have gone to sleep.
+    private func voluntarySwitches(of process: pid_t) -> Int {
+        let result = try? run("sh", ["-c", "grep -h ^voluntary /proc/\(process)/task/*/status"])
+        return result?.lines.compactMap { Int($0.split(whereSeparator: \.isWhitespace).last ?? "") }.reduce(0, +) ?? -1
+    }
+
+    @Test(arguments: busKinds)
+    func `with an agent it fits 80 columns, with ids of 60 characters`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let application = "org.example." + String(repeating: "x", count: 41) + ".Viewer"
+        let observer = FakeObserver(pid: 4_000_000, application: application, more: [("decider", .string("person"))])
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list([observer]))
+        let terminal = try PseudoTerminal()
+        let top = try start(bus, on: terminal, environment: ["TERM": "xterm", "NO_COLOR": "1"])
+        var screen = try terminal.read(until: ".Viewer ")
+        try bus.makeCenter().post(name: String(repeating: "n", count: 200))
+        screen += try terminal.read(until: "1 post of 1 name") + terminal.read(until: ".Viewer ")
+        let lines = screen.replacing(#/\u{1b}\[[?0-9]*[a-zA-Z]/#, with: "\r\n").split(separator: "\r\n")
+        #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")
+        #expect(lines.contains { $0.contains("...nnn") })
+        #expect(!screen.contains("\u{1b}[1m") && !screen.contains("\u{1b}[32m"))
+        top.send(signal: SIGTERM)
+        _ = try top.wait()
+        #expect(agent.calls.elements.allSatisfy { $0.member == "List" })
+    }
+
+    @Test(arguments: busKinds)
+    func `--once prints what there is, --json an object a line`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list([FakeObserver()]))
+        let script = """
+            notify-top --once -v -t 3s "$@" 2>"$TMP/log" & top=$!
+            until grep -q listening "$TMP/log" 2>/dev/null; do :; done
+            notify-post com.example.a com.example.a com.example.b
+            wait $top
+            """
+        let folder = try TemporaryFolder()
+        let plain = try bus.script("TMP='\(folder.path)'\n" + script, ["--sort", "count"])
+        #expect(plain.status == 0)
+        #expect(plain.lines.first?.hasPrefix("RATE  COUNT  LAST") == true)
+        #expect(
+            plain.lines.dropFirst().prefix(2).map { $0.split(separator: " ").last } == [
+                "com.example.a", "com.example.b",
+            ]
+        )
+        #expect(plain.output.contains("org.example.Editor"))
+        try run("rm", ["\(folder.path)/log"])
+        let json = try bus.script("TMP='\(folder.path)'\n" + script, ["--json", "--sort", "name"]).lines
+        #expect(json.count == 3)
+        #expect(json[0].hasPrefix(#"{"kind":"name","name":"com.example.a","count":2,"rate":"#))
+        #expect(json[2].hasPrefix(#"{"kind":"observer","name":":1.5","pid":100,"#))
+        #expect(agent.calls.count >= 2)
+    }
+
+    @Test func `without a terminal it is 1 and a sentence, and --json needs --once`() throws {
+        let bus = try PrivateBus(busKinds[0])
+        let result = try bus.run("notify-top", [])
+        #expect(result.status == 1)
+        #expect(result.errorOutput.contains("'notify-top --once' prints what there is"))
+        #expect(try bus.run("notify-top", ["--json"]).status == 64)
+        #expect(try run(productPath("notify-top"), ["--address", nowhere, "--once"]).status == 69)
+    }
+}
