@@ -14,45 +14,59 @@ extension NotifyCenter {
     /// The sequence ends when the task is cancelled or the center is closed; the registration ends with it, or when
     /// nothing refers to the sequence and its iterators any more.
     ///
-    /// - Throws: what ``addObserver(forNames:suspensionBehavior:using:)`` throws.
+    /// - Throws: what ``addObserver(forName:ignoringOwnPosts:using:)-(NotifyName,_,_)`` throws.
     public func notifications(
-        named names: NotifyName...,
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately
+        named name: NotifyName,
+        ignoringOwnPosts: Bool = false
     ) throws(NotifyBusError) -> Notifications {
-        try Notifications(center: self, .names(names))
+        try Notifications(center: self, .name(name), ignoringOwnPosts)
     }
 
     /// The notifications of a name given as a string.
     ///
-    /// - Throws: what ``notifications(named:suspensionBehavior:)-(NotifyName...,_)`` throws, and an error with the code
+    /// - Throws: what ``notifications(named:ignoringOwnPosts:)-(NotifyName,_)`` throws, and an error with the code
     ///   `invalidName` if the string is not a name.
     public func notifications(
         named name: String,
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately
+        ignoringOwnPosts: Bool = false
     ) throws(NotifyBusError) -> Notifications {
-        try Notifications(center: self, .name(NotifyName(name)))
+        try Notifications(center: self, .name(NotifyName(name)), ignoringOwnPosts)
     }
 
-    /// The notifications of all names that begin with a prefix.
+    /// The notifications of several names.
     ///
-    /// - Throws: what ``addObserver(forPrefixes:suspensionBehavior:using:)`` throws.
+    /// - Throws: what ``notifications(named:ignoringOwnPosts:)-(NotifyName,_)`` throws.
     public func notifications(
-        withPrefix prefix: String,
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately
+        named names: [NotifyName],
+        ignoringOwnPosts: Bool = false
     ) throws(NotifyBusError) -> Notifications {
-        try Notifications(center: self, .prefixes([prefix]))
+        try Notifications(center: self, .names(names), ignoringOwnPosts)
+    }
+
+    /// The notifications of all names that begin with one of these prefixes.
+    ///
+    /// - Throws: what ``addObserver(forPrefixes:ignoringOwnPosts:using:)`` throws.
+    public func notifications(
+        withPrefixes prefixes: [String],
+        ignoringOwnPosts: Bool = false
+    ) throws(NotifyBusError) -> Notifications {
+        try Notifications(center: self, .prefixes(prefixes), ignoringOwnPosts)
     }
 
     /// An asynchronous sequence of the names that are posted.
     ///
-    /// Made by ``NotifyCenter/notifications(named:suspensionBehavior:)-(NotifyName...,_)``.
+    /// Made by ``NotifyCenter/notifications(named:ignoringOwnPosts:)-(NotifyName,_)``.
     ///
     /// Several tasks may iterate at once; each notification then goes to one of them.
     public struct Notifications: AsyncSequence, Sendable {
         private let feed: NotificationFeed
 
-        fileprivate init(center: NotifyCenter, _ subject: NotifyCenter.Subject) throws(NotifyBusError) {
-            feed = try NotificationFeed(center: center, subject)
+        fileprivate init(
+            center: NotifyCenter,
+            _ subject: NotifyCenter.Subject,
+            _ ignoringOwnPosts: Bool
+        ) throws(NotifyBusError) {
+            feed = try NotificationFeed(center: center, subject, ignoringOwnPosts)
         }
 
         /// Makes an iterator over the notifications.
@@ -88,8 +102,12 @@ private final class NotificationFeed: Sendable {
     private let observer: Observer
     private let observation: NotifyCenter.Observation
 
-    init(center: NotifyCenter, _ subject: NotifyCenter.Subject) throws(NotifyBusError) {
-        (observer, observation) = try center.observe(subject, for: door)
+    init(
+        center: NotifyCenter,
+        _ subject: NotifyCenter.Subject,
+        _ ignoringOwnPosts: Bool
+    ) throws(NotifyBusError) {
+        (observer, observation) = try center.observe(subject, ignoringOwnPosts: ignoringOwnPosts, for: door)
     }
 
     func next() async -> NotifyName? {

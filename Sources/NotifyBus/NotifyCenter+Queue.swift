@@ -5,38 +5,57 @@ public import Dispatch
 extension NotifyCenter {
     /// Observes a name, with callbacks on a dispatch queue.
     ///
-    /// As ``addObserver(forName:suspensionBehavior:using:)-(NotifyName,_,_)``, but the callbacks run on `queue`: one at
-    /// a time and in order, also on a concurrent queue. What the queue has not run yet waits, 4,096 deliveries one for
-    /// one, beyond that one for each name.
+    /// As ``addObserver(forName:ignoringOwnPosts:using:)-(NotifyName,_,_)``, but the callbacks run on `queue`: one at a
+    /// time and in order, also on a concurrent queue. What the queue has not run yet waits, 4,096 deliveries individually,
+    /// beyond that one for each name.
     ///
     /// The corresponding C function is `notify_register_dispatch`.
     public func addObserver(
         forName name: NotifyName,
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        ignoringOwnPosts: Bool = false,
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe(.name(name), for: QueueClient(queue: queue), calling: callback).1
+        try observe(.name(name), ignoringOwnPosts, on: queue, callback)
     }
 
     /// Observes a name given as a string, with callbacks on a dispatch queue.
     public func addObserver(
         forName name: String,
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        ignoringOwnPosts: Bool = false,
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe(.name(NotifyName(name)), for: QueueClient(queue: queue), calling: callback).1
+        try observe(.name(NotifyName(name)), ignoringOwnPosts, on: queue, callback)
+    }
+
+    /// Observes several names with one callback on a dispatch queue.
+    public func addObserver(
+        forNames names: [NotifyName],
+        ignoringOwnPosts: Bool = false,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe(.names(names), ignoringOwnPosts, on: queue, callback)
     }
 
     /// Observes every name that begins with one of these prefixes, with callbacks on a dispatch queue.
     public func addObserver(
         forPrefixes prefixes: [String],
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        ignoringOwnPosts: Bool = false,
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe(.prefixes(prefixes), for: QueueClient(queue: queue), calling: callback).1
+        try observe(.prefixes(prefixes), ignoringOwnPosts, on: queue, callback)
+    }
+
+    private func observe(
+        _ subject: Subject,
+        _ ignoringOwnPosts: Bool,
+        on queue: DispatchQueue,
+        _ callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe(subject, ignoringOwnPosts: ignoringOwnPosts, for: QueueClient(queue: queue), calling: callback).1
     }
 }
 

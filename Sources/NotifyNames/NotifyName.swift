@@ -12,6 +12,14 @@
 /// - `com.apple.system.…` is reserved: on the system bus only root can post it.
 ///
 /// The rules are those of notify(3), with one difference: a name that is too long is an error and never cut short.
+///
+/// Names that a program uses again and again are best constants:
+///
+/// ```swift
+/// extension NotifyName {
+///     static let backupDone: Self = "com.example.backup.done"
+/// }
+/// ```
 public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     /// The most bytes that a name may have, not counting a terminating NUL.
     public static let maximumLength = 511

@@ -96,6 +96,27 @@ final class CheckTable: @unchecked Sendable {
         }
     }
 
+    /// Has the next check of this token, and of no other, say yes.
+    func markPosted(_ token: Int32) {
+        guard let cell = cell(of: token) else { return }
+        var word = cell.pointee.tokenAndSeen.load(ordering: .acquiring)
+        while true {
+            guard UInt32(word >> 32) == UInt32(bitPattern: token), let counter = CheckTable.counter(in: cell) else {
+                return
+            }
+            let posts = counter.pointee.load(ordering: .acquiring)
+            // One that has not seen the last post says yes already.
+            guard UInt32(truncatingIfNeeded: word) == posts else { return }
+            let (exchanged, original) = cell.pointee.tokenAndSeen.compareExchange(
+                expected: word,
+                desired: word & 0xffff_ffff_0000_0000 | UInt64(posts &- 1),
+                ordering: .acquiringAndReleasing
+            )
+            if exchanged { return }
+            word = original
+        }
+    }
+
     /// How often the name of a token was posted; nil if there is no such token.
     func posts(_ token: Int32) -> UInt32? {
         guard contains(token), let cell = cell(of: token), let counter = CheckTable.counter(in: cell) else {

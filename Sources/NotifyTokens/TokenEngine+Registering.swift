@@ -107,10 +107,13 @@ extension TokenEngine {
         var outcome = NameRecord.Phase.live
         var observation: NotifyCenter.Observation?
         if record.needsBus || !state.withLock({ $0.isChild }) {
+            hearOwnPosts(of: center)
             do throws(NotifyBusError) {
                 // Strongly, so that engine and record live as long as the observation: an object that somebody refers
                 // to weakly takes 30 ns longer to retain ever after.
-                observation = try center.addObserver(forName: record.name) { _ in self.deliver(record) }
+                observation = try center.addObserver(forName: record.name, ignoringOwnPosts: true) { _ in
+                    self.deliver(record)
+                }
             } catch {
                 outcome = .failed(NotifyStatus(error))
             }

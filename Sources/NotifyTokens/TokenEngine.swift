@@ -7,6 +7,9 @@ import Synchronization
 
 /// What is behind notify(3): tokens, the names that they are registered for, and one center for all of them.
 ///
+/// What this process posts itself is told to its tokens by the thread that posts, before the post returns: a program that
+/// posts a name and then checks it must see that. When the bus brings such a post back it is passed over.
+///
 /// `self.` names go through the center as well, so that its observers hear them; in the child of fork(2), which has no
 /// threads of the center, the engine tells their tokens itself.
 package final class TokenEngine: Sendable {
@@ -27,6 +30,11 @@ package final class TokenEngine: Sendable {
         /// The longest idle first; those that have been used since are passed over.
         var idle: [(record: NameRecord, since: MonotonicTime)] = []
         var recentNames = RecentNames()
+        /// Tokens whose file has changed while this program was suspended.
+        var changedFiles: Set<Int32> = []
+        /// Whether the center tells of its posts, and of changes of this program's state.
+        var hearsOwnPosts = false
+        var followsLifecycle = false
         var isDisabled = false
         /// Whether this is the child of a process that had registrations or a connection.
         var isChild = false
@@ -94,7 +102,33 @@ package final class TokenEngine: Sendable {
         case own(NameRecord?)
     }
 
-    /// Tells every token of a name that it was posted. Runs on the center's thread, but for `self.` names in a child.
+    /// Tells every token of a name that this process has posted it. Runs on the thread that posts.
+    private func deliverOwn(_ name: NotifyName) {
+        let record: NameRecord? = state.withLock { state in
+            guard let record = state.records[name], !record.isEmpty, case .live = record.phase else { return nil }
+            return record
+        }
+        guard let record else { return }
+        // In the background nothing is heard. What is posted while the program is suspended the agent tells afterwards.
+        if record.needsBus, center.lifecycle.state != .foreground { return }
+        record.posts.pointee.add(1, ordering: .acquiringAndReleasing)
+        let registrations = state.withLock { _ in record.registrations }
+        for registration in registrations { registration?.deliver() }
+    }
+
+    /// Has the center tell of its posts, unless it does.
+    func hearOwnPosts(of center: NotifyCenter) {
+        let isNew = state.withLock { state in
+            defer { state.hearsOwnPosts = true }
+            return !state.hearsOwnPosts
+        }
+        if isNew { center.setPostWitness { self.deliverOwn($0) } }
+    }
+
+    var center: NotifyCenter { state.withLock { $0.center } }
+
+    /// Tells every token of a name that somebody has posted it. Runs on the center's thread, but for `self.` names in a
+    /// child.
     func deliver(_ record: NameRecord) {
         record.posts.pointee.add(1, ordering: .acquiringAndReleasing)
         let (registrations, isIdle) = state.withLock { state in
@@ -197,6 +231,7 @@ extension TokenEngine {
             }
             return Array(state.records.values)
         }
+        center.setPostWitness(nil)
         for record in records { close(record) }
     }
 

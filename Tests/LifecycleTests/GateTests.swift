@@ -24,7 +24,7 @@ import Testing
         try agent.set(name, .background)
         #expect(center.lifecycle.state == .background)
         let before = agent.bus.residentBytes
-        let posted = try NotifyName("com.example.bg")
+        let posted: NotifyName = "com.example.bg"
         for number in 0..<100_000 {
             try poster.post(posted)
             if number % 1_000 == 999 { try poster.flush(timeout: .seconds(30)) }
@@ -58,7 +58,7 @@ import Testing
         _ = try observer.waitForErrorOutput(containing: "live", timeout: .seconds(10))
         let poster = agent.makeCenter()
         try agent.set("pid:\(observer.pid)", .background)
-        let posted = try NotifyName("com.example.bg")
+        let posted: NotifyName = "com.example.bg"
         // What it does about the change itself is done when it has slept through many posts: a thread of the center
         // looks up to 5 ms later whether a callback takes long.
         try #require(
@@ -91,8 +91,7 @@ import Testing
         let posters = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<NotifyName>()
         let (inside, outside, stop) = (
-            try NotifyName("com.example.inside"), try NotifyName("com.example.outside"),
-            try NotifyName("com.example.end")
+            NotifyName("com.example.inside"), NotifyName("com.example.outside"), NotifyName("com.example.end")
         )
         let observation = try center.addObserver(forNames: [inside, outside, stop]) { heard.append($0) }
         let name = try center.observingName()

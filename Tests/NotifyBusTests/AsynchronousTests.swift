@@ -12,7 +12,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<3).map { try NotifyName("com.example.sequence.\($0)") }
-        let notifications = try center.notifications(named: names[0], names[1], names[2])
+        let notifications = try center.notifications(named: names)
         for number in 0..<1_000 { try center.post(names[number % 3]) }
         var heard: [NotifyName] = []
         for await name in notifications {
@@ -29,7 +29,7 @@ import Testing
     ) async throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let notifications = try center.notifications(withPrefix: "com.example.")
+        let notifications = try center.notifications(withPrefixes: ["com.example."])
         let (began, ended) = (Counter(), Counter())
         let task = Task {
             began.add()
@@ -61,7 +61,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<10).map { try NotifyName("com.example.unread.\($0)") }
-        let notifications = try center.notifications(withPrefix: "com.example.unread.")
+        let notifications = try center.notifications(withPrefixes: ["com.example.unread."])
         for number in 0..<20_000 {
             try center.post(names[number % 10])
             if number % 1_000 == 0 { try center.synchronize(timeout: .seconds(30)) }

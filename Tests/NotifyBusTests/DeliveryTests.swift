@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import NotifyBus
 import TestSupport
 import Testing
@@ -145,6 +146,50 @@ import Testing
         try center.post(name: "com.example.public")
         let message = try nextSignal(eavesdropper)
         #expect(message.string == "com.example.public")
+    }
+
+    @Test(arguments: busKinds)
+    func `an observer that ignores its center's posts hears those of all others`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let (center, other) = (bus.makeCenter(), bus.makeCenter())
+        let names = ["com.example.own", "user.uid.\(geteuid()).own"]
+        let (all, others) = (Recorder<String>(), Recorder<String>())
+        let observations = [
+            try center.addObserver(forNames: names.map { try NotifyName($0) }) { all.append($0.string) },
+            try center.addObserver(forPrefixes: ["com.example.", "user.uid."], ignoringOwnPosts: true) {
+                others.append($0.string)
+            },
+        ]
+        for name in names {
+            for _ in 0..<1_000 {
+                try center.post(name: name)
+                try other.post(name: name)
+            }
+        }
+        for poster in [center, other] { try poster.synchronize(timeout: .seconds(20)) }
+        // The bus is asked who posts a name that belongs to a user, and the barrier may overtake what waits for that.
+        #expect(all.wait(forCount: 4_000) && others.wait(forCount: 2_000))
+        try center.barrier(timeout: .seconds(20))
+        for name in names {
+            #expect(all.elements.count { $0 == name } == 2_000, "\(name)")
+            #expect(others.elements.count { $0 == name } == 1_000, "\(name)")
+        }
+        // Also after the bus has given the center another unique name.
+        try bus.restart()
+        let isBack = waitUntil(timeout: .seconds(20)) {
+            try? center.synchronize(timeout: .seconds(1))
+            try? other.post(name: "com.example.back")
+            return others.elements.contains("com.example.back")
+        }
+        try #require(isBack)
+        let before = others.elements.count { $0 == "com.example.own" }
+        try center.post(name: "com.example.own")
+        try center.post(name: "com.example.end")
+        try other.synchronize(timeout: .seconds(20))
+        try center.synchronize(timeout: .seconds(20))
+        try center.barrier(timeout: .seconds(20))
+        #expect(others.elements.count { $0 == "com.example.own" } == before)
+        for observation in observations { observation.cancel() }
     }
 
     @Test(arguments: busKinds, NotifyCenter.SuspensionBehavior.allCases)

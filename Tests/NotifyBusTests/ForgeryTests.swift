@@ -121,7 +121,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let (center, poster) = (bus.makeCenter(), bus.makeCenter())
         let own = try NotifyName("user.uid.\(geteuid()).theme")
-        let ordinary = try NotifyName("com.example.theme")
+        let ordinary: NotifyName = "com.example.theme"
         let heard = Recorder<NotifyName>()
         let observation = try center.addObserver(forNames: [own, ordinary]) { heard.append($0) }
         let sent = [own, ordinary, own, ordinary, ordinary, own]

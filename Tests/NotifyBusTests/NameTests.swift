@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 
 @testable import NotifyCore
+
+/// As programs write their names.
+extension NotifyName {
+    fileprivate static let backupDone: Self = "com.example.backup.done"
+    fileprivate static let nameless: Self = ""
+}
 
 @Suite struct NameTests {
     @Test func `an illegal name is an error with a sentence`() throws {
@@ -32,11 +39,33 @@ import Testing
     }
 
     @Test func `names are compared byte by byte`() throws {
-        let composed = try NotifyName("caf\u{e9}")
-        let decomposed = try NotifyName("cafe\u{301}")
+        let composed: NotifyName = "caf\u{e9}"
+        let decomposed: NotifyName = "cafe\u{301}"
         #expect(composed != decomposed)
-        #expect(try NotifyName("a") != NotifyName("A"))
-        #expect(try NotifyName("a.b") == NotifyName("a.b"))
+        #expect(NotifyName("a") != NotifyName("A"))
+        #expect(NotifyName("a.b") == NotifyName("a.b"))
+    }
+
+    @Test func `constants are written as literals, and are names like others`() throws {
+        #expect(NotifyName.backupDone.string == "com.example.backup.done")
+        #expect(try NotifyName.backupDone == NotifyName(["com", "example", "backup", "done"].joined(separator: ".")))
+        #expect(NotifyName(rawValue: "com.example.backup.done") == .backupDone)
+        #expect(NotifyName(rawValue: "") == nil)
+    }
+
+    @Test func `a literal that is no name ends the program at its first use, and says why`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            print(NotifyName.nameless.string)
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(text.contains("“” is not a name. The name is empty;"), "\(text)")
+    }
+
+    @Test func `names are encoded as strings, and nothing else is decoded`() throws {
+        let data = try JSONEncoder().encode([NotifyName.backupDone])
+        #expect(String(decoding: data, as: UTF8.self) == #"["com.example.backup.done"]"#)
+        #expect(try JSONDecoder().decode([NotifyName].self, from: data) == [.backupDone])
+        #expect(throws: DecodingError.self) { try JSONDecoder().decode([NotifyName].self, from: Data(#"[""]"#.utf8)) }
     }
 
     @Test func `scopes follow notify(3)`() throws {

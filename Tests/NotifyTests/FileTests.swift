@@ -23,19 +23,15 @@ struct FileTests {
     }
 
     @Test(arguments: busKinds)
-    func `each creation, write and removal is one post`(kind: BusKind) throws {
+    func `each creation, write and removal is told once, to the token alone`(kind: BusKind) throws {
         defer { _ = try? run("rm", ["-r", folder]) }
         let room = try NotifyRoom(kind)
         let heard = Counter()
-        let observation = try room.other.addObserver(forName: "com.example.file") { _ in heard.add() }
-        defer { observation.cancel() }
-        let token = try room.register("com.example.file")
+        let token = try room.register("com.example.file", .queue { _ in heard.add() })
         try room.engine.monitorFile(token, path: folder + "/file")
         // A second file, so that what did not come is seen to be missing.
-        let fence = try room.register("com.example.fence")
         let fences = Counter()
-        let second = try room.other.addObserver(forName: "com.example.fence") { _ in fences.add() }
-        defer { second.cancel() }
+        let fence = try room.register("com.example.fence", .queue { _ in fences.add() })
         try room.engine.monitorFile(fence, path: folder + "/fence")
         var count = 0
         func expect(_ posts: Int, _ script: String) throws {
@@ -60,6 +56,30 @@ struct FileTests {
         try expect(1, "ln -s other file")
         try room.engine.cancel(token)
         try expect(0, "rm file; echo e >file")
+    }
+
+    @Test(arguments: busKinds)
+    func `several tokens of one name that monitor one file are told once each, and an observer of the name is not`(
+        kind: BusKind
+    ) throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        let room = try NotifyRoom(kind)
+        let (observer, observed) = try room.registerPipe("com.example.file")
+        let stranger = Counter()
+        let observation = try room.other.addObserver(forName: "com.example.file") { _ in stranger.add() }
+        defer { observation.cancel() }
+        let told = Recorder<Int32>()
+        let monitors = try (0..<5).map { _ in
+            try room.register("com.example.file", .queue { told.append($0.token) })
+        }
+        for token in monitors + [observer] { _ = room.engine.check(token) }
+        for token in monitors { try room.engine.monitorFile(token, path: folder + "/file") }
+        try shell(": >file")
+        #expect(told.wait(forCount: 5))
+        #expect(monitors.allSatisfy { room.engine.check($0) == true && room.engine.check($0) == false })
+        try room.settle()
+        #expect(Set(told.elements) == Set(monitors) && told.count == 5)
+        #expect(room.engine.check(observer) == false && tokens(in: observed).isEmpty && stranger.value == 0)
     }
 
     @Test func `what can't be monitored is refused`() throws {

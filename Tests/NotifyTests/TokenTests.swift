@@ -32,6 +32,38 @@ struct TokenTests {
     }
 
     @Test(arguments: busKinds)
+    func `a check sees what this process has posted before, every time and once`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let token = try room.register("com.example.a")
+        _ = room.engine.check(token)
+        for round in 0..<1_000 {
+            try room.engine.post("com.example.a")
+            try room.engine.cancel(room.register("com.example.any.\(round % 10)"))
+            #expect(room.engine.check(token) == true, "\(round)")
+        }
+        // Nor is anything seen a second time when the bus brings it.
+        try room.settle()
+        #expect(room.engine.check(token) == false)
+        // However the process has posted it.
+        try room.center.post("com.example.a")
+        #expect(room.engine.check(token) == true)
+    }
+
+    @Test func `a check sees a post that stays in the process at once, and once`() async {
+        // In a process of its own: other tests post such names as well, and observe all.
+        await #expect(processExitsWith: .success) {
+            let engine = TokenEngine(center: NotifyCenter(bus: .address("unix:path=/nonexistent/bus")))
+            var token: Int32 = 0
+            try engine.register("self.check", .none, token: &token)
+            _ = engine.check(token)
+            for _ in 0..<1_000 {
+                try engine.post("self.check")
+                guard engine.check(token) == true, engine.check(token) == false else { exit(1) }
+            }
+        }
+    }
+
+    @Test(arguments: busKinds)
     func `a suspended token is told once, after as many resumes as suspends`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let (token, descriptor) = try room.registerPipe("com.example.a")

@@ -152,7 +152,8 @@ uint32_t notify_register_dispatch(const char *name, int *out_token, dispatch_que
  * @check: set to 1 or 0
  *
  * The first call for a token says 1. Works for every kind of token, also while it is suspended. It reads memory: no
- * system call, no lock; safe in a signal handler. A post is seen here when the bus has brought it, in the poster too.
+ * system call, no lock; safe in a signal handler. A post of this process is seen here as soon as notify_post() has
+ * returned, another's when the bus has brought it.
  */
 uint32_t notify_check(int token, int *check);
 

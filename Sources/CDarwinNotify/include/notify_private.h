@@ -45,11 +45,11 @@ uint32_t notify_register_plain(const char *name, int *out_token);
 uint32_t notify_peek(int token, uint32_t *val);
 
 /*
- * notify_monitor_file() - post the name of a token whenever a file changes, until the token is cancelled
+ * notify_monitor_file() - tell a token, and no other of its name, whenever a file changes, until it is cancelled
  * @path: the file; it need not exist, but its folder must
  * @flags: 0
  *
- * Each creation (also by rename(2) over it), write and removal of the file is one post. What is written
+ * Each creation (also by rename(2) over it), write and removal of the file is one notification. What is written
  * within 50 ms before the file is closed counts as one write. A symbolic link is watched as such, and not what it
  * points to.
  *

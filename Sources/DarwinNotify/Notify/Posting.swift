@@ -13,7 +13,7 @@ public func notify_post(_ name: UnsafePointer<CChar>!) -> UInt32 {
     status { () throws(NotifyStatus) in try TokenEngine.shared.post(name) }
 }
 
-/// Posts the name of a token whenever a file is created, written or removed, until the token is cancelled.
+/// Tells a token, and no other of its name, whenever a file is created, written or removed, until it is cancelled.
 ///
 /// - Parameters:
 ///   - token: any token, but not of a name that begins with `self.`; it monitors one file.

@@ -4,17 +4,19 @@ extension NotifyCenter {
     /// Observes a name: calls `callback` for each notification of it that is posted from now on.
     ///
     /// When this returns, the bus has confirmed the registration: every later post is heard, whoever makes it, the
-    /// posts of this process too. Observing a name twice gives two callbacks.
+    /// posts of this process too. Observing a name twice gives two callbacks. This blocks the thread until the bus has
+    /// answered; asynchronous code gets the form that does not.
     ///
     /// Callbacks run on a thread of the center, one at a time for the whole center. A callback may take its time: the
-    /// bus is read meanwhile, and what arrives waits, 4,096 deliveries one for one, beyond that one for each name. It may
+    /// bus is read meanwhile, and what arrives waits, 4,096 deliveries individually, beyond that one for each name. It may
     /// use the center, and cancel its own observation.
     ///
     /// The corresponding C function is `notify_register_dispatch`.
     ///
     /// - Parameters:
     ///   - name: the name to observe.
-    ///   - suspensionBehavior: accepted and ignored, as by Darwin's notify center.
+    ///   - ignoringOwnPosts: whether to leave out what this center posts. Posts of other centers of the process are
+    ///     heard.
     ///   - callback: receives the name that was posted.
     /// - Returns: the observation. It ends when you cancel it, or when nothing refers to it any more: keep it.
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached,
@@ -22,32 +24,33 @@ extension NotifyCenter {
     ///   `closed` after ``close()``.
     public func addObserver(
         forName name: NotifyName,
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        ignoringOwnPosts: Bool = false,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe([.name(name)], with: callback)
+        try observe(.name(name), ignoringOwnPosts: ignoringOwnPosts, with: callback)
     }
 
-    /// Observes a name given as a string. See ``addObserver(forName:suspensionBehavior:using:)-(NotifyName,_,_)``.
+    /// Observes a name given as a string. See ``addObserver(forName:ignoringOwnPosts:using:)-(NotifyName,_,_)``.
     ///
     /// - Throws: what that method throws, and an error with the code `invalidName` if the string is not a name.
     public func addObserver(
         forName name: String,
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        ignoringOwnPosts: Bool = false,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe([.name(NotifyName(name))], with: callback)
+        try observe(.name(NotifyName(name)), ignoringOwnPosts: ignoringOwnPosts, with: callback)
     }
 
     /// Observes several names with one callback, for about the cost of one name.
     ///
-    /// A name that is given twice is observed once.
+    /// A name that is given twice is observed once. See
+    /// ``addObserver(forName:ignoringOwnPosts:using:)-(NotifyName,_,_)`` for everything else.
     public func addObserver(
         forNames names: [NotifyName],
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        ignoringOwnPosts: Bool = false,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe(NotifyCenter.keys(for: names), with: callback)
+        try observe(.names(names), ignoringOwnPosts: ignoringOwnPosts, with: callback)
     }
 
     /// Observes every name that begins with one of these prefixes, byte by byte. The empty prefix means every name.
@@ -58,10 +61,24 @@ extension NotifyCenter {
     ///   otherwise as for a name.
     public func addObserver(
         forPrefixes prefixes: [String],
-        suspensionBehavior: SuspensionBehavior = .deliverImmediately,
+        ignoringOwnPosts: Bool = false,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe(NotifyCenter.keys(forPrefixes: prefixes), with: callback)
+        try observe(.prefixes(prefixes), ignoringOwnPosts: ignoringOwnPosts, with: callback)
+    }
+
+    /// Observes a name, as `CFNotificationCenterAddObserver` does.
+    ///
+    /// - Parameters:
+    ///   - name: the name to observe.
+    ///   - suspensionBehavior: accepted and ignored, as by Darwin's notify center.
+    ///   - callback: receives the name that was posted.
+    public func addObserver(
+        forName name: NotifyName,
+        suspensionBehavior: SuspensionBehavior,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe(.name(name), with: callback)
     }
 
     /// Waits until every post that the bus has routed before this call has reached its observers: callbacks have run,
@@ -94,20 +111,31 @@ extension NotifyCenter {
     /// - Parameter callback: what `Observer.call` runs.
     package func observe(
         _ subject: Subject,
+        ignoringOwnPosts: Bool = false,
         for client: any ObserverClient,
         calling callback: @escaping @Sendable (NotifyName) -> Void = { _ in }
     ) throws(NotifyBusError) -> (Observer, Observation) {
-        let keys = try NotifyCenter.keys(of: subject)
-        let observer = Observer(runner: .client(client), counters: engine.counters, callback: callback)
-        return try (observer, register(observer, keys))
+        let observer = Observer(
+            runner: .client(client),
+            counters: engine.counters,
+            ignoresOwnPosts: ignoringOwnPosts,
+            callback: callback
+        )
+        return try (observer, register(observer, NotifyCenter.keys(of: subject)))
     }
 
     private func observe(
-        _ keys: [Topic.Key],
+        _ subject: Subject,
+        ignoringOwnPosts: Bool = false,
         with callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        let observer = Observer(runner: .center(engine), counters: engine.counters, callback: callback)
-        return try register(observer, keys)
+        let observer = Observer(
+            runner: .center(engine),
+            counters: engine.counters,
+            ignoresOwnPosts: ignoringOwnPosts,
+            callback: callback
+        )
+        return try register(observer, NotifyCenter.keys(of: subject))
     }
 
     private func register(

@@ -30,7 +30,8 @@ extension NotifyCenter {
         case .process:
             if engine.isStopped { throw .closed }
             engine.counters.posted.increment()
-            return ProcessHub.post(name)
+            ProcessHub.post(name, by: engine.counters)
+            return engine.witness.see(name)
         case .ordinary: break
         case .owned, .reserved: try checkPermission(name)
         }
@@ -39,6 +40,7 @@ extension NotifyCenter {
             try engine.start()
             engine.wake()
         }
+        engine.witness.see(name)
     }
 
     /// Posts a notification by a name given as a string. See ``post(_:)``.
@@ -78,6 +80,11 @@ extension NotifyCenter {
         try engine.outbox.raise(barrier, until: deadline)
         engine.wake()
         try barrier.wait(until: deadline)
+    }
+
+    /// Has somebody told of each post of this center at once, on the thread that posts; nil ends that.
+    package func setPostWitness(_ witness: (@Sendable (NotifyName) -> Void)?) {
+        engine.witness.set(witness)
     }
 
     /// A denied broadcast gives no error on D-Bus, so who may post is checked here first.

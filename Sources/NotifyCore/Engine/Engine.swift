@@ -28,6 +28,8 @@ final class Engine: Sendable {
     let delivery = Monitor(Delivery())
     /// Everyone registered with this center.
     let observers = Monitor<[ObjectIdentifier: Observer]>([:])
+    /// Told of each post of this center.
+    let witness = PostWitness()
     private let life = Monitor(Life.idle)
 
     init(

@@ -18,13 +18,21 @@ package final class Observer: Sendable {
 
     let runner: Runner
     let counters: Counters
+    /// Whether it is not told what its own center posts.
+    let ignoresOwnPosts: Bool
     let gate = ObserverGate()
     private let callback: @Sendable (NotifyName) -> Void
     private let waiting = Monitor(Waiting())
 
-    init(runner: Runner, counters: Counters, callback: @escaping @Sendable (NotifyName) -> Void) {
+    init(
+        runner: Runner,
+        counters: Counters,
+        ignoresOwnPosts: Bool = false,
+        callback: @escaping @Sendable (NotifyName) -> Void
+    ) {
         self.runner = runner
         self.counters = counters
+        self.ignoresOwnPosts = ignoresOwnPosts
         self.callback = callback
     }
 

@@ -30,7 +30,8 @@ extension ObservingConnection {
             return nil
         }
         if case .owned = name.storage.scope { return verify(name, arrival, message, on: engine) }
-        return senders.isHolding ? verify(name, arrival, message, on: engine) : arrival
+        if senders.isHolding { return verify(name, arrival, message, on: engine) }
+        return message.sender.map { arrival.leavingOut(ownPostsFrom: $0, on: engine) } ?? arrival
     }
 
     private func ignore(on engine: Engine) -> Arrival? {
@@ -42,7 +43,7 @@ extension ObservingConnection {
     private func verify(_ name: NotifyName, _ arrival: Arrival, _ message: BusMessage, on engine: Engine) -> Arrival? {
         guard let sender = message.sender.map({ String(cString: $0) }) else { return ignore(on: engine) }
         switch senders.judge(name, from: sender, users[sender]) {
-        case .believed: return arrival
+        case .believed: return arrival.leavingOut(ownPostsFrom: sender, on: engine)
         case .refused: return ignore(on: engine)
         case .held(let isFirst, let isDropped):
             if isDropped { engine.counters.dropped.increment() }
@@ -66,15 +67,26 @@ extension ObservingConnection {
 
     /// The next post that waited for its sender to be known.
     func nextVerified(on engine: Engine) -> Arrival? {
-        while let (name, verdict) = senders.nextVerified() {
+        while let (name, sender, verdict) = senders.nextVerified() {
             switch verdict {
             case .believed:
                 let observers = engine.registry.state.withLock { $0.topics.observers(of: name) }
-                if !observers.isEmpty { return Arrival(name: name, observers: observers) }
+                let arrival = Arrival(name: name, observers: observers).leavingOut(ownPostsFrom: sender, on: engine)
+                if !arrival.observers.isEmpty { return arrival }
             case .refused: engine.counters.ignored.increment()
             case .unknown: engine.counters.dropped.increment()
             }
         }
         return nil
+    }
+}
+
+extension Arrival {
+    /// Without the observers that ignore their own center's posts, if this is one.
+    fileprivate func leavingOut(ownPostsFrom sender: UnsafePointer<CChar>, on engine: Engine) -> Arrival {
+        guard observers.contains(where: { $0.ignoresOwnPosts }), engine.outbox.ownName.isName(of: sender) else {
+            return self
+        }
+        return Arrival(name: name, observers: observers.filter { !$0.ignoresOwnPosts })
     }
 }

@@ -14,10 +14,14 @@ enum ProcessHub {
         }
     }
 
-    static func post(_ name: NotifyName) {
+    /// - Parameter poster: what the posting center and its observers count with, which tells one center from another.
+    static func post(_ name: NotifyName, by poster: Counters) {
         // Offered with the lock held, so that two posts by one thread reach every observer in their order.
         topics.withLock { topics in
-            for observer in topics.observers(of: name) { observer.offer(name) }
+            for observer in topics.observers(of: name) where !(observer.ignoresOwnPosts && observer.counters === poster)
+            {
+                observer.offer(name)
+            }
         }
     }
 

@@ -11,7 +11,7 @@ struct SenderDirectory {
     enum Verdict { case believed, refused, unknown }
 
     private var held: [String: CoalescingQueue<NotifyName>] = [:]
-    private var verified: [(names: CoalescingQueue<NotifyName>, user: UInt32?)] = []
+    private var verified: [(names: CoalescingQueue<NotifyName>, sender: String, user: UInt32?)] = []
 
     /// Whether posts wait for the bus to say who sent them.
     var isHolding: Bool { !held.isEmpty }
@@ -32,18 +32,19 @@ struct SenderDirectory {
 
     /// Takes the answer of the bus; nil when the sender is gone.
     mutating func learn(user: UInt32?, of sender: String) {
-        if let names = held.removeValue(forKey: sender) { verified.append((names, user)) }
+        if let names = held.removeValue(forKey: sender) { verified.append((names, sender, user)) }
     }
 
-    mutating func nextVerified() -> (name: NotifyName, verdict: Verdict)? {
+    mutating func nextVerified() -> (name: NotifyName, sender: String, verdict: Verdict)? {
         while !verified.isEmpty {
             guard let name = verified[0].names.popFirst() else {
                 verified.removeFirst()
                 continue
             }
-            guard case .owned = name.storage.scope else { return (name, .believed) }
-            guard let user = verified[0].user else { return (name, .unknown) }
-            return (name, name.storage.scope.isOpen(to: user) ? .believed : .refused)
+            let (_, sender, user) = verified[0]
+            guard case .owned = name.storage.scope else { return (name, sender, .believed) }
+            guard let user else { return (name, sender, .unknown) }
+            return (name, sender, name.storage.scope.isOpen(to: user) ? .believed : .refused)
         }
         return nil
     }

@@ -5,9 +5,10 @@ import Glibc
 
 /// Writes, when the program ends, the posts that still wait in an outbox. See atexit(3).
 ///
-/// A post is written at once while the socket has room, and a bus reads to the end what a program has left in its socket:
-/// dbus-daemon 1.14 and dbus-broker 33 delivered 50,000 of 50,000 posts of a program that wrote them and was gone. So only
-/// what the socket did not take needs this, and a program that never filled it pays nothing.
+/// A bus reads to the end what a program has left in its socket, unless it has something to write there: then dbus-daemon
+/// finds the connection broken, and gives up what it has not read. So a program that has filled the socket, or has asked
+/// the bus how far it is, waits for the answer to a last question. One that has posted no more than a few names has not,
+/// and pays nothing.
 enum ExitFlush {
     /// For how long all outboxes together may keep the program from ending, in milliseconds.
     private static let limit: Int64 = 1_000
@@ -20,7 +21,7 @@ enum ExitFlush {
 
     private static let state = Monitor(State())
 
-    /// Flushes an outbox at the program's end. Called when a post is left waiting in it.
+    /// Flushes an outbox at the program's end. Called when a post is left waiting in it, or a question is asked.
     ///
     /// Also while the program ends: a handler that was installed before this one runs after it, and may post.
     static func cover(_ outbox: Outbox) {
@@ -50,7 +51,8 @@ enum ExitFlush {
 }
 
 extension Outbox {
-    /// Writes what waits, on the thread that ends the program; does not wait for a bus that is away.
+    /// Writes what waits, and waits until the bus has dealt with it, on the thread that ends the program; does not wait for
+    /// a bus that is away.
     ///
     /// It takes no part in what other threads do but for the lock, and waits for that no longer than until the deadline: a
     /// program may end inside a callback, and while another thread opens the connection.
@@ -59,14 +61,19 @@ extension Outbox {
         let longestSleep: Int32 = 20
         while MonotonicTime.now < deadline {
             let request: PollRequest?? = state.withLock(until: deadline) { state in
-                // A second is not long, and no more than one queue of posts is left.
-                state.pace.lift()
-                drain(&state)
-                if state.isDrained { return nil }
+                if state.link == .open {
+                    // A second is not long, and no more than one queue of posts is left.
+                    state.pace.lift()
+                    read(Int16(POLLIN), &state)
+                    drain(&state)
+                    if state.isDrained { askLast(&state) }
+                }
+                if state.isDrained, state.pace.isSettled { return nil }
                 switch state.link {
                 case .open:
                     guard let connection = state.connection else { return nil }
-                    return PollRequest(descriptor: connection.descriptor, events: Int16(POLLOUT))
+                    let events = Int16(POLLIN) | (state.canWrite ? Int16(POLLOUT) : 0)
+                    return PollRequest(descriptor: connection.descriptor, events: events)
                 // The thread that opens it goes on with that; poll(2) passes over this number.
                 case .connecting, .opening: return PollRequest()
                 case .closed, .shut: return nil

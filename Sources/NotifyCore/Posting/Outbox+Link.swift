@@ -120,6 +120,7 @@ extension Outbox {
         while let message = connection.next() {
             switch message.kind {
             case .reply where message.replySerial == connection.helloSerial && message.isFromBus:
+                if let name = message.text { ownName.set(name) }
                 return .success(PostingPace(welcome: message))
             case .error where message.replySerial == connection.helloSerial && message.isFromBus:
                 return .failure(message.refusalError(by: bus.title))
@@ -135,6 +136,7 @@ extension Outbox {
     /// twice, but no name is lost.
     func lose(_ state: inout State) {
         for barrier in state.takeBarriers() { barrier.complete(.failure(BusConnection.lossError(bus.title))) }
+        ownName.forget()
         state.connection = nil
         state.openingLimit = nil
         state.link = .closed

@@ -65,7 +65,14 @@ extension Outbox {
         }
     }
 
+    /// Asks a question behind the last post.
+    func askLast(_ state: inout State) {
+        if !state.pace.isAsked { state.pace.noteQuestion(ask(&state)) }
+        drain(&state)
+    }
+
     private func ask(_ state: inout State) -> UInt32 {
+        ExitFlush.cover(self)
         let serial = state.nextSerial()
         state.rest.append(BusConnection.callBytes("GetId", serial: serial))
         return serial

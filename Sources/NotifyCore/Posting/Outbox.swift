@@ -74,6 +74,7 @@ final class Outbox: Sendable {
 
     let bus: NotifyCenter.Bus
     let counters: Counters
+    let ownName = OwnName()
     let state = Monitor(State())
 
     init(bus: NotifyCenter.Bus, counters: Counters) {

@@ -60,6 +60,11 @@ struct PostingPace {
         isNeeded = false
     }
 
+    /// Whether an answer covers every post.
+    var isSettled: Bool { sent == answered }
+    /// Whether a question covers every post.
+    var isAsked: Bool { sent == lastAsked }
+
     mutating func notePost() {
         sent &+= 1
     }

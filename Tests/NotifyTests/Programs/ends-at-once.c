@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Posts 10,000 names and ends, as its argument says: by its return from main, inside a callback, beside a child. */
+/* Posts 1,000 names and ends, as its argument says: by its return from main, inside a callback, beside a child. */
 #include <notify.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { POSTS = 10000 };
+enum { POSTS = 1000 };
 
 static int post_all(void) {
     char name[64];

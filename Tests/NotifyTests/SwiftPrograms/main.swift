@@ -81,14 +81,14 @@ case "publisher":
     printThreeFromPublisher()
 
 case "end-notify":
-    for number in 0..<10_000 { notify_post("com.example.end.\(number)") }
+    for number in 0..<1_000 { notify_post("com.example.end.\(number)") }
 
 case "end-center":
     try postByCenter()
 
 case "end-core-foundation":
     let center = CFNotificationCenterGetDarwinNotifyCenter()
-    for number in 0..<10_000 {
+    for number in 0..<1_000 {
         let name = CFNotificationName("com.example.end.\(number)" as CFString)
         CFNotificationCenterPostNotification(center, name, nil, nil, true)
     }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// The unique name of the connection that a center posts on, by which it knows its own posts again.
+///
+/// It is forgotten with the connection: another bus may give the name to somebody else. So what is still on its way then
+/// counts as somebody else's post.
+final class OwnName: Sendable {
+    private let name = Monitor<ContiguousArray<CChar>>([])
+
+    /// Notes the name that the bus has given to the connection.
+    func set(_ name: UnsafeRawBufferPointer) {
+        self.name.withLock { $0 = ContiguousArray(name.map { CChar(bitPattern: $0) } + [0]) }
+    }
+
+    func forget() {
+        name.withLock { $0 = [] }
+    }
+
+    func isName(of sender: UnsafePointer<CChar>) -> Bool {
+        name.withLock { name in
+            name.withUnsafeBufferPointer { bytes in !bytes.isEmpty && bytes.baseAddress.map { strcmp($0, sender) } == 0
+            }
+        }
+    }
+}

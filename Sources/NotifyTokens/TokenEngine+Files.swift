@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+extension TokenEngine {
+    /// Tells a token, and no other, whenever a file is created, written or removed, until the token is cancelled.
+    package func monitorFile(_ token: Int32, path: UnsafePointer<CChar>?) throws(NotifyStatus) {
+        guard let path else { throw .invalidRequest }
+        let registration = try find(token)
+        guard registration.name.needsBus else { throw .invalidRequest }
+        let (keeper, center, isFirst) = try withState { state throws(NotifyStatus) in
+            try TokenEngine.requireBus(state)
+            defer { state.followsLifecycle = true }
+            return (state.keeper, state.center, !state.followsLifecycle)
+        }
+        if isFirst { followLifecycle(of: center) }
+        let file = try MonitoredFile(path: String(cString: path)) { self.fileHasChanged(of: registration) }
+        try withState { state throws(NotifyStatus) in
+            guard state.registrations[token] === registration else { throw .invalidToken }
+            guard state.files[token] == nil else { throw .invalidRequest }
+            state.files[token] = file
+        }
+        do throws(NotifyStatus) {
+            try keeper.monitor(file)
+        } catch {
+            try? withState { state in state.files[token] = nil }
+            throw error
+        }
+        // It may have been cancelled meanwhile.
+        if !isValid(token) { keeper.stopMonitoring(file) }
+    }
+
+    /// What holds for posts holds for files: nothing in the background; after a suspension once what came meanwhile.
+    private func fileHasChanged(of registration: Registration) {
+        switch center.lifecycle.state {
+        case .foreground:
+            tell(registration)
+        case .background:
+            return
+        case .suspended:
+            state.withLock { _ = $0.changedFiles.insert(registration.token) }
+            // It may have been resumed meanwhile.
+            if center.lifecycle.state == .foreground { tellChangedFiles() }
+        }
+    }
+
+    private func tell(_ registration: Registration) {
+        table.markPosted(registration.token)
+        registration.deliver()
+    }
+
+    private func tellChangedFiles() {
+        let registrations = state.withLock { state in
+            defer { state.changedFiles = [] }
+            return state.changedFiles.sorted().compactMap { state.registrations[$0] }
+        }
+        for registration in registrations { tell(registration) }
+    }
+
+    private func followLifecycle(of center: NotifyCenter) {
+        let follower = LifecycleStates.Follower(
+            change: { state in
+                switch state {
+                case .foreground: self.tellChangedFiles()
+                case .background: self.state.withLock { $0.changedFiles = [] }
+                case .suspended: break
+                }
+            },
+            end: {}
+        )
+        // Without threads there is no observer either, and nothing that could be suspended.
+        _ = try? center.lifecycle.follow(follower)
+    }
+}
