@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter.Lifecycle {
-    /// The changes of the state from now on. Only the newest waits for a task that does not keep up.
+    /// The present state and its changes from now on. Only the newest waits for a task that does not keep up.
     ///
     /// The sequence ends when the task is cancelled or the center is closed. It connects to the bus, if nothing
     /// else has.
@@ -14,9 +14,19 @@ extension NotifyCenter.Lifecycle {
             bufferingPolicy: .bufferingNewest(1)
         )
         let (states, number) = try follow(
-            LifecycleStates.Follower(change: { continuation.yield($0) }, end: { continuation.finish() })
+            LifecycleStates.Follower(change: { continuation.yield($0) }, end: { continuation.finish() }),
+            beginningWithPresent: true
         )
         continuation.onTermination = { [weak states] _ in states?.remove(number) }
         return stream
+    }
+
+    /// Tells the agent which state this program is in now, and suspends the task until that is in force for all its
+    /// observers.
+    public func report(
+        _ state: NotifyCenter.LifecycleState,
+        timeout: Duration = .seconds(10)
+    ) async throws(NotifyBusError) {
+        try await Waiting.perform { () throws(NotifyBusError) in try self.report(state, timeout: timeout) }
     }
 }

@@ -4,7 +4,7 @@ extension NotifyCenter {
     /// The notifications of a name, as an asynchronous sequence.
     ///
     /// ```swift
-    /// for await name in try center.notifications(named: "com.example.backup.done") {
+    /// for await name in try await center.notifications(named: "com.example.backup.done") {
     ///     print("heard", name)
     /// }
     /// ```
@@ -51,6 +51,46 @@ extension NotifyCenter {
         ignoringOwnPosts: Bool = false
     ) throws(NotifyBusError) -> Notifications {
         try Notifications(center: self, .prefixes(prefixes), ignoringOwnPosts)
+    }
+
+    /// The notifications of a name. Suspends the task until the bus has confirmed the registration.
+    public func notifications(
+        named name: NotifyName,
+        ignoringOwnPosts: Bool = false
+    ) async throws(NotifyBusError) -> Notifications {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.notifications(named: name, ignoringOwnPosts: ignoringOwnPosts)
+        }
+    }
+
+    /// The notifications of a name given as a string. Suspends the task until the bus has confirmed the registration.
+    public func notifications(
+        named name: String,
+        ignoringOwnPosts: Bool = false
+    ) async throws(NotifyBusError) -> Notifications {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.notifications(named: name, ignoringOwnPosts: ignoringOwnPosts)
+        }
+    }
+
+    /// The notifications of several names. Suspends the task until the bus has confirmed the registration.
+    public func notifications(
+        named names: [NotifyName],
+        ignoringOwnPosts: Bool = false
+    ) async throws(NotifyBusError) -> Notifications {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.notifications(named: names, ignoringOwnPosts: ignoringOwnPosts)
+        }
+    }
+
+    /// The notifications of all names that begin with one of these prefixes. Suspends the task until the bus has confirmed the registration.
+    public func notifications(
+        withPrefixes prefixes: [String],
+        ignoringOwnPosts: Bool = false
+    ) async throws(NotifyBusError) -> Notifications {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.notifications(withPrefixes: prefixes, ignoringOwnPosts: ignoringOwnPosts)
+        }
     }
 
     /// An asynchronous sequence of the names that are posted.

@@ -49,6 +49,67 @@ extension NotifyCenter {
         try observe(.prefixes(prefixes), ignoringOwnPosts, on: queue, callback)
     }
 
+    /// Observes a name, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
+    ///
+    /// It does not end early when the task is cancelled.
+    public func addObserver(
+        forName name: NotifyName,
+        ignoringOwnPosts: Bool = false,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.addObserver(forName: name, ignoringOwnPosts: ignoringOwnPosts, queue: queue, using: callback)
+        }
+    }
+
+    /// Observes a name given as a string, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
+    ///
+    /// It does not end early when the task is cancelled.
+    public func addObserver(
+        forName name: String,
+        ignoringOwnPosts: Bool = false,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.addObserver(forName: name, ignoringOwnPosts: ignoringOwnPosts, queue: queue, using: callback)
+        }
+    }
+
+    /// Observes several names, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
+    ///
+    /// It does not end early when the task is cancelled.
+    public func addObserver(
+        forNames names: [NotifyName],
+        ignoringOwnPosts: Bool = false,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.addObserver(forNames: names, ignoringOwnPosts: ignoringOwnPosts, queue: queue, using: callback)
+        }
+    }
+
+    /// Observes every name that begins with one of these prefixes, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
+    ///
+    /// It does not end early when the task is cancelled.
+    public func addObserver(
+        forPrefixes prefixes: [String],
+        ignoringOwnPosts: Bool = false,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.addObserver(
+                forPrefixes: prefixes,
+                ignoringOwnPosts: ignoringOwnPosts,
+                queue: queue,
+                using: callback
+            )
+        }
+    }
+
     private func observe(
         _ subject: Subject,
         _ ignoringOwnPosts: Bool,

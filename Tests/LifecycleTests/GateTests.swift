@@ -176,12 +176,12 @@ import Testing
             let poster = NotifyCenter(bus: .address(address))
             let count = Counter()
             let changes = try center.lifecycle.changes()
-            let observation = try center.addObserver(forName: "com.example.self") { _ in count.add() }
-            try center.lifecycle.report(.background)
+            let observation = try await center.addObserver(forName: "com.example.self") { _ in count.add() }
+            try await center.lifecycle.report(.background)
             guard center.lifecycle.state == .background else { exit(2) }
             try poster.post(name: "com.example.self")
-            try poster.synchronize()
-            try center.lifecycle.report(.foreground)
+            try await poster.synchronize()
+            try await center.lifecycle.report(.foreground)
             try poster.post(name: "com.example.self")
             guard count.wait(for: 1) else { exit(3) }
             try center.barrier()

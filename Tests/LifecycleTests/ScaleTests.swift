@@ -30,7 +30,7 @@ import Testing
             for number in 0..<ScaleTests.observers {
                 let center = NotifyCenter(bus: .address(address))
                 let names = try [NotifyName("com.example.all"), NotifyName("com.example.own.\(number)")]
-                kept.append((center, try center.addObserver(forNames: names) { _ in heard.add() }))
+                kept.append((center, try await center.addObserver(forNames: names) { _ in heard.add() }))
             }
             // A report is for the whole process, and comes back when it is in force for all of its connections.
             let clock = ContinuousClock()
@@ -38,14 +38,14 @@ import Testing
             guard kept.allSatisfy({ $0.0.lifecycle.state == .background }) else { exit(2) }
             let poster = NotifyCenter(bus: .address(address))
             try poster.post(name: "com.example.all")
-            try poster.synchronize()
+            try await poster.synchronize()
             let toForeground = try clock.measure { try kept[0].0.lifecycle.report(.foreground) }
             guard kept.allSatisfy({ $0.0.lifecycle.state == .foreground }) else { exit(3) }
             try poster.post(name: "com.example.all")
             guard heard.wait(for: ScaleTests.observers, timeout: .seconds(20)) else { exit(4) }
             let toSuspended = try clock.measure { try kept[0].0.lifecycle.report(.suspended) }
             try poster.post(name: "com.example.all")
-            try poster.synchronize()
+            try await poster.synchronize()
             let resumed = try clock.measure { try kept[0].0.lifecycle.report(.foreground) }
             guard heard.wait(for: 2 * ScaleTests.observers, timeout: .seconds(20)) else { exit(5) }
             print("background \(toBackground), foreground \(toForeground)")

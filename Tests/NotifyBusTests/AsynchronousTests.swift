@@ -12,8 +12,8 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<3).map { try NotifyName("com.example.sequence.\($0)") }
-        let notifications = try center.notifications(named: names)
-        for number in 0..<1_000 { try center.post(names[number % 3]) }
+        let notifications = try await center.notifications(named: names)
+        for number in 0..<1_000 { try await center.post(names[number % 3]) }
         var heard: [NotifyName] = []
         for await name in notifications {
             heard.append(name)
@@ -29,25 +29,25 @@ import Testing
     ) async throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let notifications = try center.notifications(withPrefixes: ["com.example."])
+        let notifications = try await center.notifications(withPrefixes: ["com.example."])
         let (began, ended) = (Counter(), Counter())
         let task = Task {
             began.add()
             for await _ in notifications { began.add() }
             ended.add()
         }
-        try center.post(name: "com.example.x")
+        try await center.post("com.example.x")
         while began.value < 2 { await Task.yield() }
         task.cancel()
         await task.value
         #expect(ended.value == 1)
 
-        let second = try center.notifications(named: "com.example.y")
+        let second = try await center.notifications(named: "com.example.y")
         second.cancel()
         var iterator = second.makeAsyncIterator()
         #expect(await iterator.next() == nil)
 
-        let third = try center.notifications(named: "com.example.z")
+        let third = try await center.notifications(named: "com.example.z")
         let waiting = Task {
             var iterator = third.makeAsyncIterator()
             return await iterator.next()
@@ -61,12 +61,12 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<10).map { try NotifyName("com.example.unread.\($0)") }
-        let notifications = try center.notifications(withPrefixes: ["com.example.unread."])
+        let notifications = try await center.notifications(withPrefixes: ["com.example.unread."])
         for number in 0..<20_000 {
-            try center.post(names[number % 10])
-            if number % 1_000 == 0 { try center.synchronize(timeout: .seconds(30)) }
+            try await center.post(names[number % 10])
+            if number % 1_000 == 0 { try await center.synchronize(timeout: .seconds(30)) }
         }
-        try center.synchronize(timeout: .seconds(30))
+        try await center.synchronize(timeout: .seconds(30))
         try center.barrier(timeout: .seconds(30))
         #expect(center.statistics.coalescedDeliveries == 20_000 - 4_096)
         notifications.cancel()

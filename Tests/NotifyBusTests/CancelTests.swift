@@ -51,6 +51,31 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `letting go of an observation and its center waits for no callback`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let poster = bus.makeCenter()
+        let (entered, mayLeave, left) = (Counter(), Counter(), Counter())
+        func observe() throws -> NotifyCenter.Observation {
+            // The observation is all that keeps the center.
+            try bus.makeCenter().addObserver(forName: "com.example.slow") { _ in
+                entered.add()
+                _ = mayLeave.wait(for: 1, timeout: .seconds(60))
+                left.add()
+            }
+        }
+        var observation: NotifyCenter.Observation? = try observe()
+        for _ in 0..<3 { try poster.post("com.example.slow") }
+        try #require(entered.wait(for: 1))
+        observation = nil
+        #expect(observation == nil && left.value == 0)
+        mayLeave.add()
+        #expect(left.wait(for: 1))
+        // The two that waited were not delivered.
+        try poster.synchronize(timeout: .seconds(20))
+        #expect(entered.value == 1)
+    }
+
+    @Test(arguments: busKinds)
     func `cancel waits for the callback that is running`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()

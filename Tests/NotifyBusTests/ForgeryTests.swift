@@ -138,7 +138,7 @@ import Testing
         await #expect(processExitsWith: .success) { [address = bus.address as String] in
             let center = NotifyCenter(bus: .address(address))
             let heard = Recorder<String>()
-            let observation = try center.addObserver(forPrefixes: ["user.uid.", "com.example."]) {
+            let observation = try await center.addObserver(forPrefixes: ["user.uid.", "com.example."]) {
                 heard.append($0.string)
             }
             guard seteuid(65_534) == 0 else { exit(2) }

@@ -43,14 +43,27 @@ extension NotifyCenter {
         engine.witness.see(name)
     }
 
-    /// Posts a notification by a name given as a string. See ``post(_:)``.
+    /// Posts a notification by a name given as a string. See ``post(_:)-(NotifyName)``.
     ///
-    /// - Throws: what ``post(_:)`` throws, and an error with the code `invalidName` if the string is not a name.
+    /// - Throws: what that method throws, and an error with the code `invalidName` if the string is not a name.
+    public func post(_ name: String) throws(NotifyBusError) {
+        try post(NotifyName(name))
+    }
+
+    /// The same as ``post(_:)-(String)``.
     public func post(name: String) throws(NotifyBusError) {
         try post(NotifyName(name))
     }
 
-    /// Waits until every earlier post is written to the bus's socket.
+    /// Whether a post of this name waits for nothing: the bus has let the program in, or is not needed.
+    package func canPostAtOnce(_ name: NotifyName) -> Bool {
+        name.staysInProcess || engine.outbox.wasOpen
+    }
+
+    /// Whether ``flush(timeout:)`` has nothing to wait for.
+    package var isFlushed: Bool { engine.outbox.waitingCount == 0 }
+
+    /// Waits until every earlier post is written to the bus's socket. Blocks the thread.
     ///
     /// Who wants every post counted posts and flushes, at least once in 4,096 posts: then none is coalesced.
     ///
@@ -61,7 +74,7 @@ extension NotifyCenter {
         try engine.outbox.flush(until: .after(timeout))
     }
 
-    /// Waits until the bus has taken every earlier post and passed it on to the observers' connections.
+    /// Waits until the bus has taken every earlier post and passed it on to the observers' connections. Blocks the thread.
     ///
     /// This takes one round trip to the bus more than ``flush(timeout:)``.
     ///

@@ -14,7 +14,7 @@
 /// and, once there are observers, one to read from. It can be used from any thread. When the bus goes away, the center
 /// tries to reach it again and makes every registration anew.
 ///
-/// A center lives as long as you keep it or one of its observations.
+/// A center lives as long as you keep it or one of its observations. To let go of it waits for nothing.
 public final class NotifyCenter: Sendable {
     /// Which bus a center uses.
     public enum Bus: Hashable, Sendable {
@@ -66,7 +66,8 @@ public final class NotifyCenter: Sendable {
     }
 
     deinit {
-        engine.stop()
+        // The last to let go of it may hold what one of its threads waits for.
+        engine.stop(waits: false)
         peer?.states.end()
     }
 

@@ -4,6 +4,9 @@ extension NotifyCenter {
     /// A registration of an observer.
     ///
     /// It ends when ``cancel()`` is called or when nothing refers to it any more. It keeps its center alive.
+    ///
+    /// To let go of it waits for nothing: no callback begins afterwards, but one that another thread has begun may still
+    /// be running. ``cancel()`` waits for that.
     public final class Observation: Sendable {
         private let center: NotifyCenter
         private let registration: Registration
@@ -14,7 +17,8 @@ extension NotifyCenter {
         }
 
         deinit {
-            cancel()
+            // Whoever lets go of it may hold what the callback waits for, such as the main queue.
+            center.engine.cancel(registration, waits: false)
         }
 
         /// Ends the observation. When this returns, its callback does not run and never will again.

@@ -52,9 +52,11 @@ extension Engine {
     }
 
     /// Ends a registration: when this returns, the callback does not run and never will.
-    func cancel(_ registration: Registration) {
+    ///
+    /// - Parameter waits: whether to wait for a callback that is running in another thread.
+    func cancel(_ registration: Registration, waits: Bool = true) {
         let observer = registration.observer
-        observer.cancel()
+        observer.cancel(waits: waits)
         guard observers.withLock({ $0.removeValue(forKey: ObjectIdentifier(observer)) }) != nil else { return }
         if !registration.processTopics.isEmpty { ProcessHub.remove(observer, from: registration.processTopics) }
         if registry.remove(observer, from: registration.busTopics) { wake() }

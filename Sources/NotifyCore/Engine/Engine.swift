@@ -75,14 +75,14 @@ final class Engine: Sendable {
         }
     }
 
-    /// Ends the threads, and waits for them unless the caller is one of them.
-    func stop() {
+    /// Ends the threads, and waits for them if asked to, unless the caller is one of them.
+    func stop(waits: Bool = true) {
         let threads: EngineThreads? = life.withLock { life in
             defer { life = .stopped }
             if case .running(let threads) = life { return threads }
             return nil
         }
-        threads?.stop()
+        threads?.stop(waits: waits)
         outbox.close()
         registry.settle { topics in topics.forEach { $0.state = .failed(.closed) } }
     }

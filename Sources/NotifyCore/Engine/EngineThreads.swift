@@ -82,20 +82,21 @@ final class EngineThreads: Sendable {
     }
 
     /// Ends the threads, and waits for them unless the caller is one of them.
-    func stop() {
+    func stop(waits: Bool) {
         stop(
             threads.withLock { threads in
                 defer { threads = [] }
                 return threads
-            }
+            },
+            waits: waits
         )
     }
 
-    private func stop(_ threads: [EngineThread]) {
+    private func stop(_ threads: [EngineThread], waits: Bool = true) {
         stopping.store(true, ordering: .sequentiallyConsistent)
         wakeDescriptor.signal()
         timer.fire(afterNanoseconds: 1)
-        for thread in threads { thread.finish() }
+        for thread in threads { if waits { thread.finish() } else { thread.detach() } }
     }
 
     /// To be called before the caller waits for something that reading brings: if the caller is a callback of the

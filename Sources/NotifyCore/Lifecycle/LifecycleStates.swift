@@ -42,11 +42,12 @@ package final class LifecycleStates: Sendable {
         }
     }
 
-    /// Tells of the changes from now on.
+    /// Tells of the changes from now on, and of the present state first if asked to.
     ///
     /// - Returns: the number to end it with.
-    func add(_ follower: Follower) -> Int {
+    func add(_ follower: Follower, beginningWithPresent: Bool) -> Int {
         contents.withLock { contents in
+            if beginningWithPresent { follower.change(contents.current) }
             contents.lastFollower += 1
             contents.followers[contents.lastFollower] = follower
             return contents.lastFollower

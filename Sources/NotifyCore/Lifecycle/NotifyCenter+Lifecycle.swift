@@ -34,17 +34,20 @@ extension NotifyCenter {
 
         /// Has somebody told of changes from now on. It connects to the bus, if nothing else has.
         ///
+        /// - Parameter beginningWithPresent: whether to tell of the present state first.
         /// - Returns: who tells, and the number to end it with.
         package func follow(
-            _ follower: LifecycleStates.Follower
+            _ follower: LifecycleStates.Follower,
+            beginningWithPresent: Bool = false
         ) throws(NotifyBusError) -> (states: LifecycleStates, number: Int) {
             guard let peer = center.peer else { throw .closed }
-            let number = peer.states.add(follower)
+            let number = peer.states.add(follower, beginningWithPresent: beginningWithPresent)
             try center.open()
             return (peer.states, number)
         }
 
         /// Tells the agent which state this program is in now, and waits until that is in force for all its observers.
+        /// Blocks the thread; asynchronous code gets the form that does not.
         ///
         /// What the user has set with `notify-lifecycle` outranks it: then the agent notes the report for later, and
         /// ``state`` stays as it is until the user releases it.

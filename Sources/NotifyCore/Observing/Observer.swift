@@ -77,8 +77,10 @@ package final class Observer: Sendable {
     var waitingCount: Int { waiting.withLock { $0.names.count } }
 
     /// Cancels: when this returns, no callback runs and none will.
-    func cancel() {
-        gate.close()
+    ///
+    /// - Parameter waits: whether to wait for a callback that is running in another thread.
+    func cancel(waits: Bool = true) {
+        gate.close(waits: waits)
         waiting.withLock { $0.names.removeAll() }
         if case .client(let client) = runner { client.end() }
     }

@@ -39,9 +39,11 @@ final class ObserverGate: Sendable {
     }
 
     /// Closes the gate for ever and waits until no callback is inside, unless the caller is that callback.
-    func close() {
+    func close(waits: Bool) {
         let before = state.bitwiseOr(ObserverGate.closed, ordering: .acquiringAndReleasing).oldValue
-        guard before & ObserverGate.running != 0, runner.load(ordering: .relaxed) != pthread_self() else { return }
+        guard waits, before & ObserverGate.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {
+            return
+        }
         let _: Void? = ObserverGate.endings.wait(until: nil) { _ in
             self.state.load(ordering: .acquiring) & ObserverGate.running == 0 ? () : nil
         }

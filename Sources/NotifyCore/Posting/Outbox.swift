@@ -83,6 +83,7 @@ final class Outbox: Sendable {
     }
 
     var waitingCount: Int { state.withLock { $0.waitingCount } }
+    var wasOpen: Bool { state.withLock { $0.wasOpen } }
 
     /// Writes a post, or leaves it for the leader if the socket is full or the bus is far behind.
     ///

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Each call of a center that may wait, for asynchronous code, which gets these without asking. What each does, throws and
+// delivers is told at the form that blocks.
+
+extension NotifyCenter {
+    /// Posts a notification, and suspends the task until the bus has let the program in, which only the first post does.
+    public func post(_ name: NotifyName) async throws(NotifyBusError) {
+        let post: @Sendable () throws(NotifyBusError) -> Void = { () throws(NotifyBusError) in try self.post(name) }
+        if canPostAtOnce(name) { try post() } else { try await Waiting.perform(post) }
+    }
+
+    /// Posts a notification by a name given as a string.
+    ///
+    /// - Throws: an error with the code `invalidName` if the string is not a name.
+    public func post(_ name: String) async throws(NotifyBusError) {
+        try await post(NotifyName(name))
+    }
+
+    /// Suspends the task until every earlier post is written to the bus's socket.
+    public func flush(timeout: Duration? = nil) async throws(NotifyBusError) {
+        if isFlushed { return }
+        try await Waiting.perform { () throws(NotifyBusError) in try self.flush(timeout: timeout) }
+    }
+
+    /// Suspends the task until the bus has taken every earlier post and passed it on to the observers' connections.
+    public func synchronize(timeout: Duration? = nil) async throws(NotifyBusError) {
+        try await Waiting.perform { () throws(NotifyBusError) in try self.synchronize(timeout: timeout) }
+    }
+
+    /// Observes a name, and suspends the task until the bus has confirmed it.
+    ///
+    /// It does not end early when the task is cancelled.
+    public func addObserver(
+        forName name: NotifyName,
+        ignoringOwnPosts: Bool = false,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.addObserver(forName: name, ignoringOwnPosts: ignoringOwnPosts, using: callback)
+        }
+    }
+
+    /// Observes a name given as a string, and suspends the task until the bus has confirmed it.
+    ///
+    /// It does not end early when the task is cancelled.
+    public func addObserver(
+        forName name: String,
+        ignoringOwnPosts: Bool = false,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.addObserver(forName: name, ignoringOwnPosts: ignoringOwnPosts, using: callback)
+        }
+    }
+
+    /// Observes several names, and suspends the task until the bus has confirmed it.
+    ///
+    /// It does not end early when the task is cancelled.
+    public func addObserver(
+        forNames names: [NotifyName],
+        ignoringOwnPosts: Bool = false,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.addObserver(forNames: names, ignoringOwnPosts: ignoringOwnPosts, using: callback)
+        }
+    }
+
+    /// Observes every name that begins with one of these prefixes, and suspends the task until the bus has confirmed it.
+    ///
+    /// It does not end early when the task is cancelled.
+    public func addObserver(
+        forPrefixes prefixes: [String],
+        ignoringOwnPosts: Bool = false,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.addObserver(forPrefixes: prefixes, ignoringOwnPosts: ignoringOwnPosts, using: callback)
+        }
+    }
+}
