@@ -62,8 +62,11 @@ extension Agent {
             }
         case .getNameState(let name): handle(.getNameState(face.keep(call), name), on: link)
         case .list:
-            let entries = coordinator.list.map(AgentInterface.ListEntry.init)
-            link.reply(to: call, AgentInterface.List.Answer(connections: entries).arguments)
+            link.findUser(of: sender) { [self] user, link in
+                let user = try? user.get()
+                let entries = coordinator.list.map { AgentInterface.ListEntry($0, for: user) }
+                link.reply(to: call, AgentInterface.List.Answer(connections: entries).arguments)
+            }
         case .status:
             let version = configuration.version
             let report = AgentInterface.StatusReport(

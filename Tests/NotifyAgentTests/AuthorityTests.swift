@@ -46,6 +46,28 @@ import Testing
         #expect(try asNobody(agent, "GetNameState", "string:com.example.a").output.contains("uint64 6"))
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
+    func `who observes which names is for their user and for root`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try RawBusClient(address: agent.bus.address)
+        _ = try observer.register(["com.example.secret"])
+        let theirs = try asNobody(agent, "List")
+        #expect(theirs.status == 0)
+        #expect(theirs.output.contains(observer.uniqueName) && !theirs.output.contains("com.example.secret"))
+        let ours = try run(productPath("notify-lifecycle"), ["--address", agent.bus.address, "list", "-v"])
+        #expect(ours.lines.last == "    com.example.secret", "\(ours.output)")
+    }
+
+    @Test(arguments: busKinds)
+    func `a connection with very many names does not make the list large`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try RawBusClient(address: agent.bus.address)
+        _ = try observer.register((1...10_000).map { "com.example.name.\($0)" })
+        let list = try run(productPath("notify-lifecycle"), ["--address", agent.bus.address, "list", "--json"])
+        #expect(list.output.contains(#""names":10000"#) && list.output.contains(#""com.example.name."#))
+        #expect(list.output.utf8.count < 8_192)
+    }
+
     @Test(arguments: busKinds)
     func `only who has registered can report`(kind: BusKind) throws {
         let agent = try AgentBus(kind)

@@ -6,7 +6,11 @@ import NotifyCore
 
 // What the coordinator knows, as the protocol shows it.
 extension AgentInterface.ListEntry {
-    init(_ entry: Coordinator.Entry) {
+    /// How many bytes of names are said of one connection: who has many must not make the answer large.
+    private static let roomForNames = 4_096
+
+    /// - Parameter caller: who is told. The names are for the connection's own user and for root.
+    init(_ entry: Coordinator.Entry, for caller: UInt32?) {
         self.init()
         name = entry.name
         process = UInt32(entry.process.pid)
@@ -21,6 +25,22 @@ extension AgentInterface.ListEntry {
         since = entry.since
         decider = entry.decider.name
         hasFocus = entry.hasFocus
+        guard let caller, caller == 0 || caller == entry.user else { return }
+        var room = AgentInterface.ListEntry.roomForNames
+        observedPrefixes = AgentInterface.ListEntry.some(of: entry.subjects.prefixes.lazy.map { $0 }, &room)
+        observedNames = AgentInterface.ListEntry.some(of: entry.subjects.names.lazy.map(\.string), &room)
+    }
+
+    /// As many as there is room for, sorted.
+    private static func some(of texts: some Sequence<String>, _ room: inout Int) -> [String] {
+        var some: [String] = []
+        for text in texts {
+            // An empty prefix takes a place, too.
+            room -= text.utf8.count + 8
+            if room < 0 { break }
+            some.append(text)
+        }
+        return some.sorted()
     }
 }
 
