@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyCore
 
 /// The clocks of the kernel, in nanoseconds.
 package enum Clock {
     /// Nobody sets it back or forward.
-    package static var monotonic: Int64 { read(CLOCK_MONOTONIC) }
+    package static var monotonic: Int64 { MonotonicTime.now.nanoseconds }
 
     /// The time of day, since 1970.
-    package static var timeOfDay: Int64 { read(CLOCK_REALTIME) }
-
-    private static func read(_ clock: clockid_t) -> Int64 {
+    package static var timeOfDay: Int64 {
         var now = timespec()
-        clock_gettime(clock, &now)
+        clock_gettime(CLOCK_REALTIME, &now)
         return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
     }
 }

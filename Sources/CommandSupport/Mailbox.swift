@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyCore
 import Synchronization
 
 /// What the thread that reads the bus leaves for the main thread, and the eventfd that wakes it.
@@ -10,7 +11,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         var refused = 0
     }
 
-    private let wakeup: Wakeup
+    private let wakeup: WakeDescriptor
 
     /// Readable when a message may be there.
     package var descriptor: Int32 { wakeup.descriptor }
@@ -19,12 +20,12 @@ package final class Mailbox<Message: Sendable>: Sendable {
     private let contents = Mutex(Contents())
 
     package init() throws(ResourceError) {
-        wakeup = try Wakeup()
+        wakeup = try .ofCommand()
     }
 
     package func put(_ message: Message) {
         contents.withLock { $0.messages.append(message) }
-        wakeup.wake()
+        wakeup.signal()
     }
 
     /// Puts in a message that may be refused, because so many wait that nobody can be looking at them.
@@ -32,7 +33,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         contents.withLock { contents in
             if contents.messages.count < 65_536 { contents.messages.append(message) } else { contents.refused += 1 }
         }
-        wakeup.wake()
+        wakeup.signal()
     }
 
     /// The oldest message, if there is one.

@@ -297,9 +297,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
 
     /// Looks at what the sources have put on the board.
     func takeNews(on link: borrowing BusLink) {
-        let began = MonotonicClock.now
+        let began = MonotonicTime.now.nanoseconds
         handle(.news(sources.board.take()), on: link)
-        sources.board.rest(after: MonotonicClock.now - began)
+        sources.board.rest(after: MonotonicTime.now.nanoseconds - began)
     }
 
     /// Lets everything go on that the agent has stopped.

@@ -13,8 +13,8 @@ final class Keeper: Sendable {
         var files: FileMonitors?
         /// When to look for idle names, and how.
         var sweep: Sweep?
-        /// Wakes the thread; -1 while there is none.
-        var wakeDescriptor: Int32 = -1
+        /// Wakes the thread; nil while there is none.
+        var wakeDescriptor: WakeDescriptor?
     }
 
     private struct Sweep {
@@ -70,17 +70,14 @@ final class Keeper: Sendable {
             change(&state)
             if state.isRunning { return Keeper.wake(state) }
             guard Keeper.hasWork(state) else { return }
-            state.wakeDescriptor = linux_eventfd()
-            // Nobody could wake the thread; the next change tries again.
-            guard state.wakeDescriptor >= 0 else { return }
+            // Without it nobody could wake the thread; the next change tries again.
+            guard let wakeDescriptor = try? WakeDescriptor() else { return }
             // Without a thread, pipes that were full stay behind, and idle names stay registered; nothing else is lost.
             do throws(NotifyBusError) {
                 try EngineThread { self.run() }.detach()
                 state.isRunning = true
-            } catch {
-                close(state.wakeDescriptor)
-                state.wakeDescriptor = -1
-            }
+                state.wakeDescriptor = wakeDescriptor
+            } catch {}
         }
     }
 
@@ -89,19 +86,14 @@ final class Keeper: Sendable {
     }
 
     private static func wake(_ state: State) {
-        guard state.wakeDescriptor >= 0 else { return }
-        var one: UInt64 = 1
-        _ = write(state.wakeDescriptor, &one, 8)
+        state.wakeDescriptor?.signal()
     }
 
     private func run() {
         while let plan = nextPlan() {
             var requests = plan.requests
             poll(&requests, nfds_t(requests.count), plan.deadline?.millisecondsFromNow ?? -1)
-            if requests[0].revents != 0 {
-                var count: UInt64 = 0
-                _ = read(requests[0].fd, &count, 8)
-            }
+            if requests[0].revents != 0 { plan.wakeDescriptor?.clear() }
             plan.files?.readChanges()
             let due = state.withLock { state in
                 guard let sweep = state.sweep, sweep.time <= .now else { return Sweep?.none }
@@ -113,6 +105,7 @@ final class Keeper: Sendable {
     }
 
     private struct Plan {
+        let wakeDescriptor: WakeDescriptor?
         var requests: [pollfd]
         var deadline: MonotonicTime?
         var files: FileMonitors?
@@ -123,7 +116,7 @@ final class Keeper: Sendable {
     /// - Returns: nil when there is nothing to do any more; the thread is to end then.
     private func nextPlan() -> Plan? {
         state.withLock { state in
-            var requests = [pollfd(fd: state.wakeDescriptor, events: Int16(POLLIN), revents: 0)]
+            var requests = [pollfd(fd: state.wakeDescriptor?.descriptor ?? -1, events: Int16(POLLIN), revents: 0)]
             state.pipes.removeAll { pipe in
                 guard let descriptor = pipe.flush() else { return true }
                 requests.append(pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0))
@@ -131,15 +124,19 @@ final class Keeper: Sendable {
             }
             guard Keeper.hasWork(state) else {
                 state.isRunning = false
-                close(state.wakeDescriptor)
-                state.wakeDescriptor = -1
+                state.wakeDescriptor = nil
                 return nil
             }
             if let files = state.files {
                 requests.append(pollfd(fd: files.descriptor, events: Int16(POLLIN), revents: 0))
             }
             let deadline = MonotonicTime.earlier(state.sweep?.time, state.files?.deadline)
-            return Plan(requests: requests, deadline: deadline, files: state.files)
+            return Plan(
+                wakeDescriptor: state.wakeDescriptor,
+                requests: requests,
+                deadline: deadline,
+                files: state.files
+            )
         }
     }
 }

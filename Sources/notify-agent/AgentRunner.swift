@@ -5,35 +5,9 @@ import Glibc
 import Logging
 import NotifyAgent
 import NotifyCore
-import Synchronization
 
 /// The main thread: it sleeps until the agent has something to say, or a signal comes.
 enum AgentRunner {
-    /// What the agent has said and nobody has dealt with.
-    private final class Inbox: Sendable {
-        private let wakeup: Wakeup
-        private let events = Mutex<[Agent.Report]>([])
-
-        var descriptor: Int32 { wakeup.descriptor }
-
-        init() throws(ResourceError) {
-            wakeup = try Wakeup()
-        }
-
-        func put(_ event: Agent.Report) {
-            events.withLock { $0.append(event) }
-            wakeup.wake()
-        }
-
-        func take() -> [Agent.Report] {
-            wakeup.clear()
-            return events.withLock { events in
-                defer { events = [] }
-                return events
-            }
-        }
-    }
-
     static func run(
         _ settings: AgentSettings,
         _ configuration: Agent.Configuration,
@@ -41,12 +15,12 @@ enum AgentRunner {
         _ diagnostics: Diagnostics
     ) -> ExitCode {
         raiseDescriptorLimit()
-        let inbox: Inbox
+        let inbox: Mailbox<Agent.Report>
         let signals: Signals
         let service: AgentService
         do {
             // Before the threads are made, so that none of them takes the signals.
-            inbox = try Inbox()
+            inbox = try Mailbox()
             signals = try Signals()
             service = try AgentService(
                 bus: settings.common.notifyBus,
@@ -78,7 +52,7 @@ enum AgentRunner {
     }
 
     private static func serve(
-        _ inbox: Inbox,
+        _ inbox: Mailbox<Agent.Report>,
         _ signals: Signals,
         _ logger: Logger,
         _ diagnostics: Diagnostics
@@ -96,7 +70,8 @@ enum AgentRunner {
                 _ = ServiceManager.tell("STOPPING=1")
                 return .done
             }
-            for event in inbox.take() {
+            inbox.clear()
+            while let event = inbox.take() {
                 if case .ready = event { hasServed = true }
                 if case .busIsLost(let error) = event, hasServed {
                     // The end of a session, as a rule.

@@ -17,7 +17,7 @@ struct StateWatcher {
     private let agent: StateAgent
     private let output: StateOutput
     private let deadline: Deadline?
-    private let wakeup: Wakeup
+    private let wakeup: WakeDescriptor
     private let observation: NotifyCenter.Observation
 
     init(_ names: [NotifyName], _ settings: StateSettings, _ diagnostics: Diagnostics) throws(StateFailure) {
@@ -26,12 +26,12 @@ struct StateWatcher {
         agent = StateAgent(settings.common, until: deadline)
         output = StateOutput(settings, hasNames: names.count > 1)
         do throws(ResourceError) {
-            wakeup = try Wakeup()
+            wakeup = try .ofCommand()
         } catch {
             throw StateFailure(error.message)
         }
         let wakeup = wakeup
-        observation = try agent.observe(names) { wakeup.wake() }
+        observation = try agent.observe(names) { wakeup.signal() }
         diagnostics.detail("the observer is live")
     }
 

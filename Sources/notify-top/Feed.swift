@@ -48,7 +48,7 @@ final class Feed: Sendable {
     private let contents = Mutex(Contents())
     /// When the agent is to be asked next, on the monotonic clock.
     private let nextQuestion = Mutex<Int64?>(nil)
-    private let wakeup: Wakeup
+    private let wakeup: WakeDescriptor
     private let posts: NotifyCenter
     private let agent: NotifyCenter
     private let observation: Mutex<NotifyCenter.Observation?>
@@ -56,7 +56,7 @@ final class Feed: Sendable {
     /// Comes back when no post is missed any more.
     init(_ bus: NotifyCenter.Bus) throws(TopFailure) {
         do throws(ResourceError) {
-            wakeup = try Wakeup()
+            wakeup = try .ofCommand()
         } catch {
             throw TopFailure(error.message)
         }
@@ -91,19 +91,19 @@ final class Feed: Sendable {
             contents.counts[name, default: 0] += 1
             return isFirst
         }
-        if isFirst { wakeup.wake() }
+        if isFirst { wakeup.signal() }
     }
 
     private func bus(isAway: Bool) {
         contents.withLock { $0.isBusAway = isAway }
-        wakeup.wake()
+        wakeup.signal()
     }
 
     /// Has the agent asked at that moment of the monotonic clock, or earlier if that is arranged.
     func askForObservers(at moment: Int64) {
         nextQuestion.withLock { $0 = min($0 ?? .max, moment) }
         contents.withLock { $0.isAsking = true }
-        wakeup.wake()
+        wakeup.signal()
     }
 
     /// Whether nothing that was asked for is still to come.
@@ -117,7 +117,7 @@ final class Feed: Sendable {
                     contents.observers = .some(observers)
                     contents.isAsking = false
                 }
-                self.wakeup.wake()
+                self.wakeup.signal()
             }
         }
     }

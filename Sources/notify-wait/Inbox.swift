@@ -31,9 +31,9 @@ final class Inbox: Sendable {
 
     // Held for the moment of putting in or taking out, never across a call into the center or the kernel's pipe.
     private let contents = Mutex(Contents())
-    private let wakeup: Wakeup
+    private let wakeup: WakeDescriptor
 
-    init(wakeup: Wakeup) {
+    init(wakeup: WakeDescriptor) {
         self.wakeup = wakeup
     }
 
@@ -45,7 +45,7 @@ final class Inbox: Sendable {
             return wasEmpty
         }
         // Otherwise the main thread has been woken and has not taken everything yet.
-        if wasEmpty { wakeup.wake() }
+        if wasEmpty { wakeup.signal() }
     }
 
     func put(_ change: NotifyCenter.ConnectionChange) {
@@ -54,7 +54,7 @@ final class Inbox: Sendable {
             if contents.changes.count >= 16 { contents.changes.removeFirst() }
             contents.changes.append(change)
         }
-        wakeup.wake()
+        wakeup.signal()
     }
 
     func takeArrival() -> Arrival? {

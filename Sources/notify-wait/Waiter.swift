@@ -15,7 +15,7 @@ enum Ending {
 struct Waiter {
     private let settings: WaitSettings
     private let diagnostics: Diagnostics
-    private let wakeup: Wakeup
+    private let wakeup: WakeDescriptor
     private let signals: Signals
     private let inbox: Inbox
     private let center: NotifyCenter
@@ -48,7 +48,7 @@ struct Waiter {
         settling = settings.settle.map { Settling($0) }
         deadline = settings.timeout.map { Clock.monotonic + $0.inNanoseconds }
         do throws(ResourceError) {
-            wakeup = try Wakeup()
+            wakeup = try .ofCommand()
         } catch {
             throw StartError(error.message)
         }

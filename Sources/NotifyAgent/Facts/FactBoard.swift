@@ -48,7 +48,7 @@ package final class FactBoard: Sendable {
             change(&contents.news[source, default: SourceNews()])
             guard !contents.isAnnounced else { return (false, nil) }
             contents.isAnnounced = true
-            return (true, MonotonicClock.now < contents.nextLook ? contents.nextLook : nil)
+            return (true, MonotonicTime.now.nanoseconds < contents.nextLook ? contents.nextLook : nil)
         }
         if isFirst { announce(moment) }
     }
@@ -58,7 +58,7 @@ package final class FactBoard: Sendable {
     /// - Parameter cost: how long that took, in nanoseconds.
     package func rest(after cost: Int64) {
         contents.withLock { contents in
-            contents.nextLook = max(contents.nextLook, MonotonicClock.now + 9 * cost)
+            contents.nextLook = max(contents.nextLook, MonotonicTime.now.nanoseconds + 9 * cost)
         }
     }
 
@@ -66,7 +66,7 @@ package final class FactBoard: Sendable {
     package func take() -> [String: SourceNews] {
         contents.withLock { contents in
             contents.isAnnounced = false
-            contents.nextLook = MonotonicClock.now + FactBoard.pause
+            contents.nextLook = MonotonicTime.now.nanoseconds + FactBoard.pause
             defer { contents.news = [:] }
             return contents.news
         }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
 import Glibc
 import NotifyCore
 
@@ -19,16 +18,14 @@ final class SourceThread: Sendable {
         var socket: Int32 = -1
     }
 
-    private let wakeup = linux_eventfd()
+    private let wakeup = try? WakeDescriptor()
     private let state = Monitor(State())
-
-    deinit { if wakeup >= 0 { close(wakeup) } }
 
     var isStopping: Bool { state.withLock { $0.isStopping } }
 
     /// - Returns: whether there is a thread.
     func start(_ name: String, _ body: @escaping @Sendable (SourceThread) -> Void) -> Bool {
-        guard wakeup >= 0, let thread = try? EngineThread(name: name, { body(self) }) else { return false }
+        guard wakeup != nil, let thread = try? EngineThread(name: name, { body(self) }) else { return false }
         thread.detach()
         return true
     }
@@ -38,8 +35,7 @@ final class SourceThread: Sendable {
             state.isStopping = true
             if state.socket >= 0 { shutdown(state.socket, Int32(SHUT_RDWR)) }
         }
-        var one: UInt64 = 1
-        _ = write(wakeup, &one, 8)
+        wakeup?.signal()
     }
 
     /// Runs `body`, which may block on a socket: `stop` shuts it down, and what blocks ends.
@@ -56,7 +52,7 @@ final class SourceThread: Sendable {
     /// no time.
     func wait(for descriptor: Int32 = -1, milliseconds: Int32 = -1) -> Wake {
         var descriptors = [
-            pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: wakeup?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
             pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
         ]
         while true {
@@ -68,18 +64,7 @@ final class SourceThread: Sendable {
     }
 }
 
-/// When a source tries again: soon at first, then less and less often.
-struct SourceRetry {
-    private static let first: Int32 = 250
-    private static let last: Int32 = 30_000
-
-    private var delay = SourceRetry.first
-
-    mutating func reset() { delay = SourceRetry.first }
-
-    /// - Returns: how long to wait, in milliseconds.
-    mutating func next() -> Int32 {
-        defer { delay = min(delay * 2, SourceRetry.last) }
-        return delay
-    }
+extension BackOff {
+    /// For a source whose other side does not answer.
+    static var ofSource: BackOff { BackOff(first: 250, last: 30_000) }
 }

@@ -31,7 +31,7 @@ final class SwaySource: LifecycleSource {
     }
 
     private func run(_ thread: SourceThread) {
-        var retry = SourceRetry()
+        var retry = BackOff.ofSource
         while !thread.isStopping {
             let socket = linux_connect_unix(path)
             if socket >= 0 {
@@ -43,7 +43,7 @@ final class SwaySource: LifecycleSource {
             } else {
                 outlet.say(.off("sway can't be reached at $SWAYSOCK: \(String(cString: strerror(errno)))"))
             }
-            if case .stopped = thread.wait(milliseconds: retry.next()) { return }
+            if case .stopped = thread.wait(milliseconds: Int32(retry.next())) { return }
         }
     }
 }

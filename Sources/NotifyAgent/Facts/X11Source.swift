@@ -40,7 +40,7 @@ final class X11Source: LifecycleSource {
 
     private func run(_ thread: SourceThread) {
         if let reason = x11_load() { return outlet.say(.off(String(cString: reason))) }
-        var retry = SourceRetry()
+        var retry = BackOff.ofSource
         while !thread.isStopping {
             if let server = x11_open(display) {
                 retry.reset()
@@ -50,7 +50,7 @@ final class X11Source: LifecycleSource {
             } else {
                 outlet.say(.off("the X server \(display) can't be reached"))
             }
-            if case .stopped = thread.wait(milliseconds: retry.next()) { return }
+            if case .stopped = thread.wait(milliseconds: Int32(retry.next())) { return }
         }
     }
 

@@ -62,7 +62,7 @@ final class ParkedStream: @unchecked Sendable {
     /// - Parameter socket: a duplicate of the process's socket, which is closed at the end.
     init(socket: Int32, process: ProcessHandle, agent: String, mark: UInt64, bounds: Bounds = Bounds()) {
         bytesLeft = bounds.bytes
-        deadline = MonotonicClock.now + bounds.time
+        deadline = MonotonicTime.now.nanoseconds + bounds.time
         self.socket = socket
         self.process = process
         self.agent = agent
@@ -82,7 +82,7 @@ final class ParkedStream: @unchecked Sendable {
         // If the process runs again it reads too, and there is nothing more to be gained.
         guard process.state.map({ "Tt".utf8.contains($0) }) ?? false || ProcessLook.isFrozen(events)
         else { return true }
-        guard bytesLeft > 0, MonotonicClock.now < deadline else { return true }
+        guard bytesLeft > 0, MonotonicTime.now.nanoseconds < deadline else { return true }
         var total = 0
         while total < ParkedStream.turn, !outcome.hasMark {
             switch readChunk() {
@@ -99,7 +99,7 @@ final class ParkedStream: @unchecked Sendable {
     /// Whether nothing has come for a while. To be asked once a second.
     func isStuck() -> Bool {
         looksWithoutProgress += 1
-        return looksWithoutProgress >= ParkedStream.patience || MonotonicClock.now >= deadline
+        return looksWithoutProgress >= ParkedStream.patience || MonotonicTime.now.nanoseconds >= deadline
     }
 
     /// Ends the connection, and reads what was still on its way.

@@ -2,6 +2,7 @@
 
 import Glibc
 import NotifyCoordinator
+import NotifyCore
 
 /// The time of day.
 enum WallClock {
@@ -14,14 +15,5 @@ enum WallClock {
 }
 
 extension Moment {
-    static var now: Moment { Moment(nanoseconds: MonotonicClock.now, wallClock: WallClock.now) }
-}
-
-enum MonotonicClock {
-    /// Nanoseconds since boot.
-    static var now: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+    static var now: Moment { Moment(nanoseconds: MonotonicTime.now.nanoseconds, wallClock: WallClock.now) }
 }

@@ -57,7 +57,7 @@ final class Watcher: Sendable {
     }
 
     let epoll: Int32
-    private let wakeup: Int32
+    private let wakeup: WakeDescriptor
     let tick: Int32
     private let alarm: Int32
     private let pause: Int32
@@ -75,13 +75,13 @@ final class Watcher: Sendable {
             made.append(descriptor)
             return descriptor
         }
+        wakeup = try WakeDescriptor()
         epoll = try make(linux_epoll(), "an epoll descriptor")
-        wakeup = try make(linux_eventfd(), "an eventfd")
         tick = try make(linux_timerfd(), "a timerfd")
         alarm = try make(linux_timerfd(), "a timerfd")
         pause = try make(linux_timerfd(), "a timerfd")
         rest = try make(linux_timerfd(), "a timerfd")
-        _ = add(wakeup, .wake, 0)
+        _ = add(wakeup.descriptor, .wake, 0)
         _ = add(tick, .look, 0)
         _ = add(alarm, .alarm, 0)
         _ = add(pause, .pause, 0)
@@ -89,7 +89,7 @@ final class Watcher: Sendable {
     }
 
     deinit {
-        for descriptor in [epoll, wakeup, tick, alarm, pause, rest] where descriptor >= 0 { close(descriptor) }
+        for descriptor in [epoll, tick, alarm, pause, rest] where descriptor >= 0 { close(descriptor) }
     }
 
     /// - Parameter report: called on the watcher's thread.
@@ -107,8 +107,7 @@ final class Watcher: Sendable {
     }
 
     private func wake() {
-        var one: UInt64 = 1
-        _ = write(wakeup, &one, 8)
+        wakeup.signal()
     }
 
     // MARK: - What is watched
@@ -169,12 +168,12 @@ final class Watcher: Sendable {
 
     /// Reports `alarm` at a moment of the monotonic clock; a later call replaces an earlier one.
     func alarm(at time: Int64) {
-        linux_timerfd_fire(alarm, max(1, time - MonotonicClock.now))
+        linux_timerfd_fire(alarm, max(1, time - MonotonicTime.now.nanoseconds))
     }
 
     /// Reports `pause` at a moment of the monotonic clock.
     func pause(until time: Int64) {
-        linux_timerfd_fire(pause, max(1, time - MonotonicClock.now))
+        linux_timerfd_fire(pause, max(1, time - MonotonicTime.now.nanoseconds))
     }
 
     /// Reports `rest` after a time in nanoseconds.
@@ -235,7 +234,7 @@ final class Watcher: Sendable {
 
     private func deal(with kind: Kind, _ number: UInt64, _ report: (Event) -> Void) {
         switch kind {
-        case .wake: clear(wakeup)
+        case .wake: wakeup.clear()
         case .alarm:
             clear(alarm)
             report(.alarm)

@@ -25,7 +25,7 @@ final class ObservingConnection: @unchecked Sendable {
     private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
     let peer: (any BusPeer)?
     private var phase = Phase.closed
-    private var retry = Retry()
+    private var retry = BackOff()
     var questions = BusCalls<Question>()
     /// Those that are raised when the bus has let the connection in.
     private var earlyBarriers: [Barrier] = []

@@ -34,7 +34,7 @@ final class Outbox: Sendable {
         /// How many attempts to open for the first time have failed, and why the last one did.
         var failedAttempts = 0
         var openingError: NotifyBusError?
-        var retry = Retry()
+        var retry = BackOff()
 
         /// What waits, beyond `inFlight`.
         var backlog = CoalescingQueue<NotifyName>()

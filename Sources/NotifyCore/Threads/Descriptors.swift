@@ -4,22 +4,24 @@ import CLinux
 import Glibc
 
 /// A descriptor that another thread makes readable to wake a poll(2). See eventfd(2).
-struct WakeDescriptor: ~Copyable {
-    let descriptor: Int32
+package final class WakeDescriptor: Sendable {
+    /// Readable when there is something to look at.
+    package let descriptor: Int32
 
-    init() throws(NotifyBusError) {
+    package init() throws(NotifyBusError) {
         descriptor = linux_eventfd()
         if descriptor < 0 { throw .outOfDescriptors("an eventfd", errno) }
     }
 
     deinit { Glibc.close(descriptor) }
 
-    func signal() {
+    package func signal() {
         var one: UInt64 = 1
         _ = write(descriptor, &one, 8)
     }
 
-    func clear() {
+    /// Makes the descriptor unreadable. Look for the reasons after this, not before.
+    package func clear() {
         var count: UInt64 = 0
         _ = read(descriptor, &count, 8)
     }

@@ -4,7 +4,7 @@ import Glibc
 
 /// A moment of the monotonic clock, in nanoseconds since boot. See clock_gettime(2), `CLOCK_MONOTONIC`.
 package struct MonotonicTime: Comparable, Sendable {
-    var nanoseconds: Int64
+    package var nanoseconds: Int64
 
     package static var now: MonotonicTime {
         var time = Glibc.timespec()

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// When to try again what has failed: soon at first, then less and less often.
+package struct BackOff {
+    private let first: Int64
+    private let last: Int64
+    private var delay: Int64
+    /// When to try, once that is arranged.
+    package private(set) var time: MonotonicTime?
+
+    /// - Parameters:
+    ///   - first: how long to wait the first time, in milliseconds. It is twice as long each further time.
+    ///   - last: how long at most. What is given here fits a bus.
+    package init(first: Int64 = 20, last: Int64 = 5_000) {
+        self.first = first
+        self.last = last
+        delay = first
+    }
+
+    /// How long to wait before the next attempt, in milliseconds.
+    package mutating func next() -> Int64 {
+        defer { delay = min(delay * 2, last) }
+        return delay
+    }
+
+    /// Arranges for the next attempt.
+    package mutating func schedule() {
+        time = .now + next()
+    }
+
+    /// It has worked.
+    package mutating func reset() {
+        self = BackOff(first: first, last: last)
+    }
+}
