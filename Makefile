@@ -107,6 +107,10 @@ fuzz: test-needs ## Reads random messages beside libdbus, for a minute: FUZZ_SEC
 linkage: build ## Checks that nothing brings Foundation along
 	@Scripts/check-linkage $(SCRATCH) $(SWIFT_FLAGS)
 
+.PHONY: dependents
+dependents: test-needs ## Checks that packages can depend on this one by its version
+	@Scripts/check-dependents $(SCRATCH)
+
 .PHONY: session-test
 session-test: session-needs build ## Plays whole sessions, in X and in sway: from installing to who is in front hears
 	@swift build $(DEBUG) --product broker-cradle

@@ -143,6 +143,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         for effect in effects { perform(effect, link) }
     }
 
+    // What is called back below refers to this object strongly: the connection that keeps the questions keeps this object
+    // too. A weak reference would have it keep its count elsewhere, where LeakSanitizer sees nothing that points.
     private func perform(_ effect: ObserverLifecycle.Effect, _ link: borrowing BusLink) {
         switch effect {
         case .watchAgent: link.callBus("AddMatch", [.string(LifecyclePeer.ownerRule)])
@@ -152,8 +154,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         case .withdrawRules: link.observing.withdrawAllRules(on: link.engine)
         case .putRules: link.observing.putAllRules(on: link.engine)
         case .askBarrier(let number):
-            link.callBus("GetId", []) { [weak self] answer, link in
-                if !answer.isOfLostConnection { self?.run(.barrierPassed(number), link) }
+            link.callBus("GetId", []) { answer, link in
+                if !answer.isOfLostConnection { self.run(.barrierPassed(number), link) }
             }
         case .publish(let state): states.set(state)
         case .answer(let call):
@@ -176,19 +178,19 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// for the program's own user.
     private func findAgent(_ search: Int, _ owner: String?, _ link: borrowing BusLink) {
         guard let owner else {
-            return link.findOwner(of: AgentInterface.name, activates: true) { [weak self] answer, link in
+            return link.findOwner(of: AgentInterface.name, activates: true) { answer, link in
                 switch answer {
-                case .success(let owner): self?.findAgent(search, owner, link)
+                case .success(let owner): self.findAgent(search, owner, link)
                 case .failure(let fault):
-                    if !fault.isOfLostConnection { self?.run(.found(search: search, agent: nil), link) }
+                    if !fault.isOfLostConnection { self.run(.found(search: search, agent: nil), link) }
                 }
             }
         }
-        link.findUser(of: owner) { [weak self] answer, link in
+        link.findUser(of: owner) { answer, link in
             if answer.isOfLostConnection { return }
             let user = try? answer.get()
             let isTrusted = user == 0 || user == geteuid()
-            self?.run(.found(search: search, agent: isTrusted ? owner : nil), link)
+            self.run(.found(search: search, agent: isTrusted ? owner : nil), link)
         }
     }
 
@@ -201,11 +203,11 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let socket = dup(link.descriptor)
         defer { if socket >= 0 { close(socket) } }
         registration.socket = socket >= 0 ? socket : nil
-        link.call(registration, to: agent) { [weak self] answer, link in
+        link.call(registration, to: agent) { answer, link in
             switch answer {
-            case .success(let welcome): self?.run(.registered(agent: agent, welcome), link)
+            case .success(let welcome): self.run(.registered(agent: agent, welcome), link)
             case .failure(let fault):
-                if !fault.isOfLostConnection { self?.run(.registered(agent: agent, nil), link) }
+                if !fault.isOfLostConnection { self.run(.registered(agent: agent, nil), link) }
             }
         }
     }

@@ -33,6 +33,8 @@ final class CLibrary: Sendable {
 
     var includes: String { sources + "/../../Sources/CDarwinNotify/include" }
     var exports: String { sources + "/Library/exports.txt" }
+    /// What each release of the library has had: nothing may go from there.
+    var symbols: String { sources + "/../../packaging/debian/libnotifybus0.symbols" }
 
     func source(_ name: String) -> String { "\(sources)/Programs/\(name)" }
 
