@@ -96,6 +96,23 @@ import Testing
         #expect(has(agent.pid, client.socket))
     }
 
+    @Test(arguments: busKinds)
+    func `calls that bring descriptors that nobody wants take nothing from the agent`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let pid = agent.agent.pid
+        try agent.checkAlive()
+        for count in [1, 16, 253] {
+            for member in ["Ping", "Register", "SetState", "Nothing"] {
+                let client = try RawBusClient(address: agent.bus.address, passesDescriptors: true)
+                // A bus that passes no more than sixteen ends the connection.
+                let descriptors = [Int32](repeating: client.socket, count: count)
+                _ = try? client.callAgent(member, signature: "", body: [], with: descriptors)
+            }
+            try agent.checkAlive()
+        }
+        #expect(waitUntil { openDescriptors(of: pid) < 32 }, "\(openDescriptors(of: pid))")
+    }
+
     /// Whether another process has the file open that a descriptor of this one is of.
     private func has(_ process: pid_t, _ descriptor: Int32) -> Bool {
         func file(_ path: String) -> [UInt64] {
