@@ -69,11 +69,13 @@ extension RawBusClient {
     /// - Parameter socket: what to hand over as the connection's socket, if anything.
     func register(
         _ names: [String],
+        prefixes: [String] = [],
         state: String? = nil,
         previous: String? = nil,
         decider: String? = nil,
         followsDesktop: Bool = false,
-        with socket: Int32? = nil
+        with socket: Int32? = nil,
+        timeout: Duration = .seconds(10)
     ) throws -> RawMessage {
         var entries = RawBody()
         func entry(_ key: String, _ text: String) {
@@ -82,13 +84,15 @@ extension RawBusClient {
             entries.append(signature: "s")
             entries.append(text)
         }
-        entries.align(to: 8)
-        entries.append("names")
-        entries.append(signature: "as")
-        var list = RawBody()
-        for name in names { list.append(name) }
-        entries.append(UInt32(list.bytes.count))
-        entries.append(bytes: list.bytes)
+        for (key, texts) in [("names", names), ("prefixes", prefixes)] {
+            entries.align(to: 8)
+            entries.append(key)
+            entries.append(signature: "as")
+            var list = RawBody()
+            for text in texts { list.append(text) }
+            entries.append(UInt32(list.bytes.count))
+            entries.append(bytes: list.bytes)
+        }
         if let state { entry("state", state) }
         if let previous { entry("previous", previous) }
         entry("program", "a test")
@@ -109,7 +113,15 @@ extension RawBusClient {
         body.append(UInt32(entries.bytes.count))
         body.align(to: 8)
         body.append(bytes: entries.bytes)
-        return try callAgent("Register", signature: "a{sv}", body: body.bytes, with: socket.map { [$0] } ?? [])
+        var message = RawMessage(.call)
+        message.destination = "org.notifybus.Agent1"
+        message.path = "/org/notifybus/Agent1"
+        message.interface = "org.notifybus.Agent1"
+        message.member = "Register"
+        message.signature = "a{sv}"
+        message.body = body.bytes
+        let serial = try socket.map { try send(message, with: [$0]) } ?? send(message)
+        return try answer(to: serial, timeout: timeout)
     }
 
     /// Reads up to the next call, past what the bus says itself.
