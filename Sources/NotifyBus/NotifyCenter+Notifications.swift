@@ -10,7 +10,8 @@ extension NotifyCenter {
     /// ```
     ///
     /// When this returns, the registration is live: every later post is in the sequence, also those made before the
-    /// first iteration. What is not fetched yet waits, 4,096 notifications one for one, beyond that one for each name.
+    /// first iteration. What is not fetched yet waits: 4,096 notifications are queued individually, beyond that one for
+    /// each name.
     /// The sequence ends when the task is cancelled or the center is closed; the registration ends with it, or when
     /// nothing refers to the sequence and its iterators any more.
     ///

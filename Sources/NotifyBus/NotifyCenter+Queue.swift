@@ -19,6 +19,18 @@ extension NotifyCenter {
         try observe(.name(name), ignoringOwnPosts, on: queue, callback)
     }
 
+    /// Observes a name, with callbacks on a dispatch queue, and keeps the registration where there is no bus: it is made when
+    /// there is one.
+    ///
+    /// - Returns: also why it is not live yet; nil if it is.
+    package func addObserverWaitingForBus(
+        forName name: NotifyName,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> (Observation, delay: NotifyBusError?) {
+        try observeWaitingForBus(.name(name), for: QueueClient(queue: queue), calling: callback)
+    }
+
     /// Observes a name given as a string, with callbacks on a dispatch queue.
     public func addObserver(
         forName name: String,

@@ -48,8 +48,12 @@ final class Face: @unchecked Sendable {
         let arguments: [BusValue] =
             switch answer {
             case .done: Acknowledgement().arguments
-            case .registered(let state, let pending, _):
-                AgentInterface.Register.Answer(state: state, pending: pending.map(\.string)).arguments
+            case .registered(let state, let pending, let isComplete):
+                AgentInterface.Register.Answer(
+                    state: state,
+                    pending: pending.map(\.string),
+                    isComplete: isComplete
+                ).arguments
             case .connections(let count): AgentInterface.ConnectionCount(connections: UInt32(count)).arguments
             case .stamp(let stamp): AgentInterface.SetNameState.Answer(stamp: stamp).arguments
             case .value(let value): AgentInterface.GetNameState.Answer(value: value).arguments

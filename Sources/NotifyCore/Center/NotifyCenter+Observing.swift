@@ -103,7 +103,7 @@ extension NotifyCenter {
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
         let observer = Observer(runner: .center(engine), counters: engine.counters, callback: callback)
-        return try register(observer, NotifyCenter.keys(of: subject), within: timeout)
+        return try register(observer, NotifyCenter.keys(for: subject), within: timeout)
     }
 
     /// Observes for somebody who fetches what comes on threads of their own.
@@ -121,7 +121,41 @@ extension NotifyCenter {
             ignoresOwnPosts: ignoringOwnPosts,
             callback: callback
         )
-        return try (observer, register(observer, NotifyCenter.keys(of: subject)))
+        return try (observer, register(observer, NotifyCenter.keys(for: subject)))
+    }
+
+    /// Observes, and keeps the registration where there is no bus: it is made when there is one.
+    ///
+    /// Waits until the registration is live, or it is known that it has to wait.
+    ///
+    /// - Returns: also why it is not live yet; nil if it is.
+    /// - Throws: ``NotifyBusError`` with the code `limitExceeded`, `failed` or `closed`, which waiting can't mend.
+    package func observeWaitingForBus(
+        _ subject: Subject,
+        for client: any ObserverClient,
+        calling callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> (Observation, delay: NotifyBusError?) {
+        let observer = Observer(runner: .client(client), counters: engine.counters, callback: callback)
+        let (subscription, delay) = try engine.register(observer, NotifyCenter.keys(for: subject), waitsForBus: true)
+        return (Observation(center: self, subscription: subscription), delay)
+    }
+
+    /// Observes without waiting for the bus.
+    ///
+    /// - Parameters:
+    ///   - waitsForBus: whether the registration is kept where there is no bus, and made when there is one.
+    ///   - whenLive: called once, on the center's thread: when every later post is heard, or when the registration has
+    ///     failed. With `waitsForBus` only what waiting can't mend is a failure. Not called after `cancel`.
+    package func observe(
+        _ subject: Subject,
+        waitsForBus: Bool,
+        using callback: @escaping @Sendable (NotifyName) -> Void,
+        whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        let observer = Observer(runner: .center(engine), counters: engine.counters, callback: callback)
+        let keys = try NotifyCenter.keys(for: subject)
+        let subscription = try engine.register(observer, keys, waitsForBus: waitsForBus, whenLive: whenLive)
+        return Observation(center: self, subscription: subscription)
     }
 
     private func observe(
@@ -135,7 +169,7 @@ extension NotifyCenter {
             ignoresOwnPosts: ignoringOwnPosts,
             callback: callback
         )
-        return try register(observer, NotifyCenter.keys(of: subject))
+        return try register(observer, NotifyCenter.keys(for: subject))
     }
 
     private func register(
@@ -143,10 +177,10 @@ extension NotifyCenter {
         _ keys: [Topic.Key],
         within limit: Duration? = nil
     ) throws(NotifyBusError) -> Observation {
-        try Observation(center: self, registration: engine.register(observer, keys, within: limit))
+        try Observation(center: self, subscription: engine.register(observer, keys, within: limit).0)
     }
 
-    private static func keys(of subject: Subject) throws(NotifyBusError) -> [Topic.Key] {
+    private static func keys(for subject: Subject) throws(NotifyBusError) -> [Topic.Key] {
         switch subject {
         case .name(let name): [.name(name)]
         case .names(let names): keys(for: names)

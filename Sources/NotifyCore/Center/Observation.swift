@@ -9,16 +9,16 @@ extension NotifyCenter {
     /// be running. ``cancel()`` waits for that.
     public final class Observation: Sendable {
         private let center: NotifyCenter
-        private let registration: Registration
+        private let subscription: Subscription
 
-        init(center: NotifyCenter, registration: Registration) {
+        init(center: NotifyCenter, subscription: Subscription) {
             self.center = center
-            self.registration = registration
+            self.subscription = subscription
         }
 
         deinit {
             // Whoever lets go of it may hold what the callback waits for, such as the main queue.
-            center.engine.cancel(registration, waits: false)
+            center.engine.cancel(subscription, waits: false)
         }
 
         /// Ends the observation. When this returns, its callback does not run and never will again.
@@ -28,7 +28,7 @@ extension NotifyCenter {
         ///
         /// The corresponding C function is `notify_cancel`.
         public func cancel() {
-            center.engine.cancel(registration)
+            center.engine.cancel(subscription)
         }
     }
 }

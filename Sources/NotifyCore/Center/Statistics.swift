@@ -23,6 +23,10 @@ extension NotifyCenter {
         public let ignored: Int
         /// How often the bus came back and every registration was made again.
         public let reconnects: Int
+        /// How often a bus that lives has closed the observing connection, as dbus-broker does when a user's programs have
+        /// left too much unread. Each name that is observed was delivered once afterwards, since it may have been posted
+        /// meanwhile; what was posted of names that only a prefix brings is lost, and nobody knows how much.
+        public let cutOffs: Int
 
         /// All coalesced posts and deliveries.
         public var coalesced: Int { coalescedPosts + coalescedDeliveries }
@@ -38,6 +42,7 @@ final class Counters: Sendable {
     let dropped = Atomic(0)
     let ignored = Atomic(0)
     let reconnects = Atomic(0)
+    let cutOffs = Atomic(0)
 
     func statistics(waiting: Int) -> NotifyCenter.Statistics {
         NotifyCenter.Statistics(
@@ -48,7 +53,8 @@ final class Counters: Sendable {
             coalescedDeliveries: coalescedDeliveries.load(ordering: .relaxed),
             dropped: dropped.load(ordering: .relaxed),
             ignored: ignored.load(ordering: .relaxed),
-            reconnects: reconnects.load(ordering: .relaxed)
+            reconnects: reconnects.load(ordering: .relaxed),
+            cutOffs: cutOffs.load(ordering: .relaxed)
         )
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An observer and what it stands under.
-struct Registration: Sendable {
+/// An observer and the topics that it is entered under.
+struct Subscription: Sendable {
     let observer: Observer
     /// Heard over the bus.
     var busTopics: [Topic] = []
@@ -15,12 +15,58 @@ extension Engine {
 
     /// Enters an observer, and waits until it hears every later post.
     ///
-    /// - Parameter limit: how long to wait at the most, if that is less than the bus may take.
+    /// - Parameters:
+    ///   - limit: how long to wait at the most, if that is less than the bus may take.
+    ///   - waitsForBus: whether the registration is kept where there is no bus, and made when there is one.
+    /// - Returns: also why it does not hear yet, which can be only if it waits for a bus.
     func register(
         _ observer: Observer,
         _ keys: [Topic.Key],
-        within limit: Duration? = nil
-    ) throws(NotifyBusError) -> Registration {
+        within limit: Duration? = nil,
+        waitsForBus: Bool = false
+    ) throws(NotifyBusError) -> (Subscription, delay: NotifyBusError?) {
+        let subscription = try enter(observer, keys, waitsForBus: waitsForBus)
+        guard !subscription.busTopics.isEmpty else { return (subscription, nil) }
+        prepareToWait()
+        let deadline = MonotonicTime.after(min(limit ?? Engine.registrationLimit, Engine.registrationLimit))
+        switch registry.waitUntilActive(subscription.busTopics, waitsForBus: waitsForBus, deadline: deadline) {
+        case .live: return (subscription, nil)
+        case .delayed(let error): return (subscription, error)
+        case .failed(let error):
+            cancel(subscription)
+            throw error
+        }
+    }
+
+    /// Enters an observer, and returns at once.
+    ///
+    /// - Parameter whenLive: called once, on the center's thread, when every later post is heard, or when the
+    ///   registration has failed. Not called after it was cancelled.
+    func register(
+        _ observer: Observer,
+        _ keys: [Topic.Key],
+        waitsForBus: Bool,
+        whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
+    ) throws(NotifyBusError) -> Subscription {
+        let subscription = try enter(observer, keys, waitsForBus: waitsForBus)
+        registry.notify(
+            Registry.Notice(
+                observer: observer,
+                waitsForBus: waitsForBus,
+                topics: subscription.busTopics[...],
+                tell: { result in
+                    self.enqueue { if !observer.isCancelled { whenLive(result) } }
+                }
+            )
+        )
+        return subscription
+    }
+
+    private func enter(
+        _ observer: Observer,
+        _ keys: [Topic.Key],
+        waitsForBus: Bool
+    ) throws(NotifyBusError) -> Subscription {
         try start()
         var busKeys: [Topic.Key] = []
         var processKeys: [Topic.Key] = []
@@ -35,31 +81,29 @@ extension Engine {
                 if !ProcessHub.containsAll(ofPrefix: prefix) { busKeys.append(key) }
             }
         }
-        var registration = Registration(observer: observer)
         observers.withLock { $0[ObjectIdentifier(observer)] = observer }
-        registration.busTopics = registry.add(observer, to: busKeys)
-        if !busKeys.isEmpty {
-            wake()
-            prepareToWait()
-            let deadline = MonotonicTime.after(min(limit ?? Engine.registrationLimit, Engine.registrationLimit))
-            if let error = registry.waitUntilActive(registration.busTopics, deadline: deadline) {
-                cancel(registration)
-                throw error
-            }
+        var subscription = Subscription(observer: observer)
+        do throws(NotifyBusError) {
+            subscription.busTopics = try registry.add(observer, to: busKeys, waitsForBus: waitsForBus)
+        } catch {
+            cancel(subscription)
+            throw error
         }
-        registration.processTopics = ProcessHub.add(observer, to: processKeys)
-        return registration
+        subscription.processTopics = ProcessHub.add(observer, to: processKeys)
+        if !busKeys.isEmpty { wake() }
+        return subscription
     }
 
     /// Ends a registration: when this returns, the callback does not run and never will.
     ///
     /// - Parameter waits: whether to wait for a callback that is running in another thread.
-    func cancel(_ registration: Registration, waits: Bool = true) {
-        let observer = registration.observer
+    func cancel(_ subscription: Subscription, waits: Bool = true) {
+        let observer = subscription.observer
         observer.cancel(waits: waits)
         guard observers.withLock({ $0.removeValue(forKey: ObjectIdentifier(observer)) }) != nil else { return }
-        if !registration.processTopics.isEmpty { ProcessHub.remove(observer, from: registration.processTopics) }
-        if registry.remove(observer, from: registration.busTopics) { wake() }
+        registry.forgetNotice(of: observer)
+        if !subscription.processTopics.isEmpty { ProcessHub.remove(observer, from: subscription.processTopics) }
+        if registry.remove(observer, from: subscription.busTopics) { wake() }
     }
 
     /// Cancels every observer, and ends the threads.
@@ -69,7 +113,7 @@ extension Engine {
         stop()
     }
 
-    /// Leaves something for the thread that reads.
+    /// Leaves something for the leader.
     func command(_ command: Registry.Command) {
         registry.state.withLock { $0.commands.append(command) }
         wake()

@@ -84,7 +84,7 @@ final class Engine: Sendable {
         }
         threads?.stop(waits: waits)
         outbox.close()
-        registry.settle { topics in topics.forEach { $0.state = .failed(.closed) } }
+        registry.close()
     }
 
     /// Makes the reading thread look at what there is to do.

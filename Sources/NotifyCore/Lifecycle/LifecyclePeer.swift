@@ -30,7 +30,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     // MARK: - What comes
 
     func linkIsReady(_ link: borrowing BusLink) {
-        run(.connected(uniqueName: link.uniqueName), link)
+        run(.connected(uniqueName: link.uniqueName, wasCutOff: link.wasCutOff), link)
     }
 
     func linkIsLost(_ error: NotifyBusError) {}
@@ -117,6 +117,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         _ link: borrowing BusLink,
         then completion: @escaping @Sendable (Result<Question.Answer, AgentError>) -> Void
     ) {
+        // Nobody tries to reach the bus for its sake.
+        guard link.descriptor >= 0 else {
+            return completion(.failure(.unreachable(link.observing.lossError ?? .disconnected)))
+        }
         lastRequest += 1
         requests[lastRequest] = Request(
             ask: { agent, link in
@@ -139,7 +143,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     private func run(_ event: ObserverLifecycle.Event, _ link: borrowing BusLink) {
         let registry = link.engine.registry
-        let effects = link.observing.lifecycle.handle(event) { registry.subjects.names }
+        let effects = link.observing.lifecycle.handle(event) { registry.namesHeard }
         for effect in effects { perform(effect, link) }
     }
 
@@ -158,6 +162,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 if !answer.isOfLostConnection { self.run(.barrierPassed(number), link) }
             }
         case .publish(let state): states.set(state)
+        case .noteCutOff: link.engine.counters.cutOffs.increment()
         case .answer(let call):
             let dropped = UInt64(link.engine.counters.dropped.load(ordering: .relaxed))
             link.reply(to: call, ObserverInterface.SetState.Answer(dropped: dropped).arguments)

@@ -20,7 +20,10 @@ package struct ObserverLifecycle {
 
     package enum Event: Sendable {
         /// The bus has let the connection in. Registrations wait for the agent's word from here on.
-        case connected(uniqueName: String)
+        ///
+        /// - Parameter wasCutOff: whether the connection takes the place of one that the same bus has closed. Posts made
+        ///   meanwhile were missed, unless the agent says that it has them all.
+        case connected(uniqueName: String, wasCutOff: Bool = false)
         /// The connection is gone, and with it all that was under way.
         case lost
         /// The answer to `findAgent`: who is the agent, or nil if there is none that this program trusts.
@@ -61,6 +64,8 @@ package struct ObserverLifecycle {
         case askBarrier(Int)
         /// The state is in force.
         case publish(LifecycleState)
+        /// The bus has cut the connection off, and nobody knows what was posted meanwhile.
+        case noteCutOff
         /// Answer a call of SetState: the change is in force.
         case answer(Call)
         /// Answer a call of Deliver.
@@ -136,8 +141,12 @@ package struct ObserverLifecycle {
     private var previousName = ""
     /// Who decided the state, in the agent's words. An agent that comes later is told.
     private var decider = AgentInterface.nobody
-    /// Whether an agent died that may have known of posts made while the program was suspended.
+    /// Whether posts were made that nobody knows of: an agent died that may have known those made while the program was
+    /// suspended, or the bus has cut the connection off.
     private var mayHaveMissedPosts = false
+    /// Whether the bus has cut the connection off that this one replaces; until the agent says whether it knows what was
+    /// posted meanwhile.
+    private var wasCutOff = false
     /// The agent that knew this connection when it was lost. It may have parked the program; another one knows nothing
     /// of what was posted then.
     private var formerAgent: String?
@@ -181,9 +190,12 @@ package struct ObserverLifecycle {
 
     private mutating func take(_ event: Event, _ names: () -> [String]) {
         switch event {
-        case .connected(let name):
+        case .connected(let name, let wasCutOff):
             ownName = name
             isEntering = true
+            self.wasCutOff = wasCutOff
+            // What was missed is delivered when the rules are in force again, and not before.
+            if wasCutOff, gate == .open { gate = .closed }
             effects.append(.watchAgent)
             findAgent(nil)
         case .lost: forgetConnection()
@@ -242,6 +254,11 @@ package struct ObserverLifecycle {
         candidate = nil
         if let formerAgent, formerAgent != agent { mayHaveMissedPosts = true }
         formerAgent = nil
+        if wasCutOff, answer?.isComplete != true {
+            mayHaveMissedPosts = true
+            effects.append(.noteCutOff)
+        }
+        wasCutOff = false
         if let answer {
             effects.append(.setDeadline(nil))
             change(to: answer.state, answer.pending, .registrations, names)
@@ -329,6 +346,7 @@ package struct ObserverLifecycle {
             if mayHaveMissedPosts {
                 mayHaveMissedPosts = false
                 let others = Set(names()).subtracting(pending)
+                deliveredUnasked = []
                 deliver(Array(others))
                 deliveredUnasked = others
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One registration: a callback, the gate in front of it, and what waits for it.
+/// One registration: a callback, what keeps it from running once it is cancelled, and what waits for it.
 package final class Observer: Sendable {
     /// Who runs the callback.
     enum Runner: Sendable {
@@ -20,7 +20,7 @@ package final class Observer: Sendable {
     let counters: Counters
     /// Whether it is not told what its own center posts.
     let ignoresOwnPosts: Bool
-    let gate = ObserverGate()
+    let cancellation = CancellationGuard()
     private let callback: @Sendable (NotifyName) -> Void
     private let waiting = Monitor(Waiting())
 
@@ -39,14 +39,14 @@ package final class Observer: Sendable {
     /// Runs the callback now, unless the observer was cancelled.
     @inline(__always)
     package func call(_ name: NotifyName) {
-        if gate.pass({ callback(name) }) { counters.delivered.increment() }
+        if cancellation.run({ callback(name) }) { counters.delivered.increment() }
     }
 
     /// Puts a name in the queue.
     ///
     /// - Returns: whether somebody must be told that something waits.
     func enqueue(_ name: NotifyName) -> Bool {
-        if gate.isClosed { return false }
+        if cancellation.isCancelled { return false }
         return waiting.withLock { waiting in
             switch waiting.names.enqueue(name) {
             case .queued: break
@@ -74,13 +74,14 @@ package final class Observer: Sendable {
         return name
     }
 
+    var isCancelled: Bool { cancellation.isCancelled }
     var waitingCount: Int { waiting.withLock { $0.names.count } }
 
     /// Cancels: when this returns, no callback runs and none will.
     ///
     /// - Parameter waits: whether to wait for a callback that is running in another thread.
     func cancel(waits: Bool = true) {
-        gate.close(waits: waits)
+        cancellation.cancel(waits: waits)
         waiting.withLock { $0.names.removeAll() }
         if case .client(let client) = runner { client.end() }
     }

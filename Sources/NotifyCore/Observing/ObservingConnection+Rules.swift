@@ -55,6 +55,7 @@ extension ObservingConnection {
                 if case .failed = topic.state { continue }
                 if case .lost = topic.state { unrestored -= 1 }
                 topic.state = .active
+                topic.wasActive = true
             }
         }
         noteRestored(on: engine)

@@ -31,6 +31,12 @@ final class ObservingConnection: @unchecked Sendable {
     private var earlyBarriers: [Barrier] = []
     /// Whether this connection takes the place of one that was lost.
     private var isReplacement = false
+    /// Which bus the connection is on, or the last one was. See the D-Bus specification, "Server Addresses", `guid`.
+    private var busIdentity: String?
+    /// Whether this connection takes the place of one that the same bus has cut off, with posts that were not heard.
+    private(set) var wasCutOff = false
+    /// Why there is no connection.
+    private(set) var lossError: NotifyBusError?
 
     private(set) var connection: BusConnection?
     var uniqueName = ""
@@ -111,7 +117,8 @@ final class ObservingConnection: @unchecked Sendable {
         case .closed where retry.time == nil:
             open(on: engine)
         default:
-            engine.registry.settle { _ in topic.state = .failed(.disconnected) }
+            // Who waits for the bus is served when it is there.
+            engine.registry.settle { _ in if !topic.waitsForBus { topic.state = .failed(.disconnected) } }
         }
     }
 
@@ -189,10 +196,14 @@ final class ObservingConnection: @unchecked Sendable {
     func becomeReady(on engine: Engine) {
         phase = .ready
         retry.reset()
+        lossError = nil
+        let identity = connection?.busGUID
+        wasCutOff = isReplacement && identity != nil && identity == busIdentity
+        busIdentity = identity
         peer?.linkIsReady(BusLink(observing: self, engine: engine))
         var topics: [Topic] = []
         unrestored = 0
-        engine.registry.settle { table in
+        engine.registry.settle(absence: nil) { table in
             table.forEach { topic in
                 topics.append(topic)
                 if case .lost = topic.state { unrestored += 1 }
@@ -215,6 +226,7 @@ final class ObservingConnection: @unchecked Sendable {
 
     func lose(_ error: NotifyBusError, on engine: Engine) {
         let wasReady = if case .ready = phase { true } else { false }
+        lossError = error
         let unanswered = Array(questions.purposes)
         forgetConnection(error)
         heldTopics = []
@@ -227,12 +239,15 @@ final class ObservingConnection: @unchecked Sendable {
         users = UserDirectory()
 
         var hasLost = false
-        engine.registry.settle { topics in
+        var isAwaited = false
+        engine.registry.settle(absence: wasReady ? .disconnected : error) { topics in
             topics.forEach { topic in
                 switch topic.state {
                 case .active, .lost:
                     topic.state = .lost
                     hasLost = true
+                case .adding where topic.waitsForBus:
+                    isAwaited = true
                 case .adding:
                     // Somebody waits for it, and is told.
                     topic.state = .failed(wasReady ? .disconnected : error)
@@ -241,7 +256,7 @@ final class ObservingConnection: @unchecked Sendable {
                 }
             }
         }
-        if hasLost || peer?.keepsConnection == true { retry.schedule() } else { retry.reset() }
+        if hasLost || isAwaited || peer?.keepsConnection == true { retry.schedule() } else { retry.reset() }
         isReplacement = hasLost
         if hasLost, wasReady, let onConnectionChange {
             engine.enqueue { onConnectionChange(.disconnected(error)) }

@@ -18,15 +18,44 @@ final class Registry: Sendable {
     struct State {
         var topics = TopicTable()
         var commands: [Command] = []
+        /// Why there is no connection, while the leader goes on trying to get one.
+        var absence: NotifyBusError?
+        var notices: [Notice] = []
+        /// Whether the center was closed.
+        var isClosed = false
+    }
+
+    /// What a registration has come to.
+    enum Outcome {
+        case live
+        /// It is made when the bus is there.
+        case delayed(NotifyBusError)
+        case failed(NotifyBusError)
+    }
+
+    /// Somebody who is told once what a registration has come to.
+    struct Notice {
+        let observer: Observer
+        let waitsForBus: Bool
+        var topics: ArraySlice<Topic>
+        let tell: @Sendable (Result<Void, NotifyBusError>) -> Void
     }
 
     let state = Monitor(State())
 
     /// Enters an observer under keys, and asks for the rules that are missing.
-    func add(_ observer: Observer, to keys: [Topic.Key]) -> [Topic] {
-        state.withLock { state in
-            keys.map { key in
+    ///
+    /// - Parameter waitsForBus: whether the registration is kept where there is no bus, and made when there is one.
+    func add(
+        _ observer: Observer,
+        to keys: [Topic.Key],
+        waitsForBus: Bool = false
+    ) throws(NotifyBusError) -> [Topic] {
+        try state.withLock { state throws(NotifyBusError) in
+            if state.isClosed { throw .closed }
+            return keys.map { key in
                 let (topic, isNew) = state.topics.add(observer, to: key)
+                if waitsForBus { topic.waitsForBus = true }
                 if isNew {
                     state.commands.append(.add(topic))
                 } else if case .failed = topic.state {
@@ -78,21 +107,30 @@ final class Registry: Sendable {
     }
 
     /// Waits until the bus has the rules of all these topics.
-    func waitUntilActive(_ topics: [Topic], deadline: MonotonicTime?) -> NotifyBusError? {
+    ///
+    /// - Parameter waitsForBus: whether they may go on waiting for a bus; then this does not wait for one.
+    func waitUntilActive(_ topics: [Topic], waitsForBus: Bool, deadline: MonotonicTime?) -> Outcome {
         // Many topics become active one by one: those that are need no second look.
         var pending = topics[...]
-        let outcome: NotifyBusError?? = state.wait(until: deadline) { _ in
-            while let topic = pending.first {
-                switch topic.state {
-                case .active: pending.removeFirst()
-                case .adding: return nil
-                case .lost: return .some(.disconnected)
-                case .failed(let error): return .some(error)
-                }
-            }
-            return .some(nil)
+        let outcome = state.wait(until: deadline) { state in state.outcome(of: &pending, waitsForBus: waitsForBus) }
+        if let outcome { return outcome }
+        let error = NotifyBusError.timedOut("confirm the registration")
+        return waitsForBus ? .delayed(error) : .failed(error)
+    }
+
+    /// Tells somebody once what a registration has come to: at once if that is known.
+    func notify(_ notice: Notice) {
+        settle { _ in
+        } adding: {
+            $0.notices.append(notice)
         }
-        return outcome ?? .timedOut("confirm the registration")
+    }
+
+    /// The registration has ended; nobody is told.
+    func forgetNotice(of observer: Observer) {
+        state.withLock { state in
+            if !state.notices.isEmpty { state.notices.removeAll { $0.observer === observer } }
+        }
     }
 
     func takeCommands() -> [Command] {
@@ -117,10 +155,80 @@ final class Registry: Sendable {
         }
     }
 
+    /// The names of which posts may have been missed on a connection that was lost.
+    var namesHeard: [String] {
+        state.withLock { state in
+            var names: [String] = []
+            state.topics.forEach { topic in
+                if topic.wasActive, case .name(let name) = topic.key { names.append(name.string) }
+            }
+            return names
+        }
+    }
+
     /// Changes topics, and wakes those who wait for them.
     func settle(_ change: (inout TopicTable) -> Void) {
-        state.withLock { change(&$0.topics) }
+        settle(change) { _ in }
+    }
+
+    /// Changes topics when the connection comes or goes.
+    func settle(absence: NotifyBusError?, _ change: (inout TopicTable) -> Void) {
+        settle(change) { $0.absence = absence }
+    }
+
+    /// Fails whatever waits, and takes nothing more.
+    func close() {
+        settle { topics in
+            topics.forEach { $0.state = .failed(.closed) }
+        } adding: {
+            $0.isClosed = true
+        }
+    }
+
+    private func settle(_ change: (inout TopicTable) -> Void, adding other: (inout State) -> Void) {
+        let due = state.withLock { state in
+            change(&state.topics)
+            other(&state)
+            return state.takeDueNotices()
+        }
         state.wakeAll()
+        for (notice, result) in due { notice.tell(result) }
+    }
+}
+
+extension Registry.State {
+    /// - Returns: nil while the bus has not answered for some of the topics; those before them are taken off.
+    fileprivate func outcome(of topics: inout ArraySlice<Topic>, waitsForBus: Bool) -> Registry.Outcome? {
+        while let topic = topics.first {
+            switch topic.state {
+            case .active:
+                topics.removeFirst()
+            case .adding:
+                // Without anybody who waits for a bus it would have failed.
+                guard topic.waitsForBus, let absence else { return nil }
+                return waitsForBus ? .delayed(absence) : .failed(absence)
+            case .lost:
+                return waitsForBus ? .delayed(absence ?? .disconnected) : .failed(.disconnected)
+            case .failed(let error):
+                return .failed(error)
+            }
+        }
+        return .live
+    }
+
+    fileprivate mutating func takeDueNotices() -> [(Registry.Notice, Result<Void, NotifyBusError>)] {
+        if notices.isEmpty { return [] }
+        var due: [(Registry.Notice, Result<Void, NotifyBusError>)] = []
+        var rest: [Registry.Notice] = []
+        for var notice in notices {
+            switch outcome(of: &notice.topics, waitsForBus: notice.waitsForBus) {
+            case .live: due.append((notice, .success(())))
+            case .failed(let error): due.append((notice, .failure(error)))
+            case .delayed, nil: rest.append(notice)
+            }
+        }
+        notices = rest
+        return due
     }
 }
 

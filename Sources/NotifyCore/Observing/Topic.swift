@@ -33,6 +33,10 @@ final class Topic: @unchecked Sendable {
     let shape: PostShape
     var observers: [Observer] = []
     var state = State.adding
+    /// Whether somebody waits for a bus that is not there yet, or away.
+    var waitsForBus = false
+    /// Whether posts of it were heard on some connection, so that some may have been missed since.
+    var wasActive = false
     /// How many of the rules the bus has yet to answer for.
     var unanswered = 0
     /// The connection that the rules were sent on.

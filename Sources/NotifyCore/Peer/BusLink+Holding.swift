@@ -13,7 +13,7 @@ extension BusLink {
     ) {
         guard let observer = observing.peerObserver(on: engine) else { return completion(.closed, self) }
         let keys = BusLink.keys(names, prefixes)
-        let topics = engine.registry.add(observer, to: keys)
+        guard let topics = try? engine.registry.add(observer, to: keys) else { return completion(.closed, self) }
         observing.run(engine.registry.takeCommands(), on: engine)
         confirm(topics[...], keys, completion)
     }

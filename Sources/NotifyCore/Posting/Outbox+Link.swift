@@ -57,8 +57,7 @@ extension Outbox {
                 state.wasOpen = true
             }
         } catch {
-            fail(with: error)
-            throw error
+            throw fail(with: error)
         }
         state.wakeAll()
     }
@@ -95,22 +94,25 @@ extension Outbox {
                 state.link = .opening
             }
         } catch {
-            fail(with: error)
-            throw error
+            throw fail(with: error)
         }
     }
 
     /// Notes that no connection could be had.
-    private func fail(with error: NotifyBusError) {
-        state.withLock { state in
+    ///
+    /// - Returns: why not.
+    private func fail(with error: NotifyBusError) -> NotifyBusError {
+        let reason: NotifyBusError = state.withLock { state in
             state.openingDescriptor = -1
-            guard state.link == .connecting else { return }
+            guard state.link == .connecting else { return .closed }
             state.link = .closed
             state.failedAttempts += 1
             state.openingError = error
             if !state.isDrained { state.retry.schedule() }
+            return error
         }
         state.wakeAll()
+        return reason
     }
 
     /// Looks for the answer to Hello.

@@ -67,23 +67,30 @@ extension AgentInterface {
             return [.dictionary(options)]
         }
 
-        /// What the connection is in now, and the names that were posted while it was suspended or parked.
+        /// What the connection is in now, the names that were posted while it was suspended or parked, and whether these
+        /// are all that it has missed since its previous connection ended.
         package struct Answer: ProtocolArguments {
-            package static let parameters = [Parameter("state", "s"), Parameter("pending", "as")]
+            package static let parameters = [
+                Parameter("state", "s"), Parameter("pending", "as"), Parameter("complete", "b"),
+            ]
             package var state: LifecycleState
             package var pending: [String]
+            package var isComplete: Bool
 
-            package init(state: LifecycleState, pending: [String]) {
+            package init(state: LifecycleState, pending: [String], isComplete: Bool = false) {
                 self.state = state
                 self.pending = pending
+                self.isComplete = isComplete
             }
 
             package init(reading arguments: [BusValue]) throws(ArgumentError) {
                 state = try arguments.state(0)
                 pending = try arguments.read(1, \.exactStrings)
+                // An earlier agent does not say.
+                isComplete = arguments.count > 2 ? try arguments.read(2, \.exactBoolean) : false
             }
 
-            package var arguments: [BusValue] { [.string(state.rawValue), .strings(pending)] }
+            package var arguments: [BusValue] { [.string(state.rawValue), .strings(pending), .boolean(isComplete)] }
         }
     }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyBus
+import TestSupport
+import Testing
+
+/// What is promised when a bus that lives closes a connection.
+@Suite struct CutOffTests {
+    @Test(arguments: busKinds)
+    func `an observer that the bus cuts off hears each of its names once afterwards`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let relay = try BusRelay(to: bus.address)
+        defer { relay.close() }
+        let changes = Recorder<NotifyCenter.ConnectionChange>()
+        let center = NotifyCenter(bus: .address(relay.address)) { changes.append($0) }
+        let heard = Recorder<String>()
+        let names = (0..<20).map { "com.example.cut.\($0)" }
+        let several = try center.addObserver(forNames: names.map { try NotifyName($0) }) { heard.append($0.string) }
+        let prefix = try center.addObserver(forPrefixes: ["net.example."]) { heard.append($0.string) }
+        let twice = try center.addObserver(forName: names[0]) { heard.append("again " + $0.string) }
+        for round in 1...3 {
+            relay.cutAll()
+            try #require(changes.wait(forCount: 2 * round, timeout: .seconds(20)))
+            #expect(changes.elements.last == .reconnected)
+            // Whatever is delivered because of the loss stands before this.
+            try bus.makeCenter().post(name: "net.example.end")
+            try #require(heard.wait(timeout: .seconds(10)) { $0.filter { $0 == "net.example.end" }.count == round })
+            #expect(center.statistics.cutOffs == round)
+        }
+        try center.synchronize(timeout: .seconds(10))
+        #expect(heard.elements.filter { $0 != "net.example.end" }.count == 3 * 21)
+        for name in names { #expect(heard.elements.filter { $0 == name }.count == 3) }
+        #expect(heard.elements.filter { $0 == "again " + names[0] }.count == 3)
+        for observation in [several, prefix, twice] { observation.cancel() }
+    }
+
+    @Test(arguments: busKinds)
+    func `a name that is posted while the observer is cut off is heard`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let relay = try BusRelay(to: bus.address)
+        defer { relay.close() }
+        let (center, poster) = (NotifyCenter(bus: .address(relay.address)), bus.makeCenter())
+        let count = Counter()
+        let observation = try center.addObserver(forName: "com.example.missed") { _ in count.add() }
+        for _ in 0..<20 {
+            let before = count.value
+            relay.cutAll()
+            // On its way back the observer may hear this, or not; what it does not hear is made good.
+            try poster.post(name: "com.example.missed")
+            try #require(count.wait(for: before + 1))
+            try #require(waitUntil { (try? center.barrier(timeout: .seconds(5))) != nil })
+        }
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `nothing is delivered because another bus has taken the place of the one before`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let changes = Recorder<NotifyCenter.ConnectionChange>()
+        let center = bus.makeCenter { changes.append($0) }
+        let heard = Recorder<String>()
+        let observation = try center.addObserver(forName: "com.example.back") { heard.append($0.string) }
+        bus.kill()
+        try bus.restart()
+        try #require(changes.wait(forCount: 2, timeout: .seconds(20)))
+        try center.barrier(timeout: .seconds(10))
+        #expect(heard.count == 0)
+        #expect(center.statistics.cutOffs == 0 && center.statistics.reconnects == 1)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a poster that the bus cuts off goes on`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let relay = try BusRelay(to: bus.address)
+        defer { relay.close() }
+        let (poster, observing) = (NotifyCenter(bus: .address(relay.address)), bus.makeCenter())
+        let heard = Recorder<String>()
+        let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0.string) }
+        for round in 0..<5 {
+            try poster.post(name: "com.example.\(round)")
+            try poster.synchronize(timeout: .seconds(10))
+            relay.cutAll()
+        }
+        #expect(heard.wait(forCount: 5))
+        #expect(heard.elements == (0..<5).map { "com.example.\($0)" })
+        observation.cancel()
+    }
+}

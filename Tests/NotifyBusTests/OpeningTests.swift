@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyCore
+import TestSupport
+import Testing
+
+/// What is promised while a connection is opened, above all by a bus that hangs.
+@Suite struct OpeningTests {
+    /// Far less than a bus is given to let a program in, and far more than a busy machine takes.
+    private static let soon = Duration.seconds(5)
+
+    @Test func `while the first post waits for a bus that hangs, it holds nobody else up`() throws {
+        let bus = try HangingBus()
+        let center = NotifyCenter(bus: .address(bus.address))
+        let (begun, ended) = (Counter(), Recorder<NotifyBusError?>())
+        startThread {
+            begun.add()
+            do throws(NotifyBusError) {
+                try center.post(name: "com.example.first")
+                ended.append(nil)
+            } catch {
+                ended.append(error)
+            }
+        }
+        try #require(begun.wait(for: 1))
+        let clock = ContinuousClock()
+        let start = clock.now
+        for _ in 0..<50 {
+            #expect(center.statistics.posted == 0)
+            try center.flush(timeout: .milliseconds(10))
+            let error = #expect(throws: NotifyBusError.self) { try center.synchronize(timeout: .milliseconds(10)) }
+            #expect(error?.code == .timedOut)
+        }
+        #expect(ended.count == 0)
+        center.close()
+        try #require(ended.wait(forCount: 1, timeout: OpeningTests.soon))
+        #expect(clock.now - start < OpeningTests.soon)
+        #expect(ended.elements[0]?.code == .closed)
+    }
+
+    @Test func `threads that post for the first time wait together, and are told the same`() throws {
+        let bus = try HangingBus()
+        let center = NotifyCenter(bus: .address(bus.address))
+        let errors = Recorder<NotifyBusError.Code>()
+        let clock = ContinuousClock()
+        let start = clock.now
+        concurrently(5) { number in
+            do throws(NotifyBusError) { try center.post(name: "com.example.\(number)") } catch {
+                errors.append(error.code)
+            }
+        }
+        #expect(errors.elements == Array(repeating: .timedOut, count: 5))
+        // One attempt of 10 seconds, and not one for each.
+        #expect(clock.now - start < .seconds(18))
+        #expect(center.statistics.posted == 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `where a bus that hangs takes the place of another, posts wait and nothing else does`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let observation = try center.addObserver(forName: "com.example.heard") { _ in }
+        try center.post(name: "com.example.heard")
+        try center.synchronize(timeout: .seconds(10))
+        bus.kill()
+        let hanging = try HangingBus(inPlaceOf: bus)
+        let clock = ContinuousClock()
+        let start = clock.now
+        for _ in 0..<100 { try center.post(name: "com.example.waits") }
+        #expect(center.statistics.waiting > 0)
+        let flush = #expect(throws: NotifyBusError.self) { try center.flush(timeout: .milliseconds(100)) }
+        #expect(flush?.code == .timedOut)
+        let report = #expect(throws: NotifyBusError.self) {
+            try center.lifecycle.report(.background, timeout: .seconds(1))
+        }
+        #expect(report?.code == .timedOut || report?.code == .disconnected)
+        #expect(clock.now - start < OpeningTests.soon)
+        // When the bus has not let the program in within 10 seconds, whoever waits without a limit is told.
+        let end = #expect(throws: NotifyBusError.self) { try center.flush() }
+        #expect(end?.code == .disconnected)
+        #expect(clock.now - start < .seconds(25))
+        let closing = clock.now
+        center.close()
+        #expect(clock.now - closing < OpeningTests.soon)
+        withExtendedLifetime((observation, hanging)) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `a barrier among the posts of other threads reports no failure`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let observation = try center.addObserver(forName: "com.example.x") { _ in }
+        let mayEnd = Counter()
+        let ended = Counter()
+        for _ in 0..<2 {
+            startThread {
+                while mayEnd.value == 0 { try? center.post(name: "com.example.x") }
+                ended.add()
+            }
+        }
+        for _ in 0..<20 { try center.synchronize(timeout: .seconds(30)) }
+        mayEnd.add()
+        #expect(ended.wait(for: 2))
+        observation.cancel()
+    }
+
+    @Test func `a report where there is no bus says so at once`() throws {
+        let center = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
+        let clock = ContinuousClock()
+        let start = clock.now
+        let error = #expect(throws: NotifyBusError.self) { try center.lifecycle.report(.background) }
+        #expect(error?.code == .noBus)
+        #expect(clock.now - start < OpeningTests.soon)
+    }
+
+    @Test(arguments: busKinds)
+    func `an observer that is added while the center closes is told so`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let clock = ContinuousClock()
+        for _ in 0..<50 {
+            let center = bus.makeCenter()
+            let first = try center.addObserver(forName: "com.example.first") { _ in }
+            let mayClose = Counter()
+            let closed = Counter()
+            startThread {
+                _ = mayClose.wait(for: 1)
+                center.close()
+                closed.add()
+            }
+            var start = clock.now
+            while true {
+                do throws(NotifyBusError) {
+                    start = clock.now
+                    try center.addObserver(forName: "com.example.next") { _ in }.cancel()
+                    mayClose.add()
+                } catch {
+                    #expect(error.code == .closed)
+                    break
+                }
+            }
+            #expect(clock.now - start < OpeningTests.soon)
+            #expect(closed.wait(for: 1))
+            first.cancel()
+        }
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyBus
+import NotifyCore
+import TestSupport
+import Testing
+
+/// Registrations that wait for a bus which is not there yet.
+@Suite struct WaitingForBusTests {
+    @Test(arguments: busKinds)
+    func `a registration that waits is live when the bus is there`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        bus.kill()
+        let center = bus.makeCenter()
+        let outcomes = Recorder<Bool>()
+        let heard = Counter()
+        let observation = try center.observe(
+            .names([try NotifyName("com.example.a"), try NotifyName("com.example.b")]),
+            waitsForBus: true,
+            using: { _ in heard.add() },
+            whenLive: { outcomes.append((try? $0.get()) != nil) }
+        )
+        // Who does not wait is told that there is none.
+        let error = #expect(throws: NotifyBusError.self) { try center.addObserver(forName: "com.example.a") { _ in } }
+        #expect(error?.code == .noBus || error?.code == .disconnected)
+        #expect(outcomes.count == 0)
+        try bus.restart()
+        try #require(outcomes.wait(forCount: 1, timeout: .seconds(20)))
+        #expect(outcomes.elements == [true])
+        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name: name) }
+        #expect(heard.wait(for: 2))
+        // Nothing was missed before it was live.
+        #expect(heard.value == 2)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `it is live at once where there is a bus, and survives the loss of it`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let (lives, heard) = (Counter(), Counter())
+        func observe(_ name: String) throws -> NotifyCenter.Observation {
+            try center.observe(
+                .name(NotifyName(name)),
+                waitsForBus: true,
+                using: { _ in heard.add() },
+                whenLive: { if (try? $0.get()) != nil { lives.add() } }
+            )
+        }
+        let first = try observe("com.example.a")
+        try #require(lives.wait(for: 1))
+        bus.kill()
+        try #require(waitUntil { (try? center.barrier(timeout: .seconds(1))) == nil })
+        let second = try observe("com.example.b")
+        try bus.restart()
+        try #require(lives.wait(for: 2, timeout: .seconds(20)))
+        try #require(waitUntil { center.statistics.reconnects == 1 })
+        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name: name) }
+        #expect(heard.wait(for: 2))
+        first.cancel()
+        second.cancel()
+    }
+
+    @Test func `one that does not wait is told once that there is no bus`() throws {
+        let center = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
+        let outcomes = Recorder<NotifyBusError.Code?>()
+        let observation = try center.observe(
+            .name(NotifyName("com.example.a")),
+            waitsForBus: false,
+            using: { _ in },
+            whenLive: { result in
+                if case .failure(let error) = result { outcomes.append(error.code) } else { outcomes.append(nil) }
+            }
+        )
+        try #require(outcomes.wait(forCount: 1))
+        #expect(outcomes.elements == [.noBus])
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `one that was cancelled before is not told`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        bus.kill()
+        let center = bus.makeCenter()
+        let told = Counter()
+        func observe(_ name: String) throws -> NotifyCenter.Observation {
+            try center.observe(
+                .name(NotifyName(name)),
+                waitsForBus: true,
+                using: { _ in },
+                whenLive: { _ in told.add() }
+            )
+        }
+        let cancelled = try observe("com.example.a")
+        cancelled.cancel()
+        let kept = try observe("com.example.b")
+        try bus.restart()
+        try #require(told.wait(for: 1, timeout: .seconds(20)))
+        try center.barrier(timeout: .seconds(10))
+        #expect(told.value == 1)
+        kept.cancel()
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Synchronization
+
+/// Stands between clients and a bus, and passes on bytes, so that a test can cut connections off as a living bus does
+/// that has had enough of a client. Descriptors are not passed on.
+public final class BusRelay: Sendable {
+    /// Where it listens, as in `DBUS_SESSION_BUS_ADDRESS`.
+    public let address: String
+
+    private let folder: String
+    private let listener: Int32
+    private let target: String
+    private let links: Mutex<[(client: Int32, bus: Int32)]> = Mutex([])
+    private let ending = Atomic(false)
+
+    /// Starts to listen, for clients of the bus at `address`.
+    public init(to address: String) throws {
+        folder = try makeFolder()
+        target = try BusAddress.path(of: address)
+        self.address = BusAddress.unix(path: "\(folder)/bus")
+        listener = try listen(at: "\(folder)/bus", backlog: 16)
+        startThread { [self] in accept() }
+    }
+
+    /// Ends every connection; new ones are let in.
+    public func cutAll() {
+        let all = links.withLock { links in
+            defer { links = [] }
+            return links
+        }
+        for link in all {
+            shutdown(link.client, Int32(SHUT_RDWR))
+            shutdown(link.bus, Int32(SHUT_RDWR))
+        }
+    }
+
+    /// Lets nobody in any more, and ends every connection.
+    public func close() {
+        ending.store(true, ordering: .sequentiallyConsistent)
+        shutdown(listener, Int32(SHUT_RDWR))
+        cutAll()
+        removeFolder(folder)
+    }
+
+    private func accept() {
+        while true {
+            let client = Glibc.accept(listener, nil, nil)
+            if ending.load(ordering: .sequentiallyConsistent) {
+                if client >= 0 { Glibc.close(client) }
+                Glibc.close(listener)
+                return
+            }
+            guard client >= 0 else { continue }
+            guard let bus = try? connect(toSocketAt: target) else {
+                Glibc.close(client)
+                continue
+            }
+            links.withLock { $0.append((client, bus)) }
+            let users = Users(client, bus)
+            startThread { pass(from: client, to: bus, users) }
+            startThread { pass(from: bus, to: client, users) }
+        }
+    }
+}
+
+/// A socket that takes connections and says nothing, as a bus does that hangs.
+public final class HangingBus: Sendable {
+    /// Where it listens, as in `DBUS_SESSION_BUS_ADDRESS`.
+    public let address: String
+
+    private let folder: String?
+    private let listener: Int32
+
+    /// Listens at a place of its own, or at that of a bus that was killed.
+    public init(inPlaceOf bus: PrivateBus? = nil) throws {
+        folder = try bus == nil ? makeFolder() : nil
+        address = bus?.address ?? BusAddress.unix(path: "\(folder ?? "")/bus")
+        let path = try BusAddress.path(of: address)
+        unlink(path)
+        // The kernel completes the connections; nobody accepts them.
+        listener = try listen(at: path, backlog: 128)
+    }
+
+    deinit {
+        close(listener)
+        if let folder { removeFolder(folder) }
+    }
+}
+
+/// The two descriptors of a link, which are closed when both directions have ended.
+private final class Users: Sendable {
+    private let descriptors: (Int32, Int32)
+
+    init(_ first: Int32, _ second: Int32) { descriptors = (first, second) }
+
+    deinit {
+        close(descriptors.0)
+        close(descriptors.1)
+    }
+}
+
+private func pass(from source: Int32, to target: Int32, _ users: Users) {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    defer {
+        shutdown(source, Int32(SHUT_RDWR))
+        shutdown(target, Int32(SHUT_RDWR))
+        withExtendedLifetime(users) {}
+    }
+    while true {
+        let count = recv(source, &buffer, buffer.count, 0)
+        guard count > 0 else { return }
+        var sent = 0
+        while sent < count {
+            let written = buffer[sent..<count].withUnsafeBytes {
+                send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard written > 0 else { return }
+            sent += written
+        }
+    }
+}
+
+private func socketAddress(_ path: String) throws -> sockaddr_un {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let fits = withUnsafeMutableBytes(of: &address.sun_path) { bytes in
+        guard path.utf8.count < bytes.count else { return false }
+        bytes.copyBytes(from: path.utf8)
+        return true
+    }
+    guard fits else { throw TestSupportError("\(path) is too long for a socket.") }
+    return address
+}
+
+private func listen(at path: String, backlog: Int32) throws -> Int32 {
+    var address = try socketAddress(path)
+    let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let result = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+    }
+    guard result == 0, listen(listener, backlog) == 0 else {
+        close(listener)
+        throw TestSupportError("Cannot listen at \(path): \(lastError())")
+    }
+    return listener
+}
+
+private func connect(toSocketAt path: String) throws -> Int32 {
+    var address = try socketAddress(path)
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let result = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+    }
+    guard result == 0 else {
+        close(descriptor)
+        throw TestSupportError("Cannot connect to \(path): \(lastError())")
+    }
+    return descriptor
+}
