@@ -194,7 +194,7 @@ extension Outbox {
                 continueOpening(events, &state)
             case .open:
                 if events & ~Int16(POLLOUT) != 0 { read(events & ~Int16(POLLOUT), &state) }
-                drain(&state)
+                if events != 0 { drain(&state) }
                 restIfIdle(&state)
             }
             return ((state.link, state.written) != before, false)

@@ -12,7 +12,13 @@ extension Outbox {
             case .reply, .error:
                 // Anybody may send what looks like an answer.
                 guard message.isFromBus else { continue }
-                if state.pace.take(answer: message.replySerial) { continue }
+                switch state.pace.take(answer: message.replySerial) {
+                case .taken: continue
+                case .mustAskAgain(let sent):
+                    state.pace.noteRepeatedQuestion(ask(&state), sent: sent)
+                    continue
+                case .none: break
+                }
                 state.barriers.removeValue(forKey: message.replySerial)?.complete(.success(()))
             case .call where message.wantsReply && state.rest.count < Outbox.batchSize:
                 // Goes out in its turn: between whole messages, and never without bound.
@@ -51,14 +57,21 @@ extension Outbox {
             state.pace.notePost()
             askWhatIsDue(&state)
         }
-        if state.pace.isFull, !state.backlog.isEmpty, state.pace.beginListening() {
-            state.rest.append(BusConnection.callBytes("AddMatch", PostingPace.rule, serial: state.nextSerial()))
-        }
+        if state.pace.isFull, !state.backlog.isEmpty { listen(&state) }
+    }
+
+    /// Has the bus send every post, unless it does.
+    private func listen(_ state: inout State) {
+        guard state.pace.beginListening() else { return }
+        state.rest.append(BusConnection.callBytes("AddMatch", PostingPace.rule, serial: state.nextSerial()))
     }
 
     /// Asks the questions that stand behind what has been taken out of the backlog.
     private func askWhatIsDue(_ state: inout State) {
-        if state.pace.wantsQuestion { state.pace.noteQuestion(ask(&state)) }
+        if state.pace.wantsQuestion {
+            state.pace.noteQuestion(ask(&state))
+            if state.pace.isStorm { listen(&state) }
+        }
         while let next = state.laterBarriers.first, next.position <= state.dequeued {
             state.laterBarriers.removeFirst()
             state.barriers[ask(&state)] = next.barrier

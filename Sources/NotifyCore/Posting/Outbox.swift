@@ -107,13 +107,15 @@ final class Outbox: Sendable {
 
     /// - Returns: whether the leader is needed; nil if the connection is gone.
     private func write(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool? {
-        if state.pace.isFull, state.isDrained {
-            // Without threads nobody else has looked for answers.
+        let looksForAnswers = state.pace.isFull && state.isDrained
+        if looksForAnswers {
+            // Without threads nobody else has looked for them.
             read(Int16(POLLIN), &state)
+            drain(&state)
             guard state.link == .open else { return nil }
         }
         guard state.isDrained, !state.pace.isFull, let connection = state.connection else {
-            return try queue(name, &state)
+            return try queue(name, &state) || looksForAnswers
         }
         let serial = state.nextSerial()
         switch state.templates.write(name, serial: serial, to: connection.descriptor) {
@@ -122,7 +124,8 @@ final class Outbox: Sendable {
             state.pace.notePost()
             guard state.pace.wantsQuestion else { return false }
             drain(&state)
-            return !state.isDrained
+            // Somebody has to read what the bus sends from here on.
+            return !state.isDrained || state.pace.isListening
         case .part(let rest):
             state.rest.append(rest)
             state.inFlight.append(name)

@@ -9,14 +9,19 @@
 /// others wait in the outbox. dbus-daemon needs nothing of the kind: 4 posters × 20,000 posts to 20 observers made it grow
 /// by less than 1 MB.
 ///
-/// An answer alone says that the bus has routed the posts, and not that observers have them. Where the window is used up,
-/// the poster therefore listens: it has the bus send it every post. The answers then wait behind these in the queue that
-/// the bus keeps for the poster, which is as long as that of any observer that reads at once.
+/// An answer alone says that the bus has routed the posts, and not that observers have them. So in a storm the poster
+/// listens: it has the bus send it every post. The answers then wait behind these in the queue that the bus keeps for the
+/// poster, which is as long as that of any observer that reads at once. And each question is asked twice, one after the
+/// other, before its posts count: what the poster waits for is then half of what the bus can write, and an observer that has
+/// fallen behind, because it had to wait for a processor, catches up.
 struct PostingPace {
     /// How many posts are written between two questions.
     static let interval = 64
     /// How many posts may be under way without an answer.
     static let window = 256
+    /// Questions that follow each other within so many nanoseconds are a storm, from the fourth on: 12,800 posts a second.
+    private static let stormInterval: Int64 = 5_000_000
+    private static let stormLength = 4
     /// For how long nothing must be posted until the poster listens no more, in milliseconds.
     static let rest: Int64 = 100
 
@@ -27,13 +32,22 @@ struct PostingPace {
         let serial: UInt32
         /// How many posts it covers.
         let sent: Int
+        /// Whether an answer to this makes them count.
+        let isLast: Bool
     }
+
+    /// What an answer means.
+    enum Answer { case none, taken, mustAskAgain(sent: Int) }
 
     /// How many posts were written to the connection, and how many of them an answer covers.
     private var sent = 0
     private var answered = 0
     private var questions: [Question] = []
     private var lastAsked = 0
+    /// When the last question was asked, in nanoseconds of the monotonic clock, and how many in a row were asked soon after
+    /// the one before.
+    private var lastAskedTime: Int64 = 0
+    private var quickQuestions = 0
     /// Whether the bus was asked for all posts.
     private(set) var isListening = false
     /// When to stop listening, unless something is posted before.
@@ -69,20 +83,31 @@ struct PostingPace {
         sent &+= 1
     }
 
+    /// Notes a question about all posts so far.
     mutating func noteQuestion(_ serial: UInt32) {
-        questions.append(Question(serial: serial, sent: sent))
+        let now = MonotonicTime.now.nanoseconds
+        quickQuestions = now - lastAskedTime < PostingPace.stormInterval ? quickQuestions + 1 : 0
+        lastAskedTime = now
+        questions.append(Question(serial: serial, sent: sent, isLast: !isListening))
         lastAsked = sent
     }
 
-    /// Takes the answer to a question.
-    ///
-    /// - Returns: whether it was one.
-    mutating func take(answer serial: UInt32) -> Bool {
-        guard let index = questions.firstIndex(where: { $0.serial == serial }) else { return false }
-        answered = max(answered, questions[index].sent)
-        questions.removeSubrange(...index)
-        return true
+    /// Notes that the question was asked again.
+    mutating func noteRepeatedQuestion(_ serial: UInt32, sent: Int) {
+        questions.append(Question(serial: serial, sent: sent, isLast: true))
     }
+
+    /// Takes the answer to a question.
+    mutating func take(answer serial: UInt32) -> Answer {
+        guard let index = questions.firstIndex(where: { $0.serial == serial }) else { return .none }
+        let question = questions.remove(at: index)
+        guard question.isLast else { return .mustAskAgain(sent: question.sent) }
+        answered = max(answered, question.sent)
+        return .taken
+    }
+
+    /// Whether so much is posted that the poster has to listen.
+    var isStorm: Bool { quickQuestions >= PostingPace.stormLength }
 
     /// - Returns: whether the bus is to be asked for all posts now.
     mutating func beginListening() -> Bool {
@@ -104,6 +129,7 @@ struct PostingPace {
         guard time <= now else { return false }
         isListening = false
         listensUntil = nil
+        quickQuestions = 0
         return true
     }
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// Several posters at once, as fast as they can, to observers of which half are slow. The whole of it, with 250,000 posts
+/// each, takes a minute and more.
+@Suite(.serialized) struct StormTests {
+    private static let posters = 4
+    private static let posts = 10_000
+
+    private struct Listener {
+        let center: NotifyCenter
+        let observation: NotifyCenter.Observation
+        let lasts = Counter()
+        let losses = Counter()
+
+        init(_ bus: PrivateBus, delay: useconds_t) throws {
+            let (lasts, losses) = (lasts, losses)
+            center = NotifyCenter(bus: .address(bus.address)) { change in
+                if case .disconnected = change { losses.add() }
+            }
+            let names = try (0..<posters).flatMap { poster in
+                try ["a", "b", "c", "last"].map { try NotifyName("com.example.storm.p\(poster).\($0)") }
+            }
+            observation = try center.addObserver(forNames: names) { name in
+                if delay > 0 { usleep(delay) }
+                if name.string.hasSuffix(".last") { lasts.add() }
+            }
+        }
+    }
+
+    @Test(arguments: BusKind.available)
+    func `a storm of four posters cuts nobody off, and every observer hears the last name of each`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let listeners = try (0..<20).map { try Listener(bus, delay: $0 % 2 == 0 ? 1_000 : 0) }
+        let before = bus.residentBytes
+        let peak = Counter()
+        let mayEnd = Counter()
+        startThread {
+            while mayEnd.value == 0 {
+                let growth = bus.residentBytes - before
+                if growth > peak.value { peak.add(growth - peak.value) }
+                usleep(5_000)
+            }
+        }
+        let commands = try (0..<StormTests.posters).map { poster in
+            let name = "com.example.storm.p\(poster)"
+            let script = "(yes '\(name).a\n\(name).b\n\(name).c' | head -n \(StormTests.posts); echo \(name).last)"
+            return try start("sh", ["-c", "\(script) | \(productPath("notify-post")) --address \(bus.address) -"])
+        }
+        for command in commands {
+            let result = try command.wait(timeout: .seconds(240))
+            #expect(result.status == 0 && result.errorOutput.isEmpty, "\(result.errorOutput)")
+        }
+        for listener in listeners { #expect(listener.lasts.wait(for: StormTests.posters, timeout: .seconds(60))) }
+        mayEnd.add()
+        #expect(listeners.allSatisfy { $0.losses.value == 0 && $0.center.statistics.cutOffs == 0 })
+        #expect(peak.value < 32 << 20, "the bus grew by \(peak.value) bytes")
+        // Slow ones are told once for many; nothing is dropped.
+        #expect(listeners.allSatisfy { $0.center.statistics.dropped == 0 })
+        for listener in listeners { listener.observation.cancel() }
+    }
+}
