@@ -43,7 +43,9 @@ final class CancellationGuard: Sendable {
     /// - Parameter waits: whether to wait.
     func cancel(waits: Bool) {
         let before = state.bitwiseOr(CancellationGuard.cancelled, ordering: .acquiringAndReleasing).oldValue
-        guard waits, before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else { return }
+        guard waits, before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {
+            return
+        }
         let _: Void? = CancellationGuard.endings.wait(until: nil) { _ in
             self.state.load(ordering: .acquiring) & CancellationGuard.running == 0 ? () : nil
         }
