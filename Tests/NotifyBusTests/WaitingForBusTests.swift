@@ -15,7 +15,7 @@ import Testing
         let outcomes = Recorder<Bool>()
         let heard = Counter()
         let observation = try center.observe(
-            .names([try NotifyName("com.example.a"), try NotifyName("com.example.b")]),
+            .names(["com.example.a", "com.example.b"]),
             waitsForBus: true,
             using: { _ in heard.add() },
             whenLive: { outcomes.append((try? $0.get()) != nil) }
@@ -65,7 +65,7 @@ import Testing
         let center = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
         let outcomes = Recorder<NotifyBusError.Code?>()
         let observation = try center.observe(
-            .name(NotifyName("com.example.a")),
+            .name("com.example.a"),
             waitsForBus: false,
             using: { _ in },
             whenLive: { result in
