@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import Synchronization
+import TestSupport
+import Testing
+
+/// One user takes as much as the agent gives. One after the other: these tests read the agent's memory.
+@Suite(.serialized) struct OneUserTests {
+    private static let connections = 250
+
+    /// Names of one connection; all of them have 110 bytes.
+    private func names(_ count: Int, of number: Int) -> [String] {
+        let stem = "com.example.greedy.\(number)." + String(repeating: "x", count: 80)
+        return (0..<count).map { String((stem + ".\($0)").prefix(110)) + "\($0)" }
+    }
+
+    @Test(arguments: busKinds)
+    func `250 connections at their limits leave the agent small, quick to answer, and as it was`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let innocent = try start(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-v", "-f", "com.example.innocent"],
+            environment: withoutDesktop
+        )
+        try innocent.waitForErrorOutput(containing: "live")
+        let watch = Commands(agent.bus.address, "pid:\(innocent.pid)")
+        try watch.measureOnce()
+        let before = residentBytes(of: agent.agent.pid)
+        let (durations, refusals) = try watch.whileRunning {
+            var greedy: [RawBusClient] = []
+            var refusals: [String] = []
+            for number in 0..<OneUserTests.connections {
+                let client = try RawBusClient(address: agent.bus.address)
+                greedy.append(client)
+                for attempt in [names(262, of: number), names(2_000, of: number)] {
+                    let answer = try client.register(attempt)
+                    if answer.kind == .error { refusals.append(answer.errorName ?? "") }
+                }
+            }
+            for client in greedy {
+                let serial = try client.begin(client.uniqueName, "suspended")
+                while true {
+                    let message = try client.readMessage(timeout: .seconds(60))
+                    if message.kind == .call, message.member == "SetState" { try client.answerSetState(message) }
+                    if message.replySerial == serial { break }
+                }
+            }
+            let poster = NotifyCenter(bus: .address(agent.bus.address))
+            for number in 0..<20 {
+                for name in names(262, of: number) { try poster.post(name: name) }
+            }
+            try poster.synchronize(timeout: .seconds(30))
+            return refusals
+        }
+        let peak = peakResidentBytes(of: agent.agent.pid)
+        #expect(peak < 128 << 20, "\(peak >> 20) MB")
+        #expect(!refusals.isEmpty && refusals.allSatisfy { $0 == "org.freedesktop.DBus.Error.LimitsExceeded" })
+        let sorted = durations.sorted()
+        #expect(sorted[sorted.count / 2] < .milliseconds(100), "\(sorted[sorted.count / 2])")
+        #expect((sorted.last ?? .zero) < .seconds(2), "\(sorted.last ?? .zero)")
+        // They have left: `whileRunning` has let go of them.
+        var now = 0
+        let isBack = waitUntil(timeout: .seconds(10)) {
+            now = residentBytes(of: agent.agent.pid)
+            return now < before + (16 << 20)
+        }
+        #expect(isBack, "\(now >> 20) MB, and \(before >> 20) before")
+        print("\(kind): peak \(peak >> 20) MB, then \(now >> 20), before \(before >> 20); median", terminator: " ")
+        print("\(sorted[sorted.count / 2]), worst \(sorted.last ?? .zero) of \(sorted.count)")
+    }
+
+    /// Commands of somebody else, made one after the other while others are at work.
+    private final class Commands: Sendable {
+        private let address: String
+        private let target: String
+        private let durations = Mutex<[Duration]>([])
+        private let isOver = Mutex(false)
+        private let failure = Mutex<String?>(nil)
+        private let ended = Counter()
+
+        init(_ address: String, _ target: String) {
+            self.address = address
+            self.target = target
+        }
+
+        func measureOnce() throws {
+            let client = try RawBusClient(address: address)
+            try measure(client)
+            durations.withLock { $0 = [] }
+        }
+
+        private func measure(_ client: RawBusClient) throws {
+            for state in ["background", "foreground"] {
+                let began = ContinuousClock.now
+                let answer = try client.setState(target, state)
+                durations.withLock { $0.append(ContinuousClock.now - began) }
+                try #require(answer.kind == .reply, "\(answer.string ?? "")")
+            }
+        }
+
+        /// - Returns: how long each command took, and what `body` returns.
+        func whileRunning<Result>(_ body: () throws -> Result) throws -> ([Duration], Result) {
+            startThread { [self] in
+                do {
+                    let client = try RawBusClient(address: address)
+                    while !isOver.withLock({ $0 }) { try measure(client) }
+                } catch {
+                    failure.withLock { $0 = "\(error)" }
+                }
+                ended.add()
+            }
+            let result = Swift.Result { try body() }
+            isOver.withLock { $0 = true }
+            try #require(ended.wait(for: 1, timeout: .seconds(20)))
+            try #require(failure.withLock { $0 } == nil)
+            return (durations.withLock { $0 }, try result.get())
+        }
+    }
+}
