@@ -101,11 +101,13 @@ import Testing
                 }
             }
             do {
+                let threads = threadCount(of: getpid())
                 try useCenters(100)
+                // A center that is let go does not wait for its threads, which close what it had open.
+                _ = waitUntil { threadCount(of: getpid()) <= threads }
                 let before = (openDescriptorCount(), threadCount(of: getpid()), heapBytesInUse() ?? 0)
                 try useCenters(1_000)
-                // A thread that was joined stands in /proc for a moment longer.
-                _ = waitUntil { threadCount(of: getpid()) <= before.1 }
+                _ = waitUntil { threadCount(of: getpid()) <= before.1 && openDescriptorCount() <= before.0 }
                 let after = (openDescriptorCount(), threadCount(of: getpid()), heapBytesInUse() ?? 0)
                 print(after.0 - before.0, after.1 - before.1, after.2 - before.2)
             } catch {
