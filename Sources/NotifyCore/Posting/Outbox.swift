@@ -4,8 +4,7 @@ import Glibc
 
 /// The connection that is posted on, and what waits to be written to it.
 ///
-/// The bytes of a post are made by libdbus once for each name, and written by us: libdbus' own queue has no bound and
-/// cannot coalesce. After the bus has let us in, libdbus itself never writes on this connection.
+/// The bytes of a post are made by libdbus once for each name. What waits is bounded, because equal names coalesce.
 ///
 /// The lock is held while a post is written, which keeps posts whole and in order; the socket never blocks. It is never
 /// held while a connection is opened. The first post opens it on its own thread; once it was lost, the leader opens it again.

@@ -6,6 +6,9 @@ import Glibc
 struct WriteBuffer {
     enum Outcome { case progress, full, failed }
 
+    /// So much memory is kept for what comes next.
+    private static let usualCapacity = 65_536
+
     private var bytes: [UInt8] = []
     private var head = 0
 
@@ -23,7 +26,7 @@ struct WriteBuffer {
         guard let written else { return .failed }
         head += written
         if isEmpty {
-            bytes.removeAll(keepingCapacity: bytes.capacity <= 2 * Outbox.batchSize)
+            bytes.removeAll(keepingCapacity: bytes.capacity <= WriteBuffer.usualCapacity)
             head = 0
         }
         return written == 0 ? .full : .progress
