@@ -15,7 +15,7 @@ extension NotifyCenter {
     /// The sequence ends when the task is cancelled or the center is closed; the registration ends with it, or when
     /// nothing refers to the sequence and its iterators any more.
     ///
-    /// - Throws: what ``addObserver(forName:ignoringOwnPosts:using:)-(NotifyName,_,_)`` throws.
+    /// - Throws: what `addObserver(forName:ignoringOwnPosts:using:)` throws.
     public func notifications(
         named name: NotifyName,
         ignoringOwnPosts: Bool = false
@@ -25,7 +25,7 @@ extension NotifyCenter {
 
     /// The notifications of a name given as a string.
     ///
-    /// - Throws: what ``notifications(named:ignoringOwnPosts:)-(NotifyName,_)`` throws, and an error with the code
+    /// - Throws: what `notifications(named:ignoringOwnPosts:)` throws, and an error with the code
     ///   `invalidName` if the string is not a name.
     public func notifications(
         named name: String,
@@ -36,7 +36,7 @@ extension NotifyCenter {
 
     /// The notifications of several names.
     ///
-    /// - Throws: what ``notifications(named:ignoringOwnPosts:)-(NotifyName,_)`` throws.
+    /// - Throws: what `notifications(named:ignoringOwnPosts:)` throws.
     public func notifications(
         named names: [NotifyName],
         ignoringOwnPosts: Bool = false
@@ -46,7 +46,7 @@ extension NotifyCenter {
 
     /// The notifications of all names that begin with one of these prefixes.
     ///
-    /// - Throws: what ``addObserver(forPrefixes:ignoringOwnPosts:using:)`` throws.
+    /// - Throws: what `addObserver(forPrefixes:ignoringOwnPosts:using:)` throws.
     public func notifications(
         withPrefixes prefixes: [String],
         ignoringOwnPosts: Bool = false
@@ -96,7 +96,7 @@ extension NotifyCenter {
 
     /// An asynchronous sequence of the names that are posted.
     ///
-    /// Made by ``NotifyCenter/notifications(named:ignoringOwnPosts:)-(NotifyName,_)``.
+    /// Made by `notifications(named:ignoringOwnPosts:)`.
     ///
     /// Several tasks may iterate at once; each notification then goes to one of them.
     public struct Notifications: AsyncSequence, Sendable {

@@ -5,7 +5,7 @@ public import Dispatch
 extension NotifyCenter {
     /// Observes a name, with callbacks on a dispatch queue.
     ///
-    /// As ``addObserver(forName:ignoringOwnPosts:using:)-(NotifyName,_,_)``, but the callbacks run on `queue`: one at a
+    /// As `addObserver(forName:ignoringOwnPosts:using:)`, but the callbacks run on `queue`: one at a
     /// time and in order, also on a concurrent queue. What the queue has not run yet waits, 4,096 deliveries individually,
     /// beyond that one for each name.
     ///

@@ -30,7 +30,7 @@ extension NotifyCenter {
         try observe(.name(name), ignoringOwnPosts: ignoringOwnPosts, with: callback)
     }
 
-    /// Observes a name given as a string. See ``addObserver(forName:ignoringOwnPosts:using:)-(NotifyName,_,_)``.
+    /// Observes a name given as a string. See `addObserver(forName:ignoringOwnPosts:using:)`.
     ///
     /// - Throws: what that method throws, and an error with the code `invalidName` if the string is not a name.
     public func addObserver(
@@ -44,7 +44,7 @@ extension NotifyCenter {
     /// Observes several names with one callback, for about the cost of one name.
     ///
     /// A name that is given twice is observed once. See
-    /// ``addObserver(forName:ignoringOwnPosts:using:)-(NotifyName,_,_)`` for everything else.
+    /// `addObserver(forName:ignoringOwnPosts:using:)` for everything else.
     public func addObserver(
         forNames names: [NotifyName],
         ignoringOwnPosts: Bool = false,

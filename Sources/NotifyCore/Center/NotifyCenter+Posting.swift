@@ -43,14 +43,14 @@ extension NotifyCenter {
         engine.witness.see(name)
     }
 
-    /// Posts a notification by a name given as a string. See ``post(_:)-(NotifyName)``.
+    /// Posts a notification by a name given as a string. See `post(_:)`.
     ///
     /// - Throws: what that method throws, and an error with the code `invalidName` if the string is not a name.
     public func post(_ name: String) throws(NotifyBusError) {
         try post(NotifyName(name))
     }
 
-    /// The same as ``post(_:)-(String)``.
+    /// The same as `post(_:)`.
     public func post(name: String) throws(NotifyBusError) {
         try post(NotifyName(name))
     }
@@ -60,7 +60,7 @@ extension NotifyCenter {
         name.staysInProcess || engine.outbox.wasOpen
     }
 
-    /// Whether ``flush(timeout:)`` has nothing to wait for.
+    /// Whether `flush(timeout:)` has nothing to wait for.
     package var isFlushed: Bool { engine.outbox.waitingCount == 0 }
 
     /// Waits until every earlier post is written to the bus's socket. Blocks the thread.
@@ -76,7 +76,7 @@ extension NotifyCenter {
 
     /// Waits until the bus has taken every earlier post and passed it on to the observers' connections. Blocks the thread.
     ///
-    /// This takes one round trip to the bus more than ``flush(timeout:)``.
+    /// This takes one round trip to the bus more than `flush(timeout:)`.
     ///
     /// - Parameter timeout: how long to wait; nil means as long as it takes.
     /// - Throws: ``NotifyBusError`` with the code `timedOut`, `noBus` or `disconnected` if the bus is away, or `closed`.

@@ -74,7 +74,7 @@ public final class NotifyCenter: Sendable {
     /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`.
     ///
     /// When this returns, no callback runs (unless it is the one that called) and none will. Posts that still wait to
-    /// be written are lost and counted as dropped; call ``flush(timeout:)`` first where they matter.
+    /// be written are lost and counted as dropped; call `flush(timeout:)` first where they matter.
     public func close() {
         engine.close()
         peer?.states.end()
