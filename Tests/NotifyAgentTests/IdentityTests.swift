@@ -86,6 +86,13 @@ import Testing
         #expect(throws: ProcessHandle.Doubt.gone) {
             try ProcessHandle.open(getpid(), pidfd: pidfd, user: geteuid()).get()
         }
+        // Nor where it is another's than the number.
+        let parent = linux_pidfd_open(getppid())
+        #expect(throws: ProcessHandle.Doubt.gone) {
+            try ProcessHandle.open(getpid(), pidfd: parent, user: geteuid()).get()
+        }
+        let given = try ProcessHandle.open(getpid(), pidfd: linux_pidfd_open(getpid()), user: geteuid()).get()
+        #expect(given.pidfd >= 0 && given.state != nil)
         #expect(throws: ProcessHandle.Doubt.belongs(to: geteuid())) {
             try ProcessHandle.open(getpid(), user: geteuid() + 1).get()
         }

@@ -56,6 +56,8 @@ final class ProcessHandle: Sendable {
     static func open(_ pid: pid_t, pidfd given: Int32 = -1, user: UInt32) -> Result<ProcessHandle, Doubt> {
         let pidfd = given >= 0 ? given : linux_pidfd_open(pid)
         let found: Result<Key, Doubt> = {
+            // A bus may count processes otherwise than this agent, in another namespace.
+            if given >= 0, number(of: given) != pid { return .failure(.gone) }
             guard let folder = ProcessFolder(of: pid), let users = folder.users, let start = folder.startTime else {
                 return .failure(.gone)
             }
@@ -95,6 +97,16 @@ final class ProcessHandle: Sendable {
     func signal(_ number: Int32) -> Int32 {
         guard pidfd >= 0 else { return ESRCH }
         return linux_pidfd_signal(pidfd, number) == 0 ? 0 : errno
+    }
+
+    /// The number, as this process counts, of the process that a descriptor is of; -1 if that has ended. See
+    /// pidfd_open(2).
+    private static func number(of pidfd: Int32) -> pid_t? {
+        for line in SystemFile.text(of: "/proc/self/fdinfo/\(pidfd)")?.split(separator: "\n") ?? []
+        where line.utf8.starts(with: "Pid:".utf8) {
+            return line.split { $0 == "\t" || $0 == " " }.last.flatMap { pid_t($0) }
+        }
+        return nil
     }
 
     private static func isAlive(_ pidfd: Int32) -> Bool {
