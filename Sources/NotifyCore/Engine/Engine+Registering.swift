@@ -81,7 +81,7 @@ extension Engine {
                 if !ProcessHub.containsAll(ofPrefix: prefix) { busKeys.append(key) }
             }
         }
-        observers.withLock { $0[ObjectIdentifier(observer)] = observer }
+        observers.withLock { $0.all[ObjectIdentifier(observer)] = observer }
         var subscription = Subscription(observer: observer)
         do throws(NotifyBusError) {
             subscription.busTopics = try registry.add(observer, to: busKeys, waitsForBus: waitsForBus)
@@ -100,7 +100,7 @@ extension Engine {
     func cancel(_ subscription: Subscription, waits: Bool = true) {
         let observer = subscription.observer
         observer.cancel(waits: waits)
-        guard observers.withLock({ $0.removeValue(forKey: ObjectIdentifier(observer)) }) != nil else { return }
+        guard observers.withLock({ $0.all.removeValue(forKey: ObjectIdentifier(observer)) }) != nil else { return }
         registry.forgetNotice(of: observer)
         if !subscription.processTopics.isEmpty { ProcessHub.remove(observer, from: subscription.processTopics) }
         if registry.remove(observer, from: subscription.busTopics) { wake() }
@@ -108,7 +108,7 @@ extension Engine {
 
     /// Cancels every observer, and ends the threads.
     func close() {
-        let all = observers.withLock { Array($0.values) }
+        let all = observers.withLock { Array($0.all.values) }
         for observer in all { observer.cancel() }
         stop()
     }

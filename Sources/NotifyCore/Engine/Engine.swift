@@ -15,6 +15,10 @@ final class Engine: Sendable {
         case call(@Sendable () -> Void)
     }
 
+    struct Registered {
+        var all: [ObjectIdentifier: Observer] = [:]
+    }
+
     struct Delivery {
         /// Whether a thread runs callbacks now. Only one does, so that callbacks never overlap.
         var isTaken = false
@@ -27,7 +31,7 @@ final class Engine: Sendable {
     let observing: ObservingConnection
     let delivery = Monitor(Delivery())
     /// Everyone registered with this center.
-    let observers = Monitor<[ObjectIdentifier: Observer]>([:])
+    let observers = Monitor(Registered())
     /// Told of each post of this center.
     let witness = PostWitness()
     private let life = Monitor(Life.idle)

@@ -234,17 +234,21 @@ extension Registry.State {
 
 /// Something that will have happened.
 final class Barrier: Sendable {
-    private let outcome = Monitor<Result<Void, NotifyBusError>?>(nil)
+    private struct Outcome {
+        var result: Result<Void, NotifyBusError>?
+    }
 
-    var isComplete: Bool { outcome.withLock { $0 != nil } }
+    private let outcome = Monitor(Outcome())
+
+    var isComplete: Bool { outcome.withLock { $0.result != nil } }
 
     func complete(_ result: Result<Void, NotifyBusError>) {
-        outcome.withLock { if case nil = $0 { $0 = result } }
+        outcome.withLock { if case nil = $0.result { $0.result = result } }
         outcome.wakeAll()
     }
 
     func wait(until deadline: MonotonicTime?) throws(NotifyBusError) {
-        let result: Result<Void, NotifyBusError>? = outcome.wait(until: deadline) { $0 }
+        let result: Result<Void, NotifyBusError>? = outcome.wait(until: deadline) { $0.result }
         guard let result else { throw .timedOut("answer") }
         try result.get()
     }

@@ -7,20 +7,26 @@ import Glibc
 /// It is forgotten with the connection: another bus may give the name to somebody else. So what is still on its way then
 /// counts as somebody else's post.
 final class OwnName: Sendable {
-    private let name = Monitor<ContiguousArray<CChar>>([])
+    private struct Contents {
+        /// With the NUL at its end; empty if there is none.
+        var name: ContiguousArray<CChar> = []
+    }
+
+    private let contents = Monitor(Contents())
 
     /// Notes the name that the bus has given to the connection.
     func set(_ name: UnsafeRawBufferPointer) {
-        self.name.withLock { $0 = ContiguousArray(name.map { CChar(bitPattern: $0) } + [0]) }
+        contents.withLock { $0.name = ContiguousArray(name.map { CChar(bitPattern: $0) } + [0]) }
     }
 
     func forget() {
-        name.withLock { $0 = [] }
+        contents.withLock { $0.name = [] }
     }
 
     func isName(of sender: UnsafePointer<CChar>) -> Bool {
-        name.withLock { name in
-            name.withUnsafeBufferPointer { bytes in !bytes.isEmpty && bytes.baseAddress.map { strcmp($0, sender) } == 0
+        contents.withLock { contents in
+            contents.name.withUnsafeBufferPointer { bytes in
+                !bytes.isEmpty && bytes.baseAddress.map { strcmp($0, sender) } == 0
             }
         }
     }

@@ -6,16 +6,20 @@ import Synchronization
 /// bring it back.
 final class PostWitness: Sendable {
     private let isThere = Atomic(false)
-    private let call = Monitor<(@Sendable (NotifyName) -> Void)?>(nil)
+    private struct Contents {
+        var witness: (@Sendable (NotifyName) -> Void)?
+    }
+
+    private let contents = Monitor(Contents())
 
     func set(_ witness: (@Sendable (NotifyName) -> Void)?) {
-        call.withLock { $0 = witness }
+        contents.withLock { $0.witness = witness }
         isThere.store(witness != nil, ordering: .releasing)
     }
 
     @inline(__always)
     func see(_ name: NotifyName) {
         guard isThere.load(ordering: .acquiring) else { return }
-        call.withLock { $0 }?(name)
+        contents.withLock { $0.witness }?(name)
     }
 }

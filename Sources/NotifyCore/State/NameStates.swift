@@ -8,20 +8,24 @@ final class NameStates: Sendable {
         let stamp: UInt64
     }
 
-    private let entries = Monitor<[NotifyName: Entry]>([:])
+    private struct Contents {
+        var entries: [NotifyName: Entry] = [:]
+    }
+
+    private let contents = Monitor(Contents())
 
     func note(_ entry: Entry, of name: NotifyName) {
-        entries.withLock { $0[name] = entry }
+        contents.withLock { $0.entries[name] = entry }
     }
 
     func forget(_ name: NotifyName) {
-        entries.withLock { $0[name] = nil }
+        contents.withLock { $0.entries[name] = nil }
     }
 
     /// What the agent's method `Register` is told.
     var entriesToRegister: [AgentInterface.NameStateEntry] {
-        entries.withLock { entries in
-            entries.map { name, entry in
+        contents.withLock { contents in
+            contents.entries.map { name, entry in
                 AgentInterface.NameStateEntry(name: name.string, number: entry.value, stamp: entry.stamp)
             }
         }

@@ -7,6 +7,9 @@ import Glibc
 ///
 /// `Synchronization.Mutex` has no condition; this one is used where a thread must wait.
 ///
+/// Let the state be a struct of its own, not a bare dictionary or optional: for these Swift's runtime makes metadata at
+/// the first use, and looks through all conformances of the program for it, which was a fifth of the start of a command.
+///
 /// `@unchecked Sendable`: `state` is reached only through `withLock` and `wait`, which hold the mutex.
 package final class Monitor<State>: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
@@ -14,7 +17,7 @@ package final class Monitor<State>: @unchecked Sendable {
     // A pointer, not a property: the mutex already excludes, so the run-time exclusivity check would only cost time.
     private let state: UnsafeMutablePointer<State>
 
-    package init(_ initial: State) {
+    package init(_ initial: consuming State) {
         mutex = .allocate(capacity: 1)
         condition = .allocate(capacity: 1)
         state = .allocate(capacity: 1)
