@@ -41,7 +41,7 @@ extension Outbox {
             }
             switch state.rest.write(to: connection.descriptor) {
             case .progress: continue
-            case .full: return
+            case .full: return state.pace.noteFullSocket()
             case .failed: return lose(&state)
             }
         }

@@ -132,8 +132,10 @@ final class Outbox: Sendable {
             state.dequeued += 1
             state.pace.notePost()
             counters.posted.increment()
+            state.pace.noteFullSocket()
             return true
         case .full:
+            state.pace.noteFullSocket()
             return try queue(name, &state)
         case .failed:
             // The bus has gone since the last post. It may be back already.

@@ -48,6 +48,8 @@ struct PostingPace {
     /// the one before.
     private var lastAskedTime: Int64 = 0
     private var quickQuestions = 0
+    /// Whether the socket was full: the bus does not read as fast as is posted.
+    private var wasSocketFull = false
     /// Whether the bus was asked for all posts.
     private(set) var isListening = false
     /// When to stop listening, unless something is posted before.
@@ -107,7 +109,12 @@ struct PostingPace {
     }
 
     /// Whether so much is posted that the poster has to listen.
-    var isStorm: Bool { quickQuestions >= PostingPace.stormLength }
+    var isStorm: Bool { quickQuestions >= PostingPace.stormLength || wasSocketFull }
+
+    /// The socket takes no more. It holds some 200 posts of short names, so this may come before the window is used up.
+    mutating func noteFullSocket() {
+        wasSocketFull = isNeeded
+    }
 
     /// - Returns: whether the bus is to be asked for all posts now.
     mutating func beginListening() -> Bool {
@@ -130,6 +137,7 @@ struct PostingPace {
         isListening = false
         listensUntil = nil
         quickQuestions = 0
+        wasSocketFull = false
         return true
     }
 }
