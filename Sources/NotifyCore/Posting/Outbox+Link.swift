@@ -193,8 +193,10 @@ extension Outbox {
             case .opening:
                 continueOpening(events, &state)
             case .open:
+                // Without an answer that was waited for, nothing more is made ready than the socket takes.
+                let mayGoOn = events & Int16(POLLOUT) != 0 || state.pace.isFull
                 if events & ~Int16(POLLOUT) != 0 { read(events & ~Int16(POLLOUT), &state) }
-                if events != 0 { drain(&state) }
+                if mayGoOn { drain(&state) }
                 restIfIdle(&state)
             }
             return ((state.link, state.written) != before, false)
