@@ -24,10 +24,36 @@ func observe(
     var names = try count == 1 ? [NotifyName(prefix)] : (0..<count).map { try NotifyName("\(prefix).n\($0)") }
     if case .end = reporter.report { names.append(try NotifyName("\(prefix).end")) }
 
+    let registered = try register(names, firstName: "\(prefix).first", in: center, style, reporter)
+    reporter.write(registered.live, registered.live - registered.began)
+
+    if let notifications = registered.notifications {
+        for await name in notifications { reporter.delivered(name) }
+    }
+    while true {
+        try await Task.sleep(for: .seconds(86400))
+        withExtendedLifetime(registered) {}
+    }
+}
+
+private struct Registered {
+    let began: Int
+    let live: Int
+    let observations: [NotifyCenter.Observation]
+    let notifications: NotifyCenter.Notifications?
+}
+
+/// Not asynchronous, so that what is measured is the call that blocks.
+private func register(
+    _ names: [NotifyName],
+    firstName: String,
+    in center: NotifyCenter,
+    _ style: ObserverStyle,
+    _ reporter: Reporter
+) throws -> Registered {
     // The center connects with its first observer; the peers are connected by now.
-    let first = try center.addObserver(forName: "\(prefix).first") { _ in }
+    var observations = [try center.addObserver(forName: firstName) { _ in }]
     let began = now()
-    var observations: [NotifyCenter.Observation] = []
     var notifications: NotifyCenter.Notifications?
     switch style {
     case .callback:
@@ -37,17 +63,8 @@ func observe(
         for name in names {
             observations.append(try center.addObserver(forName: name, queue: queue, using: reporter.delivered))
         }
-    case .once: observations = [try center.addObserver(forNames: names, using: reporter.delivered)]
+    case .once: observations += [try center.addObserver(forNames: names, using: reporter.delivered)]
     case .sequence: notifications = try center.notifications(named: names[0])
     }
-    let live = now()
-    reporter.write(live, live - began)
-
-    if let notifications {
-        for await name in notifications { reporter.delivered(name) }
-    }
-    while true {
-        try await Task.sleep(for: .seconds(86400))
-        withExtendedLifetime((first, observations)) {}
-    }
+    return Registered(began: began, live: now(), observations: observations, notifications: notifications)
 }
