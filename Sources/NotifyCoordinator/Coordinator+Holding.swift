@@ -59,9 +59,16 @@ extension Coordinator {
     /// The names of the latter stay with the agent until it has confirmed that it hears them itself.
     private mutating func welcome(_ id: ConnectionID, _ call: CallID) {
         guard let observer = directory[id] else { return }
-        guard observer.returns else {
+        // What was wished meanwhile counts.
+        guard observer.returns, observer.decision.state == .foreground else {
+            directory.change(id) { observer in
+                observer.returns = false
+                observer.returning = []
+            }
+            for name in observer.returning { _ = keep(name, for: id) }
             answer(call, .registered(.suspended, pending: [], isComplete: false))
             tellDecider(id)
+            step(id) { $0.entered() }
             // It stands still with the others only when it has said that it hears nothing.
             if directory[process: observer.process]?.freezing.isWaiting == true {
                 step(id) { $0.want(.suspended, by: [], isForced: true) }
@@ -85,6 +92,7 @@ extension Coordinator {
         }
         answer(call, .registered(.foreground, pending: observer.returning, isComplete: true))
         tellDecider(id)
+        step(id) { $0.entered() }
         step(id) { $0.want(.foreground, by: []) }
         updateLook(at: observer.process)
     }
@@ -110,7 +118,8 @@ extension Coordinator {
     ///
     /// - Returns: whether another post of the name would be news.
     mutating func keep(_ name: NotifyName, for id: ConnectionID) -> Bool {
-        guard let observer = directory[id] else { return false }
+        // Its rule may stand a moment longer than it is observed.
+        guard let observer = directory[id], observer.subjects.contains(name) else { return false }
         guard observer.transition.isCollecting else { return true }
         if observer.pending.contains(name) { return false }
         if observer.pending.hasRoom, ledger.keepPending(name, of: observer.user) {

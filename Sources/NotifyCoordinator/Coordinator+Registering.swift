@@ -24,10 +24,13 @@ extension Coordinator {
 
     /// The connection that this one takes the place of.
     private func predecessor(of newcomer: Newcomer) -> ConnectionID? {
-        guard let id = directory.id(of: newcomer.statement.previous), let other = directory[id],
-            other.process == newcomer.process.id, other.user == newcomer.user
-        else { return nil }
-        return id
+        for name in [newcomer.statement.previous] + newcomer.statement.earlier {
+            guard let id = directory.id(of: name), let other = directory[id], other.process == newcomer.process.id,
+                other.user == newcomer.user
+            else { continue }
+            return id
+        }
+        return nil
     }
 
     private mutating func enter(_ call: CallID, _ newcomer: Newcomer, _ previous: ConnectionID?) {
@@ -38,7 +41,8 @@ extension Coordinator {
         var observer = Observer(newcomer, id: directory.nextID(), now: now)
         let id = observer.id
         let state = initialState(of: &observer, newcomer.statement, previous.flatMap { directory[$0] })
-        observer.transition = Transition(state, isHolding: state == .suspended)
+        let isSuspended = state == .suspended
+        observer.transition = Transition(state, isHolding: isSuspended, isEntering: isSuspended)
         directory.insert(observer)
         ledger.connectionCame(of: observer.user)
         wantedNames.insert(observer.subjects)
@@ -178,7 +182,8 @@ extension Coordinator {
     }
 
     private mutating func holdIfNeeded(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
-        if directory[id]?.transition.isHolding == true {
+        // One that is being parked will need them as well.
+        if directory[id]?.transition.isHolding == true || directory[id]?.isParked == true {
             hold(subjects, for: id, then: waiter)
         } else {
             goOn(waiter, id, nil)

@@ -21,8 +21,8 @@ extension Coordinator {
                 pumpWindow()
             case .awaitHeldBack: emit(.awaitHeldBack(id))
             case .deliver:
-                let names = takePending(of: id)
-                if !names.isEmpty { emit(.deliver(id, names)) }
+                // If only none: the observer then knows that this was all.
+                emit(.deliver(id, takePending(of: id)))
             case .forgetPending: _ = takePending(of: id)
             case .announce(let old, let new): announce(id, from: old, to: new)
             case .answer(let waiting, let outcome):

@@ -138,6 +138,8 @@ package struct Newcomer: Sendable {
         package var state: LifecycleState?
         /// Its unique name before it was reconnected.
         package var previous = ""
+        /// Other names that it had before: registrations of it that were not answered.
+        package var earlier: [String] = []
         /// Who decided that state, as it was told; empty if it does not know.
         package var decider = ""
         package var followsDesktop = false

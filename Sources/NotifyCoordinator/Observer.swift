@@ -82,7 +82,7 @@ struct Observer {
     var isParked: Bool { if case .none = parking { false } else { true } }
 
     /// Whether the bus may queue posts for the connection, so that a stop of its process would do harm.
-    var mayBeQueuedFor: Bool { !isParked && !(transition.isSettled && state != .foreground) }
+    var mayBeQueuedFor: Bool { !isParked && !((transition.isSettled || transition.isEntering) && state != .foreground) }
 }
 
 extension Newcomer.Statement {

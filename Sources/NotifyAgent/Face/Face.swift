@@ -9,9 +9,6 @@ import NotifyCore
 ///
 /// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
 final class Face: @unchecked Sendable {
-    /// How many names go into one Deliver: 2 MB at most.
-    private static let deliveryLimit = 4_096
-
     /// Calls that are not answered yet.
     private var calls: [CallID: BusCall] = [:]
     private var lastCall: UInt64 = 0
@@ -95,13 +92,16 @@ final class Face: @unchecked Sendable {
         }
     }
 
+    /// Delivers names. The last call has fewer than the limit, if only none: so the observer knows that this was all.
     func deliver(_ names: [NotifyName], to name: String, on link: borrowing BusLink) {
         var rest = names[...]
-        while !rest.isEmpty {
-            let message = ObserverInterface.Deliver(names: rest.prefix(Face.deliveryLimit).map(\.string))
+        var part: ArraySlice<NotifyName>
+        repeat {
+            part = rest.prefix(ObserverInterface.Deliver.limit)
+            rest = rest.dropFirst(part.count)
+            let message = ObserverInterface.Deliver(names: part.map(\.string))
             send(message.arguments, ObserverInterface.Deliver.member, to: name, on: link)
-            rest = rest.dropFirst(Face.deliveryLimit)
-        }
+        } while part.count == ObserverInterface.Deliver.limit
     }
 
     /// Puts a mark into the stream of an observer, for the agent's own eyes.

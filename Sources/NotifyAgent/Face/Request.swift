@@ -96,12 +96,16 @@ enum Request {
     /// The longest program name that is kept, in bytes.
     private static let maximumProgramLength = 255
 
+    /// How many other unique names of a connection are looked at.
+    private static let maximumEarlierNames = 16
+
     private static func register(_ message: AgentInterface.Register) throws(BusFault) -> Request {
         let socket = DescriptorBox(message.socket ?? -1)
         var statement = Newcomer.Statement(try Subjects(namesOnBus: message.names, prefixes: message.prefixes))
         // Without a name from before there is no reason to be in the foreground but that everyone is.
         statement.state = message.state == .foreground && message.previous.isEmpty ? nil : message.state
         statement.previous = message.previous
+        statement.earlier = Array(message.earlier.prefix(maximumEarlierNames))
         statement.decider = message.decider
         statement.followsDesktop = message.followsDesktop
         statement.program = shortened(message.program)

@@ -9,6 +9,8 @@ import NotifyNames
 struct Transition<Waiter> {
     enum Step: Equatable {
         case settled
+        /// The connection registers, and has yet to be answered: nothing can be told to it before.
+        case entering
         /// The names are being put under the agent's own rules.
         case takingOver
         /// The observer was told to close its gate.
@@ -53,18 +55,22 @@ struct Transition<Waiter> {
     private var waiters: [Waiter] = []
     private var next: (aim: LifecycleState, waiters: [Waiter])?
 
-    /// - Parameter isHolding: whether the names are under the agent's rules and posts set bits already.
-    init(_ state: LifecycleState, isHolding: Bool = false) {
+    /// - Parameters:
+    ///   - isHolding: whether the names are under the agent's rules and posts set bits already.
+    ///   - isEntering: whether the connection has yet to be answered; ends in `entered`.
+    init(_ state: LifecycleState, isHolding: Bool = false, isEntering: Bool = false) {
         self.state = state
         aim = state
         self.isHolding = isHolding
         isCollecting = isHolding
+        if isEntering { step = .entering }
     }
 
     /// The state that is wished for last.
     var wish: LifecycleState { next?.aim ?? aim }
 
     var isSettled: Bool { step == .settled }
+    var isEntering: Bool { step == .entering }
 
     // MARK: - Events
 
@@ -82,6 +88,15 @@ struct Transition<Waiter> {
         aim = wished
         waiters = newWaiters
         return begin()
+    }
+
+    /// The connection has been told its first state.
+    mutating func entered() -> [Action] {
+        guard step == .entering else { return [] }
+        step = .settled
+        let answered = waiters
+        waiters = []
+        return (answered.isEmpty ? [] : [.answer(answered, .inForce)]) + beginNext()
     }
 
     mutating func namesAreHeld(_ failure: String?) -> [Action] {
@@ -111,7 +126,7 @@ struct Transition<Waiter> {
                 return [.awaitHeldBack]
             }
             return handBack()
-        case .settled, .takingOver, .handingBack:
+        case .settled, .entering, .takingOver, .handingBack:
             return []
         }
     }

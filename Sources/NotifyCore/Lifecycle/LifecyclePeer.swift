@@ -82,6 +82,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 run(.setState(try ObserverInterface.SetState(call.arguments).state, caller), link)
             case ObserverInterface.Deliver.member where isAgent:
                 run(.deliver(try ObserverInterface.Deliver(call.arguments).names, caller), link)
+            case ObserverInterface.Mark.member:
+                _ = try ObserverInterface.Mark(call.arguments)
+                run(.marked(by: call.sender), link)
             case _ where isAgent:
                 return false
             default:
@@ -171,6 +174,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         case .tell(let agent, let statement): tell(agent, statement, link)
         case .ask(let agent, let number): requests.removeValue(forKey: number)?.ask(agent, link)
         case .fail(let number): requests.removeValue(forKey: number)?.fail(failure)
+        case .disconnect: link.observing.lose(.disconnected, on: link.engine)
         case .setDeadline(let milliseconds): deadline = milliseconds.map { .now + $0 }
         }
     }

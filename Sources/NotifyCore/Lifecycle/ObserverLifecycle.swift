@@ -35,6 +35,8 @@ package struct ObserverLifecycle {
         case decided(String, by: String)
         case setState(LifecycleState, Call)
         case deliver([String], Call)
+        /// A place in the stream, which the agent wanted to read itself: it has read some of what stood before.
+        case marked(by: String)
         /// The bus has answered a rule that was put back.
         case ruleAnswered
         /// The answer to `askBarrier`: all that the bus had routed before has come.
@@ -76,6 +78,8 @@ package struct ObserverLifecycle {
         case ask(agent: String, request: Int)
         /// There is no agent to be asked, or the connection is gone.
         case fail(request: Int)
+        /// Close the connection, as if it were lost, and make another.
+        case disconnect
         /// Say `deadlinePassed` after so many milliseconds; nil for never. It takes the place of an earlier one.
         case setDeadline(Int64?)
     }
@@ -131,22 +135,35 @@ package struct ObserverLifecycle {
     package private(set) var isEntering = false
     /// The agent's unique name, while there is one and it knows this connection.
     package private(set) var agent: String?
+    /// The agent before, which may still be ending.
+    private var replacedAgent: String?
     /// Whether the agent is being looked for, or has not yet answered.
     private var isRegistering = true
     private var search = 0
     /// Whom this connection has registered with, until the answer comes.
     private var candidate: String?
     private var ownName = ""
-    /// The unique name of this connection before the bus or the agent closed it.
-    private var previousName = ""
+    /// The unique names of this program's connections by which the agent may know it: that of the last registration that
+    /// was answered, and those of later ones that were not.
+    private var knownNames: [String] = []
+    /// More are not remembered.
+    private static let knownNameLimit = 8
     /// Who decided the state, in the agent's words. An agent that comes later is told.
     private var decider = AgentInterface.nobody
+    /// What the agent believes this to be: it says so when it is something else.
+    private var toldDecider = AgentInterface.nobody
     /// Whether posts were made that nobody knows of: an agent died that may have known those made while the program was
     /// suspended, or the bus has cut the connection off.
     private var mayHaveMissedPosts = false
     /// Whether the bus has cut the connection off that this one replaces; until the agent says whether it knows what was
     /// posted meanwhile.
     private var wasCutOff = false
+    /// Whether the agent has yet to deliver what it had noted, if only nothing: it ends each resumption with that.
+    private var expectsDelivery = false
+    /// Whether each name that is observed waits for the gate to open.
+    private var waitsWithEverything = false
+    /// Whether the agent is reading the stream of this connection, and will end it when it has kept what was there.
+    private var isBeingParked = false
     /// The agent that knew this connection when it was lost. It may have parked the program; another one knows nothing
     /// of what was posted then.
     private var formerAgent: String?
@@ -176,6 +193,7 @@ package struct ObserverLifecycle {
     package mutating func handle(_ event: Event, names: () -> [String]) -> [Effect] {
         take(event, names)
         isOpen = gate == .open && !isEntering
+        if isOpen { waitsWithEverything = false }
         defer { effects = [] }
         return effects
     }
@@ -206,14 +224,17 @@ package struct ObserverLifecycle {
         case .registered(let agent, let answer):
             if agent == candidate { registrationEnded(answer, names) }
         case .ownerChanged(let owner): ownerChanged(owner)
-        case .decided(let text, let sender): if sender == agent { decider = text }
+        case .decided(let text, let sender): decided(text, by: sender)
         case .setState(let state, let call):
             guard call.sender == agent else { return effects.append(.refuse(call)) }
+            expectsDelivery = state == .foreground && aim != .background
             change(to: state, [], .call(call), names)
         case .deliver(let names, let call):
             guard call.sender == agent else { return effects.append(.refuse(call)) }
             deliver(names)
+            if names.count < ObserverInterface.Deliver.limit { expectsDelivery = false }
             effects.append(.acknowledge(call))
+        case .marked(let sender): marked(by: sender)
         case .ruleAnswered:
             unansweredRules = max(0, unansweredRules - 1)
             finishOpening()
@@ -221,7 +242,8 @@ package struct ObserverLifecycle {
         case .deadlinePassed:
             agent = nil
             decider = AgentInterface.nobody
-            sayPostponed()
+            isRegistering = false
+            failRequests()
             change(to: .foreground, [], .registrations, names)
         case .says(let statement): say(statement)
         case .asks(let request): ask(request)
@@ -232,27 +254,40 @@ package struct ObserverLifecycle {
 
     private mutating func findAgent(_ owner: String?) {
         isRegistering = true
+        replacedAgent = agent ?? replacedAgent
         (agent, candidate) = (nil, nil)
         search += 1
         effects.append(.setDeadline(ObserverLifecycle.patience))
         effects.append(.findAgent(search: search, owner: owner))
     }
 
+    private mutating func decided(_ text: String, by sender: String) {
+        guard sender == agent || sender == candidate else { return }
+        (decider, toldDecider) = (text, text)
+    }
+
     private mutating func register(_ agent: String) {
         var registration = AgentInterface.Register()
         registration.state = state
-        registration.previous = previousName
+        registration.previous = knownNames.last ?? ""
+        registration.earlier = knownNames.dropLast()
         registration.decider = decider
+        toldDecider = decider
         isRegistering = true
         candidate = agent
+        // It says what is observed now.
+        postponed.removeAll { if case .statement = $0 { true } else { false } }
         effects.append(.register(agent: agent, registration))
     }
 
     private mutating func registrationEnded(_ answer: AgentInterface.Register.Answer?, _ names: () -> [String]) {
-        previousName = ownName
+        knownNames = [ownName]
+        deliveredUnasked = []
         agent = answer == nil ? nil : candidate
         candidate = nil
         if let formerAgent, formerAgent != agent { mayHaveMissedPosts = true }
+        // It has parked this program, and goes on holding its names until they are heard here.
+        expectsDelivery = answer.map { $0.state == .foreground && !$0.pending.isEmpty } ?? false
         formerAgent = nil
         if wasCutOff, answer?.isComplete != true {
             mayHaveMissedPosts = true
@@ -260,9 +295,10 @@ package struct ObserverLifecycle {
         }
         wasCutOff = false
         if let answer {
+            decider = toldDecider
             effects.append(.setDeadline(nil))
             change(to: answer.state, answer.pending, .registrations, names)
-        } else if state == .foreground {
+        } else if state == .foreground || aim == .foreground {
             effects.append(.setDeadline(nil))
             change(to: .foreground, [], .registrations, names)
         } else {
@@ -273,10 +309,16 @@ package struct ObserverLifecycle {
     }
 
     private mutating func ownerChanged(_ owner: String) {
-        if state == .suspended { mayHaveMissedPosts = true }
+        if isBeingParked { return abandonStream() }
+        let isCovered = gate == .opening && waitsWithEverything
+        if (state == .suspended || aim == .suspended || expectsDelivery) && !isCovered { mayHaveMissedPosts = true }
+        expectsDelivery = false
         if owner.isEmpty {
+            replacedAgent = agent ?? replacedAgent
             agent = nil
-            if state != .foreground || aim != .foreground { effects.append(.setDeadline(ObserverLifecycle.patience)) }
+            if state != .foreground || aim != .foreground || mayHaveMissedPosts {
+                effects.append(.setDeadline(ObserverLifecycle.patience))
+            }
         } else if owner != agent {
             findAgent(owner)
         }
@@ -288,22 +330,28 @@ package struct ObserverLifecycle {
         if gate == .opening { gate = .closed }
         aim = state
         (closings, openingWaiters, openingBarrier, unansweredRules) = ([], [], nil, 0)
-        isEntering = false
-        formerAgent = agent ?? formerAgent
+        (isEntering, isBeingParked) = (false, false)
+        if candidate != nil, knownNames.count < ObserverLifecycle.knownNameLimit {
+            // The agent may know this connection although its answer has not come.
+            knownNames.append(ownName)
+        }
+        formerAgent = agent ?? candidate ?? formerAgent
         (agent, candidate) = (nil, nil)
         isRegistering = true
         search += 1
-        for case .request(let request) in postponed { effects.append(.fail(request: request)) }
+        failRequests()
         postponed = []
         effects.append(.setDeadline(nil))
+        expectsDelivery = false
         if state == .suspended { mayHaveMissedPosts = true }
     }
 
     // MARK: - Telling the agent
 
     private mutating func say(_ statement: Statement) {
-        if isRegistering {
-            // The agent may have been told what was observed before.
+        waitsWithEverything = false
+        if isRegistering || candidate != nil {
+            // The agent may have been told what was observed before; it may also answer very late.
             postponed.append(.statement(statement))
         } else if let agent {
             effects.append(.tell(agent: agent, statement))
@@ -318,6 +366,17 @@ package struct ObserverLifecycle {
         } else {
             effects.append(.fail(request: request))
         }
+    }
+
+    private mutating func failRequests() {
+        var statements: [Postponed] = []
+        for one in postponed {
+            switch one {
+            case .request(let request): effects.append(.fail(request: request))
+            case .statement: statements.append(one)
+            }
+        }
+        postponed = statements
     }
 
     private mutating func sayPostponed() {
@@ -343,23 +402,44 @@ package struct ObserverLifecycle {
         switch new {
         case .foreground:
             deliver(pending)
-            if mayHaveMissedPosts {
-                mayHaveMissedPosts = false
-                let others = Set(names()).subtracting(pending)
-                deliveredUnasked = []
-                deliver(Array(others))
-                deliveredUnasked = others
-            }
+            if mayHaveMissedPosts { deliverEverything(but: pending, names) }
             open(waiter)
         case .background:
             mayHaveMissedPosts = false
             deliveredUnasked = []
+            waitsWithEverything = false
             replay.removeAll()
             close(.background, waiter)
         case .suspended:
             deliveredUnasked = []
             close(.suspended, waiter)
         }
+    }
+
+    /// The agent was reading the stream: it ends the connection when it has kept what was there, or it has died.
+    private mutating func marked(by sender: String) {
+        if sender == agent {
+            isBeingParked = true
+        } else if sender == replacedAgent {
+            abandonStream()
+        }
+    }
+
+    /// Posts and answers that this connection waits for have gone with an agent.
+    private mutating func abandonStream() {
+        isBeingParked = false
+        mayHaveMissedPosts = true
+        effects.append(.disconnect)
+    }
+
+    /// Nobody knows what was posted: rather a notification too many than one too few.
+    private mutating func deliverEverything(but delivered: [String], _ names: () -> [String]) {
+        mayHaveMissedPosts = false
+        waitsWithEverything = true
+        let others = Set(names()).subtracting(delivered)
+        deliveredUnasked = []
+        deliver(Array(others))
+        deliveredUnasked = others
     }
 
     /// Delivers each of these names once, as soon as posts may pass.

@@ -25,9 +25,13 @@ extension ObserverInterface {
     }
 
     /// Names that were posted while the observer was suspended, to be delivered once each.
+    ///
+    /// Each resumption ends with one of fewer than ``limit`` names, if only none: until then the agent owes some.
     package struct Deliver: ProtocolCall {
         package typealias Answer = Acknowledgement
         package static let member = "Deliver"
+        /// As many go into one call: 2 MB at most.
+        package static let limit = 4_096
         package static let parameters = [Parameter("names", "as")]
         package var names: [String]
 

@@ -17,6 +17,9 @@ extension AgentInterface {
         package var state: LifecycleState?
         /// Its unique name before it was reconnected, or empty.
         package var previous = ""
+        /// Other unique names that it had before, and by which the agent may know it: a registration was under way when
+        /// the connection was lost.
+        package var earlier: [String] = []
         /// Who has decided that state, as the last ``Decided`` said; empty if it doesn't know.
         package var decider = ""
         /// Whether it wants to follow the desktop: to be in the foreground only while its program has the focus, and its
@@ -41,6 +44,7 @@ extension AgentInterface {
             names = try fields.take("names", "as", \.exactStrings) ?? []
             prefixes = try fields.take("prefixes", "as", \.exactStrings) ?? []
             previous = try fields.take("previous", "s", \.string) ?? ""
+            earlier = try fields.take("earlier", "as", \.exactStrings) ?? []
             decider = try fields.take("decider", "s", \.string) ?? ""
             followsDesktop = try fields.take("followsDesktop", "b", \.exactBoolean) ?? false
             program = try fields.take("program", "s", \.string) ?? ""
@@ -62,6 +66,7 @@ extension AgentInterface {
                 ("previous", .string(previous)), ("program", .string(program)), ("decider", .string(decider)),
                 ("followsDesktop", .boolean(followsDesktop)),
             ]
+            if !earlier.isEmpty { options.append(("earlier", .strings(earlier))) }
             if let socket { options.append(("socket", .descriptor(socket))) }
             if !states.isEmpty { options.append(("states", .array(element: "(stt)", states.map(\.value)))) }
             return [.dictionary(options)]
