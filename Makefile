@@ -140,6 +140,16 @@ bench-build: bench-needs build
 	@PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}" \
 	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
 
+# How many histories to run, and the first seed; or one seed, whose history is told if it fails.
+COUNT ?= 30000
+FIRST ?= 1
+SEED ?=
+
+.PHONY: simulate
+simulate: build-needs ## Runs histories of the lifecycle protocol, by seed: COUNT=N FIRST=SEED, or SEED=N for one
+	@swift build -c release --scratch-path $(SCRATCH) $(SWIFT_FLAGS) --product simulate
+	@$(SCRATCH)/release/simulate $(if $(SEED),--seed $(SEED),--count $(COUNT) --first $(FIRST))
+
 .PHONY: lint
 lint: swift-needs ## Checks the layout of the sources, and the scripts where shellcheck is installed
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)

@@ -94,6 +94,15 @@ let package = Package(
             ]
         ),
 
+        // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.
+        .target(
+            name: "Simulation",
+            dependencies: ["NotifyCoordinator", "NotifyCore", "NotifyNames"],
+            path: "Tests/Simulation/Model"
+        ),
+        .executableTarget(name: "simulate", dependencies: ["Simulation"], path: "Tests/Simulation/Runner"),
+        .testTarget(name: "SimulationTests", dependencies: ["Simulation"]),
+
         // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
         .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
         .executableTarget(name: "stranger", path: "Tests/Stranger"),

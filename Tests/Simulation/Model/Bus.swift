@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+/// A model of a D-Bus daemon: it takes one message at a time from the queue of a connection, and puts what follows from
+/// it into the queues of others, in that order.
+struct Bus {
+    enum Owner: Equatable {
+        case poster(Int)
+        case control
+        case observer(Int)
+        case agent(Int)
+    }
+
+    struct Connection {
+        let owner: Owner
+        let name: String
+        /// Whether the bus knows it. If it does not, what is in `inbox` can still be read.
+        var isOpen = true
+        var outbox = Queue<ToBus>()
+        var inbox = Queue<FromBus>()
+        /// How many rules there are of each subject.
+        var rules = [Int](repeating: 0, count: Subject.everything + 1)
+        var watchesOwner = false
+        /// Whether the next message has been read in part.
+        var isTorn = false
+    }
+
+    /// A call that the bus has passed on and that is yet to be answered.
+    private struct Pending {
+        let caller: Int
+        let serial: Int
+        let callee: Int
+    }
+
+    private(set) var connections: [Connection] = []
+    private(set) var agent: Int?
+    private var pending: [Pending] = []
+    /// Who waits for the agent to be started.
+    private(set) var starters: [(connection: Int, serial: Int)] = []
+    /// Whether the bus can start an agent.
+    var startsAgents = false
+
+    subscript(index: Int) -> Connection {
+        get { connections[index] }
+        _modify { yield &connections[index] }
+    }
+
+    func index(of name: String) -> Int? { connections.lastIndex { $0.name == name && $0.isOpen } }
+
+    mutating func connect(_ owner: Owner) -> Int {
+        connections.append(Connection(owner: owner, name: ":1.\(connections.count)"))
+        return connections.count - 1
+    }
+
+    /// What the bus has done with a message that others want to know of.
+    enum Outcome {
+        case nothing
+        case routed(post: Int)
+        case agentIsToBeStarted
+        case closed
+    }
+
+    /// Works on the next message of a connection.
+    mutating func route(_ index: Int, encodes: Bool) -> Outcome {
+        guard connections[index].isOpen, let message = connections[index].outbox.popFirst() else { return .nothing }
+        switch message {
+        case .addMatch(let subject, let serial):
+            connections[index].rules[subject] += 1
+            reply(index, serial)
+        case .removeMatch(let subject):
+            connections[index].rules[subject] = max(0, connections[index].rules[subject] - 1)
+        case .watchOwner: connections[index].watchesOwner = true
+        case .ask(let serial): reply(index, serial)
+        case .getOwner(let serial):
+            if let agent { reply(index, serial, connections[agent].name) } else { fail(index, serial) }
+        case .getUser(let name, let serial):
+            if self.index(of: name) != nil { reply(index, serial) } else { fail(index, serial) }
+        case .startAgent(let serial):
+            guard agent == nil else {
+                reply(index, serial)
+                break
+            }
+            guard startsAgents else {
+                fail(index, serial)
+                break
+            }
+            starters.append((index, serial))
+            return .agentIsToBeStarted
+        case .requestName: requestName(index)
+        case .post(let post, let name):
+            deliver(post, name)
+            return .routed(post: post)
+        case .hangUp:
+            disconnect(index)
+            return .closed
+        case .send(let name, let message): pass(encodes ? message.read : message, from: index, to: name)
+        }
+        return .nothing
+    }
+
+    private mutating func reply(_ index: Int, _ serial: Int, _ text: String? = nil) {
+        connections[index].inbox.append(.replied(serial: serial, text))
+    }
+
+    private mutating func fail(_ index: Int, _ serial: Int) {
+        if connections[index].isOpen { connections[index].inbox.append(.failed(serial: serial)) }
+    }
+
+    private mutating func deliver(_ post: Int, _ name: Int) {
+        for index in connections.indices where connections[index].isOpen {
+            let rules = connections[index].rules
+            if rules[name] > 0 || rules[Subject.everything] > 0 || name >= 2 && rules[Subject.prefix] > 0 {
+                connections[index].inbox.append(.post(post))
+            }
+        }
+    }
+
+    private mutating func pass(_ message: PeerMessage, from index: Int, to name: String) {
+        guard let receiver = self.index(of: name) else {
+            if let serial = message.serialOfCall { fail(index, serial) }
+            return
+        }
+        if let serial = message.serialOfCall {
+            pending.append(Pending(caller: index, serial: serial, callee: receiver))
+        }
+        if let serial = message.serialOfAnswer {
+            guard let place = pending.firstIndex(where: { $0.caller == receiver && $0.serial == serial }) else {
+                return
+            }
+            pending.remove(at: place)
+        }
+        connections[receiver].inbox.append(.peer(from: connections[index].name, message))
+    }
+
+    // MARK: - The agent's name
+
+    private mutating func requestName(_ index: Int) {
+        if let agent, agent != index { connections[agent].inbox.append(.nameLost) }
+        agent = index
+        announceOwner(connections[index].name)
+        for (starter, serial) in starters where connections[starter].isOpen { reply(starter, serial) }
+        starters = []
+    }
+
+    private mutating func announceOwner(_ name: String) {
+        for index in connections.indices where connections[index].isOpen && connections[index].watchesOwner {
+            connections[index].inbox.append(.ownerChanged(name))
+        }
+    }
+
+    /// The agent that was to be started has ended before it had the name.
+    mutating func failStarters() {
+        for (starter, serial) in starters { fail(starter, serial) }
+        starters = []
+    }
+
+    /// A program ends: the bus reads what it has written before.
+    mutating func hangUp(_ index: Int) {
+        if connections[index].isOpen { connections[index].outbox.append(.hangUp) }
+    }
+
+    /// A connection ends.
+    ///
+    /// - Parameter readable: how many messages of its queue can still be read.
+    mutating func disconnect(_ index: Int, readable: Int = .max) {
+        guard connections[index].isOpen else { return }
+        connections[index].isOpen = false
+        connections[index].outbox.removeAll()
+        if readable < connections[index].inbox.count { connections[index].inbox.keepFirst(readable) }
+        for call in pending where call.callee == index { fail(call.caller, call.serial) }
+        pending.removeAll { $0.callee == index || $0.caller == index }
+        if agent == index {
+            agent = nil
+            announceOwner("")
+        }
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// What happens in a simulation, by a seed: three chapters of about thirty steps each, and at the end of each everything
+/// comes to rest and is checked.
+package struct History: Sendable {
+    package let seed: UInt64
+    package let setting: World.Setting
+    package var steps: [Step]
+    /// What is wrong; nil if every promise was kept.
+    package var failure: String?
+    /// All steps, also those on the way to rest.
+    package var stepsTaken = 0
+    package var checks = 0
+    package var tolerated: [Int] = []
+
+    private static let chapters = 3
+
+    /// Makes one up, and runs it.
+    package static func run(seed: UInt64, mutation: Mutation? = nil, isKept: Bool = false) -> History {
+        var random = SplitMix(seed: seed)
+        var history = History(seed: seed, setting: .random(&random), steps: [])
+        let world = World(history.setting, mutation: mutation)
+        var enabled: [Step] = []
+        for _ in 0..<chapters {
+            let mood = Mood(&random)
+            for _ in 0..<(12 + random.below(36)) {
+                world.collect(&enabled)
+                let step = mood.next(&random, world, enabled)
+                if isKept { history.steps.append(step) }
+                world.take(step)
+                if world.failure != nil { break }
+            }
+            if world.failure != nil { break }
+            let step = Step.rest(random.next())
+            if isKept { history.steps.append(step) }
+            world.take(step)
+        }
+        history.conclude(world)
+        return history
+    }
+
+    /// Runs the steps that there are once more.
+    package func replayed(_ steps: [Step], mutation: Mutation? = nil) -> History {
+        var history = History(seed: seed, setting: setting, steps: steps)
+        let world = World(setting, mutation: mutation)
+        for step in steps where world.failure == nil { world.take(step) }
+        history.conclude(world)
+        return history
+    }
+
+    private mutating func conclude(_ world: World) {
+        failure = world.failure
+        stepsTaken = world.steps
+        checks = world.oracle.checks
+        tolerated = world.oracle.tolerated
+    }
+
+    /// What happens, a line for each step, and what follows from it.
+    package func told(mutation: Mutation? = nil) -> [String] {
+        let world = World(setting, mutation: mutation, isNoted: true)
+        for step in steps where world.failure == nil { world.take(step) }
+        return world.notes
+    }
+
+    /// The same failure in fewer steps: whatever can be left out is.
+    package func shortened(mutation: Mutation? = nil) -> History {
+        var best = self
+        var size = max(1, steps.count / 2)
+        while size >= 1 {
+            var start = 0
+            while start < best.steps.count {
+                var fewer = best.steps
+                fewer.removeSubrange(start..<min(start + size, fewer.count))
+                let other = replayed(fewer, mutation: mutation)
+                if let failure = other.failure, History.kind(failure) == History.kind(best.failure ?? "") {
+                    best = other
+                } else {
+                    start += size
+                }
+            }
+            size /= 2
+        }
+        return best
+    }
+
+    /// A failure without its numbers.
+    private static func kind(_ failure: String) -> String { failure.filter { !$0.isNumber } }
+}
+
+extension World.Setting {
+    static func random(_ random: inout SplitMix) -> World.Setting {
+        let count = 1 + random.below(3)
+        // Sometimes two connections of one process.
+        let processes = (0..<count).map { $0 > 0 && random.chance(3) ? $0 - 1 : $0 }
+        let first = processes.reduce(into: [Int]()) { all, one in all.append(min(one, (all.max() ?? -1) + 1)) }
+        var registrations: [(Int, Int)] = []
+        for observer in 0..<count {
+            for _ in 0...random.below(3) { registrations.append((observer, random.below(Subject.prefix + 1))) }
+        }
+        return World.Setting(
+            processes: first,
+            registrations: registrations,
+            busStartsAgents: random.chance(3),
+            beginsWithAgent: !random.chance(4),
+            encodes: random.chance(16)
+        )
+    }
+}
+
+/// What a part of a history is like: how often which things happen.
+private struct Mood {
+    private let disturbs: Int
+    private let stops: Bool
+    private let cuts: Bool
+    private let endsAgents: Bool
+    private let changes: Bool
+    private let passesTime: Bool
+
+    init(_ random: inout SplitMix) {
+        disturbs = 2 + random.below(5)
+        stops = random.chance(2)
+        cuts = random.chance(4)
+        endsAgents = random.chance(2)
+        changes = !random.chance(8)
+        passesTime = random.chance(4)
+    }
+
+    private static let states: [LifecycleState] = [.foreground, .background, .suspended, .suspended, .foreground]
+
+    func next(_ random: inout SplitMix, _ world: World, _ enabled: [Step]) -> Step {
+        if !enabled.isEmpty, !random.chance(disturbs) { return enabled[random.below(enabled.count)] }
+        let observer = random.below(world.observers.count)
+        let process = random.below(world.processes.count)
+        switch random.below(20) {
+        case 0..<7: return .post(poster: random.below(2), name: random.below(Subject.nameCount))
+        case 7: return .observe(observer, random.below(Subject.prefix + 1))
+        case 8:
+            return random.chance(2) ? .cancel(random.below(max(1, world.registrations.count))) : .go(process: process)
+        case 9..<13:
+            guard changes else { break }
+            let state = Mood.states[random.below(Mood.states.count)]
+            if random.chance(6) { return .report(observer, state) }
+            if random.chance(8) { return random.chance(3) ? .releaseAll : .release(process: process) }
+            if random.chance(4) { return .changeOne(observer: observer, state) }
+            return .change(process: process, state, freezes: state == .suspended && random.chance(3))
+        case 13, 14: if stops { return .stop(process: process, tears: random.chance(3)) }
+        case 15: if stops { return .go(process: process) }
+        case 16: if cuts { return .cut(observer: observer, readable: random.below(4)) }
+        case 17:
+            guard endsAgents else { break }
+            return random.chance(4) ? .endAgent : .killAgent
+        case 18: if endsAgents || world.bus.agent == nil { return .startAgent }
+        default:
+            if passesTime { return .time }
+            if random.chance(12) { return .kill(process: process) }
+        }
+        return .post(poster: random.below(2), name: random.below(Subject.nameCount))
+    }
+}

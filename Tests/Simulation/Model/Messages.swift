@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+import NotifyNames
+
+/// What a program sends to the bus.
+enum ToBus {
+    case addMatch(Int, serial: Int)
+    case removeMatch(Int)
+    case watchOwner
+    /// Any question that the bus answers at once: GetId.
+    case ask(serial: Int)
+    case getOwner(serial: Int)
+    case startAgent(serial: Int)
+    case getUser(of: String, serial: Int)
+    case requestName
+    case post(Int, name: Int)
+    case send(to: String, PeerMessage)
+    /// The end of what a program has written.
+    case hangUp
+}
+
+/// What the bus sends to a program.
+enum FromBus {
+    /// The bus has answered, with a name where it was asked for one.
+    case replied(serial: Int, String?)
+    /// The bus has refused, or nobody else can answer.
+    case failed(serial: Int)
+    case post(Int)
+    case ownerChanged(String)
+    case nameLost
+    case peer(from: String, PeerMessage)
+}
+
+/// What programs say to each other. The numbers are serials.
+enum PeerMessage {
+    case register(Int, AgentInterface.Register)
+    case registered(Int, AgentInterface.Register.Answer)
+    case names(AgentInterface.AddNames)
+    case noNames(AgentInterface.RemoveNames)
+    case report(Int, LifecycleState)
+    case change(Int, Target, LifecycleState, freezes: Bool)
+    case release(Int, Target?)
+    case done(Int)
+    case refused(Int)
+    case setState(Int, LifecycleState)
+    case stateIsSet(Int)
+    case deliver([String])
+    case decided(String)
+    case mark(UInt64)
+
+    /// The serial of a call that is to be answered.
+    var serialOfCall: Int? {
+        switch self {
+        case .register(let serial, _), .report(let serial, _), .change(let serial, _, _, _), .release(let serial, _),
+            .setState(let serial, _):
+            serial
+        default: nil
+        }
+    }
+
+    /// The serial of the call that this answers.
+    var serialOfAnswer: Int? {
+        switch self {
+        case .registered(let serial, _), .done(let serial), .refused(let serial), .stateIsSet(let serial): serial
+        default: nil
+        }
+    }
+
+    /// The same after its way over the wire.
+    var read: PeerMessage {
+        do throws(ArgumentError) {
+            switch self {
+            case .register(let serial, let call): return .register(serial, try AgentInterface.Register(call.arguments))
+            case .registered(let serial, let answer):
+                return .registered(serial, try AgentInterface.Register.Answer(answer.arguments))
+            case .names(let call): return .names(try AgentInterface.AddNames(call.arguments))
+            case .noNames(let call): return .noNames(try AgentInterface.RemoveNames(call.arguments))
+            case .setState(let serial, let state):
+                let call = ObserverInterface.SetState(state: state)
+                return .setState(serial, try ObserverInterface.SetState(call.arguments).state)
+            case .deliver(let names):
+                let call = ObserverInterface.Deliver(names: names)
+                return .deliver(try ObserverInterface.Deliver(call.arguments).names)
+            case .decided(let decider):
+                let signal = AgentInterface.Decided(decider: decider)
+                return .decided(try AgentInterface.Decided(signal.arguments).decider)
+            case .report, .change, .release, .done, .refused, .stateIsSet, .mark: return self
+            }
+        } catch {
+            return .refused(-1)
+        }
+    }
+}
+
+/// A queue that is read from its beginning.
+struct Queue<Element> {
+    private(set) var elements: [Element] = []
+    private var head = 0
+
+    var isEmpty: Bool { head == elements.count }
+    var count: Int { elements.count - head }
+    var first: Element? { isEmpty ? nil : elements[head] }
+
+    mutating func append(_ element: Element) { elements.append(element) }
+
+    mutating func popFirst() -> Element? {
+        guard !isEmpty else { return nil }
+        defer {
+            head += 1
+            if isEmpty { removeAll() }
+        }
+        return elements[head]
+    }
+
+    mutating func removeAll() {
+        elements.removeAll(keepingCapacity: true)
+        head = 0
+    }
+
+    /// Keeps the first elements only.
+    mutating func keepFirst(_ count: Int) { elements.removeLast(self.count - Swift.min(count, self.count)) }
+}
+
+/// A random number generator whose seed is a test case.
+package struct SplitMix: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed &* 0x9e37_79b9_7f4a_7c15 }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+
+    mutating func below(_ limit: Int) -> Int { Int(truncatingIfNeeded: ((next() >> 32) &* UInt64(limit)) >> 32) }
+    mutating func chance(_ one: Int) -> Bool { below(one) == 0 }
+}

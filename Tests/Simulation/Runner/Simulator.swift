@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Simulation
+import Synchronization
+
+/// `simulate`: runs histories of the lifecycle protocol by seed, on all processors.
+enum Simulator {
+    private static let usage = """
+        Usage: simulate [--count N] [--first SEED] [--threads N] [--mutation NAME | --mutations] [--seed SEED]
+
+        """
+
+    private struct Options {
+        var count: UInt64 = 100_000
+        var first: UInt64 = 1
+        var threads = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+        var mutation: Mutation?
+        var triesMutations = false
+        var seed: UInt64?
+    }
+
+    static func run(_ arguments: [String]) -> Int32 {
+        guard let options = parse(arguments) else {
+            print(usage, terminator: "")
+            return 2
+        }
+        if options.triesMutations { return tryMutations(options) }
+        if let seed = options.seed {
+            let history = History.run(seed: seed, mutation: options.mutation, isKept: true)
+            guard history.failure != nil else {
+                print("seed \(seed): every promise is kept, in \(history.stepsTaken) steps")
+                return 0
+            }
+            report(seed, options.mutation)
+            return 1
+        }
+        let outcome = search(options, mutation: options.mutation)
+        if let seed = outcome.failed {
+            report(seed, options.mutation)
+            return 1
+        }
+        print(
+            "\(options.count) histories from seed \(options.first) on: \(outcome.steps) steps, \(outcome.checks) checks, "
+                + "\(outcome.milliseconds / 1_000).\(outcome.milliseconds / 100 % 10) s"
+        )
+        for row in Row.allCases { print("  \(pad(outcome.tolerated[row.rawValue])) \(row.title)") }
+        return 0
+    }
+
+    private static func pad(_ number: Int) -> String {
+        let text = String(number)
+        return String(repeating: " ", count: max(0, 12 - text.count)) + text
+    }
+
+    private static func parse(_ arguments: [String]) -> Options? {
+        var options = Options()
+        var rest = arguments[...]
+        while let name = rest.popFirst() {
+            if name == "--mutations" {
+                options.triesMutations = true
+                continue
+            }
+            guard let value = rest.popFirst() else { return nil }
+            switch name {
+            case "--count": if let number = UInt64(value) { options.count = number } else { return nil }
+            case "--first": if let number = UInt64(value) { options.first = number } else { return nil }
+            case "--seed": if let number = UInt64(value) { options.seed = number } else { return nil }
+            case "--threads": if let number = Int(value), number > 0 { options.threads = number } else { return nil }
+            case "--mutation":
+                guard let found = Mutation.allCases.first(where: { "\($0)" == value }) else { return nil }
+                options.mutation = found
+            default: return nil
+            }
+        }
+        return options
+    }
+
+    // MARK: - Searching
+
+    private struct Outcome {
+        var failed: UInt64?
+        var steps = 0
+        var checks = 0
+        var tolerated = [Int](repeating: 0, count: Row.allCases.count)
+        var milliseconds = 0
+    }
+
+    private static func search(_ options: Options, mutation: Mutation?) -> Outcome {
+        let next = Atomic<UInt64>(options.first)
+        let failed = Atomic<Int>(.max)
+        let end = options.first + options.count
+        let sum = Mutex(Outcome())
+        let clock = ContinuousClock()
+        let duration = clock.measure {
+            Threads.run(options.threads) {
+                var own = Outcome()
+                while true {
+                    let begin = next.wrappingAdd(64, ordering: .relaxed).oldValue
+                    if begin >= end || begin > UInt64(failed.load(ordering: .relaxed)) { break }
+                    for seed in begin..<min(begin + 64, end) {
+                        let history = History.run(seed: seed, mutation: mutation)
+                        own.steps += history.stepsTaken
+                        own.checks += history.checks
+                        for row in own.tolerated.indices { own.tolerated[row] += history.tolerated[row] }
+                        if history.failure != nil { failed.min(Int(seed), ordering: .relaxed) }
+                    }
+                }
+                sum.withLock { sum in
+                    sum.steps += own.steps
+                    sum.checks += own.checks
+                    for row in own.tolerated.indices { sum.tolerated[row] += own.tolerated[row] }
+                }
+            }
+        }
+        var outcome = sum.withLock { $0 }
+        let seed = failed.load(ordering: .relaxed)
+        outcome.failed = seed == .max ? nil : UInt64(seed)
+        outcome.milliseconds = Int(
+            duration.components.seconds * 1_000 + duration.components.attoseconds / 1_000_000_000_000_000
+        )
+        return outcome
+    }
+
+    private static func report(_ seed: UInt64, _ mutation: Mutation?) {
+        let history = History.run(seed: seed, mutation: mutation, isKept: true)
+        guard let failure = history.failure else { return print("seed \(seed) fails, but not when it is run again") }
+        let short = history.shortened(mutation: mutation)
+        print("seed \(seed): \(failure)")
+        print("in \(history.steps.count) steps; in \(short.steps.count): \(short.failure ?? "")")
+        print("processes of the observers: \(short.setting.processes), registrations: \(short.setting.registrations)")
+        for line in short.told(mutation: mutation) { print("  \(line)") }
+    }
+
+    /// Breaks each promise once, and looks whether it is found.
+    private static func tryMutations(_ options: Options) -> Int32 {
+        var isComplete = true
+        for mutation in Mutation.allCases {
+            let outcome = search(options, mutation: mutation)
+            if let seed = outcome.failed {
+                let history = History.run(seed: seed, mutation: mutation, isKept: true)
+                let short = history.shortened(mutation: mutation)
+                print("\(mutation): seed \(seed), \(short.steps.count) steps: \(short.failure ?? "")")
+            } else {
+                isComplete = false
+                print("\(mutation): NOT FOUND in \(options.count) histories")
+            }
+        }
+        return isComplete ? 0 : 1
+    }
+}
+
+/// Threads that end with what they have to do.
+enum Threads {
+    private final class Body: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    /// Runs the same on some threads, and waits for them all.
+    static func run(_ count: Int, _ body: @escaping @Sendable () -> Void) {
+        var threads: [pthread_t] = []
+        for _ in 1..<max(2, count) where count > 1 {
+            var thread = pthread_t()
+            let argument = Unmanaged.passRetained(Body(body)).toOpaque()
+            let status = pthread_create(
+                &thread,
+                nil,
+                { argument in
+                    if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
+                    return nil
+                },
+                argument
+            )
+            if status == 0 { threads.append(thread) }
+        }
+        body()
+        for thread in threads { pthread_join(thread, nil) }
+    }
+}
