@@ -65,7 +65,7 @@ extension Coordinator {
                 observer.returns = false
                 observer.returning = []
             }
-            for name in observer.returning { _ = keep(name, for: id) }
+            for name in observer.returning where observer.subjects.contains(name) { _ = keep(name, for: id) }
             answer(call, .registered(.suspended, pending: [], isComplete: false))
             tellDecider(id)
             step(id) { $0.entered() }
@@ -101,6 +101,7 @@ extension Coordinator {
 
     mutating func posted(_ name: NotifyName) {
         let holders = holding.holders(of: name)
+        // A rule may stand a moment longer than its name is observed.
         for (prefix, id) in holders.byPrefix where directory[id]?.subjects.prefixes.contains(prefix) == true {
             _ = keep(name, for: id)
         }
@@ -114,12 +115,12 @@ extension Coordinator {
         }
     }
 
-    /// Sets a bit.
+    /// Sets a bit for a name that the connection observes: that it does is for the caller to know, for to look at each of
+    /// a thousand prefixes again would cost more than all the rest.
     ///
     /// - Returns: whether another post of the name would be news.
     mutating func keep(_ name: NotifyName, for id: ConnectionID) -> Bool {
-        // Its rule may stand a moment longer than it is observed.
-        guard let observer = directory[id], observer.subjects.contains(name) else { return false }
+        guard let observer = directory[id] else { return false }
         guard observer.transition.isCollecting else { return true }
         if observer.pending.contains(name) { return false }
         if observer.pending.hasRoom, ledger.keepPending(name, of: observer.user) {
