@@ -11,7 +11,7 @@ final class BusConnection {
     let helloSerial: UInt32 = 1
     private let socket: BusSocket
     private var reader: MessageReader
-    /// What `next` gave last.
+    /// What `next` gave last, unless it looked like a post: nobody asks for the arguments of those.
     private var current = BusMessage(kind: .useless)
     private var lastSerial: UInt32 = 0
     private var isBroken = false
@@ -48,7 +48,8 @@ final class BusConnection {
         if isBroken { return BusMessage(kind: .disconnected) }
         switch reader.next() {
         case .message(let message):
-            guard message.looksLikePost || isValid(message) else { return BusMessage(kind: .useless) }
+            if message.looksLikePost { return message }
+            guard isValid(message) else { return BusMessage(kind: .useless) }
             current = message
             return message
         case .passedOver:

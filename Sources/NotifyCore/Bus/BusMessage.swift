@@ -119,32 +119,29 @@ package struct BusMessage {
     @inline(__always)
     private mutating func readFields(_ reader: inout WireReader) -> Bool {
         while !reader.isAtEnd {
-            // Each field is a structure of a code, the type of what follows, and that.
-            guard reader.align(to: 8), let code = reader.byte(), let type = reader.signature() else { return false }
-            guard type.count == 1 else {
-                guard skipUnknownField(code, type, &reader) else { return false }
-                continue
-            }
-            switch (code, type[0]) {
-            case (1, UInt8(ascii: "o")): guard read(&reader, into: &path) else { return false }
-            case (2, UInt8(ascii: "s")): guard read(&reader, into: &interface) else { return false }
-            case (3, UInt8(ascii: "s")): guard read(&reader, into: &member) else { return false }
-            case (4, UInt8(ascii: "s")): guard read(&reader, into: &errorName) else { return false }
-            case (5, UInt8(ascii: "u")):
+            // Each field is a structure of a code, the type of what follows, and that. The types that are known have one
+            // letter, so that code and type are four bytes, looked at at once.
+            guard reader.align(to: 8), let head = reader.fourBytes() else { return false }
+            switch head {
+            case 0x006f_0101: guard read(&reader, into: &path) else { return false }
+            case 0x0073_0102: guard read(&reader, into: &interface) else { return false }
+            case 0x0073_0103: guard read(&reader, into: &member) else { return false }
+            case 0x0073_0104: guard read(&reader, into: &errorName) else { return false }
+            case 0x0075_0105:
                 guard replySerial == 0, let number = reader.uint32(), number != 0 else { return false }
                 replySerial = number
-            case (6, UInt8(ascii: "s")): guard read(&reader, into: &destination) else { return false }
-            case (7, UInt8(ascii: "s")): guard read(&reader, into: &sender) else { return false }
-            case (8, UInt8(ascii: "g")):
+            case 0x0073_0106: guard read(&reader, into: &destination) else { return false }
+            case 0x0073_0107: guard read(&reader, into: &sender) else { return false }
+            case 0x0067_0108:
                 guard signature.baseAddress == nil, let text = reader.signature() else { return false }
                 signature = text
-            case (9, UInt8(ascii: "u")):
+            case 0x0075_0109:
                 guard descriptorCountOffset == 0, let number = reader.uint32() else { return false }
                 descriptorCountOffset = reader.position - 4
                 descriptorCount = number
             default:
                 // A field that is not known may have any value.
-                guard skipUnknownField(code, type, &reader) else { return false }
+                guard skipUnknownField(&reader) else { return false }
             }
         }
         return true
@@ -152,13 +149,13 @@ package struct BusMessage {
 
     private static let lastKnownField: UInt8 = 9
 
-    private mutating func skipUnknownField(
-        _ code: UInt8,
-        _ type: UnsafeRawBufferPointer,
-        _ reader: inout WireReader
-    ) -> Bool {
+    private mutating func skipUnknownField(_ reader: inout WireReader) -> Bool {
+        reader.goBack(4)
+        guard let code = reader.byte(), code > BusMessage.lastKnownField, let type = reader.signature() else {
+            return false
+        }
         hasUnknownFields = true
-        return code > BusMessage.lastKnownField && reader.skip(type)
+        return reader.skip(type)
     }
 
     @inline(__always)

@@ -44,6 +44,19 @@ package struct WireReader {
         return bytes[position]
     }
 
+    /// Four bytes as they stand there, the first one in the lowest place.
+    @inline(__always)
+    mutating func fourBytes() -> UInt32? {
+        guard end - position >= 4 else { return nil }
+        defer { position += 4 }
+        return UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
+    }
+
+    /// Goes back over bytes that have been read.
+    mutating func goBack(_ count: Int) {
+        position -= count
+    }
+
     mutating func uint16() -> UInt16? {
         guard align(to: 2), end - position >= 2 else { return nil }
         defer { position += 2 }

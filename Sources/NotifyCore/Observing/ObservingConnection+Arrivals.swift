@@ -5,8 +5,7 @@ import Glibc
 extension ObservingConnection {
     /// Finds out whether a signal is a post that somebody wants, and whether it is to be believed.
     func arrival(from message: BusMessage, on engine: Engine) -> Arrival? {
-        guard message.looksLikePost else { return nil }
-        guard let text = message.postedName else { return ignore(on: engine) }
+        guard let text = message.postedName else { return message.looksLikePost ? ignore(on: engine) : nil }
         let hash = fnv1a64(text)
         let found: (name: NotifyName?, arrival: Arrival?, isForged: Bool) = engine.registry.state.withLock { state in
             let topic = state.topics.topic(named: text, hash: hash)
