@@ -88,6 +88,7 @@ extension Coordinator {
         for name in names { _ = keep(name, for: id) }
         directory.change(id) { observer in
             observer.returns = false
+            observer.unconfirmed = observer.returning
             observer.returning = []
         }
         answer(call, .registered(.foreground, pending: observer.returning, isComplete: true))

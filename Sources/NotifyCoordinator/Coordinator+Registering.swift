@@ -99,7 +99,7 @@ extension Coordinator {
             observer.dropped = old.dropped
         }
         guard let observer = directory[id] else { return }
-        let names = old.returning + takePending(of: previous)
+        let names = old.unconfirmed + old.returning + takePending(of: previous)
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
         if case .draining = old.parking { successors[previous] = id }
         // The names go from hand to hand: the rules that both need stay on the bus.

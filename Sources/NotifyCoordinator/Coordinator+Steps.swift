@@ -72,6 +72,8 @@ extension Coordinator {
         pumpWindow()
         switch reply {
         case .done(let dropped, let isHoldingBack):
+            // What was sent to it before it has read.
+            directory.change(id) { $0.unconfirmed = [] }
             if let dropped { directory.change(id) { $0.dropped = dropped } }
             advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }
         case .gone: connectionEnded(id)

@@ -45,6 +45,8 @@ struct Observer {
     var returns = false
     /// What is pending for one that returns, to be answered when it is heard again.
     var returning: [NotifyName] = []
+    /// What the answer to its registration has told it, until it is known to have read that.
+    var unconfirmed: [NotifyName] = []
     /// Whether posts are to set bits from the moment on at which it is told its state.
     var isToBeMarked = false
     var holdWaiters: [HoldWaiter] = []

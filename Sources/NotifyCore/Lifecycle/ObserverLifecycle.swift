@@ -254,7 +254,7 @@ package struct ObserverLifecycle {
 
     private mutating func findAgent(_ owner: String?) {
         isRegistering = true
-        replacedAgent = agent ?? replacedAgent
+        replacedAgent = agent ?? candidate ?? replacedAgent
         (agent, candidate) = (nil, nil)
         search += 1
         effects.append(.setDeadline(ObserverLifecycle.patience))
@@ -287,7 +287,7 @@ package struct ObserverLifecycle {
         candidate = nil
         if let formerAgent, formerAgent != agent { mayHaveMissedPosts = true }
         // It has parked this program, and goes on holding its names until they are heard here.
-        expectsDelivery = answer.map { $0.state == .foreground && !$0.pending.isEmpty } ?? false
+        expectsDelivery = answer.map { $0.state == .foreground && $0.isComplete } ?? false
         formerAgent = nil
         if wasCutOff, answer?.isComplete != true {
             mayHaveMissedPosts = true
@@ -314,7 +314,7 @@ package struct ObserverLifecycle {
         if (state == .suspended || aim == .suspended || expectsDelivery) && !isCovered { mayHaveMissedPosts = true }
         expectsDelivery = false
         if owner.isEmpty {
-            replacedAgent = agent ?? replacedAgent
+            replacedAgent = agent ?? candidate ?? replacedAgent
             agent = nil
             if state != .foreground || aim != .foreground || mayHaveMissedPosts {
                 effects.append(.setDeadline(ObserverLifecycle.patience))
@@ -418,7 +418,7 @@ package struct ObserverLifecycle {
 
     /// The agent was reading the stream: it ends the connection when it has kept what was there, or it has died.
     private mutating func marked(by sender: String) {
-        if sender == agent {
+        if sender == agent || sender == candidate {
             isBeingParked = true
         } else if sender == replacedAgent {
             abandonStream()

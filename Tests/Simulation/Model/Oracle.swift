@@ -15,7 +15,7 @@ package enum Row: Int, CaseIterable, Sendable {
         case .comingFromBackground: "coming back from the background: dropped or delivered"
         case .beingSuspended: "being suspended: heard twice"
         case .beingResumed: "being resumed: heard twice"
-        case .addedWhileSuspended: "an observer added while suspended: lost before the agent hears the name"
+        case .addedWhileSuspended: "an observer added while suspended or stopped: lost before the agent hears the name"
         case .stopped: "stopped: the agent reads what the bus has queued; each name once"
         case .stoppedWhileReading: "stopped in the middle of reading a post: one name too many"
         case .agentDied: "suspended or parked, and the agent died: each name once, posted or not"
@@ -218,7 +218,8 @@ struct Oracle {
         contracts[observer].known = nil
     }
 
-    mutating func processStopped(_ observer: Int) {
+    /// - Parameter subjects: what the agent has heard that it observes.
+    mutating func processStopped(_ observer: Int, knows subjects: [Int]) {
         stopped.insert(observer)
         // Parked on its way out of the suspension, it does not know that the agent has what was posted.
         if contracts[observer].known == nil, contracts[observer].mayReplay { allowEachName(of: observer) }
@@ -230,6 +231,11 @@ struct Oracle {
             registrations[index].replayable |= registrations[index].due
             registrations[index].due = 0
             if contracts[observer].mayDrop { registrations[index].cover = 0 }
+            guard !subjects.contains(registrations[index].subject) else { continue }
+            // The agent does not know that its posts are wanted.
+            tolerate(.addedWhileSuspended, registrations[index].cover.nonzeroBitCount)
+            registrations[index].cover = 0
+            registrations[index].isLate = true
         }
     }
 

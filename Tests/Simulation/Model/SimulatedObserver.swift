@@ -7,7 +7,7 @@ import NotifyNames
 /// which keeps the rules as `ObservingConnection` does.
 final class SimulatedObserver {
     private enum Question {
-        case rule(Int, generation: Int)
+        case rule(Int, topic: Int, generation: Int)
         case barrier(Int)
         case findOwner(search: Int)
         case startAgent(search: Int)
@@ -18,6 +18,8 @@ final class SimulatedObserver {
 
     private struct Topic {
         enum State { case adding, active, lost }
+        /// Told apart from one of the same name that has ended.
+        let number: Int
         var state = State.adding
         var generation = 0
         var count = 0
@@ -32,6 +34,7 @@ final class SimulatedObserver {
     private(set) var hasEnded = false
     private var topics = [Topic?](repeating: nil, count: Subject.prefix + 1)
     private var generation = 0
+    private var lastTopic = 0
     private var heldTopics: [Int] = []
     private var questions: [Int: Question] = [:]
     private var lastSerial = 0
@@ -113,8 +116,8 @@ final class SimulatedObserver {
     ) {
         guard let question = questions.removeValue(forKey: serial) else { return }
         switch question {
-        case .rule(let subject, generation):
-            if topics[subject]?.generation == generation { activate([subject], world) }
+        case .rule(let subject, let number, generation):
+            if topics[subject]?.number == number { activate([subject], world) }
             if lifecycle.gate == .opening { run(.ruleAnswered, world) }
         case .rule: break  // About rules that have been taken off since.
         case .barrier(let barrier): run(.barrierPassed(barrier), world)
@@ -157,7 +160,8 @@ final class SimulatedObserver {
             topics[subject]?.count += 1
             return
         }
-        topics[subject] = Topic(count: 1)
+        lastTopic += 1
+        topics[subject] = Topic(number: lastTopic, count: 1)
         guard connection != nil else { return }
         sendRule(subject, world)
         run(.says(.observes(names: names([subject]), prefixes: prefixes([subject]))), world)
@@ -193,12 +197,12 @@ final class SimulatedObserver {
     private func prefixes(_ subjects: [Int]) -> [String] { subjects.contains(Subject.prefix) ? ["pre."] : [] }
 
     private func sendRule(_ subject: Int, _ world: World) {
-        guard let connection, topics[subject] != nil, topics[subject]?.generation != generation else { return }
+        guard let connection, let topic = topics[subject], topic.generation != generation else { return }
         guard lifecycle.gate != .closed else { return activate([subject], world) }
         topics[subject]?.generation = generation
         lifecycle.rulesAreAsked(1)
         lastSerial += 1
-        questions[lastSerial] = .rule(subject, generation: generation)
+        questions[lastSerial] = .rule(subject, topic: topic.number, generation: generation)
         world.bus[connection].outbox.append(.addMatch(subject, serial: lastSerial))
     }
 

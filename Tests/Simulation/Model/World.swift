@@ -178,7 +178,9 @@ package final class World {
     /// While a state is in force in which nothing is heard, the bus queues nothing for the program.
     private func checkQueues(_ name: Int) {
         for observer in observers {
+            // Nothing is promised to one that has yet to hear its state.
             guard let state = oracle.contracts[observer.number].known, state != .foreground,
+                !observer.lifecycle.isEntering,
                 let connection = observer.connection, bus[connection].isOpen
             else { continue }
             for subject in 0...Subject.prefix where Subject.matches(subject, name) && bus[connection].rules[subject] > 0
@@ -259,8 +261,18 @@ package final class World {
         guard !processes[process].isStopped, !processes[process].hasEnded else { return }
         processes[process].isStoppedByOthers = true
         for observer in observers where observer.process == process && !observer.hasEnded {
-            oracle.processStopped(observer.number)
+            oracle.processStopped(observer.number, knows: namesKnown(of: observer))
             if tears, let connection = observer.connection { bus[connection].isTorn = true }
+        }
+    }
+
+    /// What the agent has heard that an observer observes.
+    private func namesKnown(of observer: SimulatedObserver) -> [Int] {
+        guard let agent, let connection = observer.connection,
+            let id = agent.coordinator.id(of: bus[connection].name), let subjects = agent.coordinator.subjects(of: id)
+        else { return [] }
+        return (0...Subject.prefix).filter { subject in
+            subject == Subject.prefix ? !subjects.prefixes.isEmpty : subjects.names.contains(Subject.names[subject])
         }
     }
 
