@@ -141,12 +141,12 @@ bench-build: bench-needs build
 	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
 
 # How many histories to run, and the first seed; or one seed, whose history is told if it fails.
-COUNT ?= 30000
+COUNT ?= 1000000
 FIRST ?= 1
 SEED ?=
 
 .PHONY: simulate
-simulate: build-needs ## Runs histories of the lifecycle protocol, by seed: COUNT=N FIRST=SEED, or SEED=N for one
+simulate: build-needs ## Runs a million histories of the lifecycle protocol, by seed: COUNT=N FIRST=SEED, or SEED=N for one
 	@swift build -c release --scratch-path $(SCRATCH) $(SWIFT_FLAGS) --product simulate
 	@$(SCRATCH)/release/simulate $(if $(SEED),--seed $(SEED),--count $(COUNT) --first $(FIRST))
 
