@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The two message bus daemons that desktops run.
-public enum BusKind: String, CaseIterable, Sendable, CustomStringConvertible {
+public enum BusKind: String, CaseIterable, Codable, Sendable, CustomStringConvertible {
     /// The reference implementation.
     case daemon = "dbus-daemon"
     /// What Fedora, Arch and others run in its place.
