@@ -5,16 +5,17 @@ import Glibc
 
 /// A private connection to a bus: messages in, messages out.
 ///
-/// It is used by one thread at a time; its owner sees to that.
+/// It is used by one thread at a time; its owner sees to that. What each message touches is not checked for exclusive
+/// access at run time: nothing that is called while one of these variables is changed comes back to it.
 final class BusConnection {
     /// The serial whose reply says that the bus has taken us in.
     let helloSerial: UInt32 = 1
     private let socket: BusSocket
-    private var reader: MessageReader
+    @exclusivity(unchecked) private var reader: MessageReader
     /// What `next` gave last, unless it looked like a post: nobody asks for the arguments of those.
-    private var current = BusMessage(kind: .useless)
+    @exclusivity(unchecked) private var current = BusMessage(kind: .useless)
     private var lastSerial: UInt32 = 0
-    private var isBroken = false
+    @exclusivity(unchecked) private var isBroken = false
 
     /// Connects and says Hello; the answer to it comes as a reply to `helloSerial`.
     ///

@@ -35,6 +35,9 @@ struct SenderDirectory {
         if let names = held.removeValue(forKey: sender) { verified.append((names, sender, user)) }
     }
 
+    /// Whether posts that were held have been verified, and wait to be taken.
+    var hasVerified: Bool { !verified.isEmpty }
+
     mutating func nextVerified() -> (name: NotifyName, sender: String, verdict: Verdict)? {
         while !verified.isEmpty {
             guard let name = verified[0].names.popFirst() else {

@@ -106,15 +106,16 @@ final class Outbox: Sendable {
 
     /// - Returns: whether the leader is needed; nil if the connection is gone.
     private func write(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool? {
-        let looksForAnswers = state.pace.isFull && state.isDrained
-        if looksForAnswers {
-            // Without threads nobody else has looked for them.
+        guard state.isDrained, let connection = state.connection else { return try queue(name, &state) }
+        if state.pace.isFull {
+            // Without threads nobody else has looked for answers.
             read(Int16(POLLIN), &state)
             drain(&state)
             guard state.link == .open else { return nil }
-        }
-        guard state.isDrained, !state.pace.isFull, let connection = state.connection else {
-            return try queue(name, &state) || looksForAnswers
+            if state.pace.isFull || !state.isDrained {
+                _ = try queue(name, &state)
+                return true
+            }
         }
         let serial = state.nextSerial()
         switch state.templates.write(name, serial: serial, to: connection.descriptor) {
