@@ -18,10 +18,6 @@ let package = Package(
         .executable(name: "notify-top", targets: ["notify-top"]),
         .executable(name: "notify-agent", targets: ["notify-agent"]),
     ],
-    dependencies: [
-        // For the agent alone.
-        .package(url: "https://github.com/apple/swift-log", from: "1.6.0")
-    ],
     targets: [
         // The C library, found by pkg-config: Debian splits its headers over two directories.
         .systemLibrary(
@@ -80,18 +76,12 @@ let package = Package(
         // The lifecycle agent.
         .target(
             name: "NotifyAgent",
-            dependencies: [
-                "NotifyCoordinator",
-                "NotifyCore", "NotifyNames", "CLinux", "CXcb", .product(name: "Logging", package: "swift-log"),
-            ],
+            dependencies: ["NotifyCoordinator", "NotifyCore", "NotifyNames", "CLinux", "CXcb"],
             exclude: ["Interface"]
         ),
         .executableTarget(
             name: "notify-agent",
-            dependencies: [
-                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "CommandSupport", "CLinux",
-                .product(name: "Logging", package: "swift-log"),
-            ]
+            dependencies: ["NotifyAgent", "NotifyCoordinator", "NotifyCore", "CommandSupport", "CLinux"]
         ),
 
         // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.

@@ -2,7 +2,6 @@
 
 import CommandSupport
 import Glibc
-import Logging
 import NotifyAgent
 
 /// `notify-agent`: the lifecycle agent as a program.
@@ -41,8 +40,7 @@ enum AgentCommand {
             case .normal: .notice
             case .verbose: .debug
             }
-        let name = command.name
-        let logger = Logger(label: name) { _ in ErrorStreamLog(program: name, level: level) }
+        let logger = Logger.toStandardError(of: command.name, level: level)
         return AgentRunner.run(settings, configuration, logger, diagnostics)
     }
 

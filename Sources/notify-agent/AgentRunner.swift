@@ -2,7 +2,6 @@
 
 import CommandSupport
 import Glibc
-import Logging
 import NotifyAgent
 import NotifyCore
 

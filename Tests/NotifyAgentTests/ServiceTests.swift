@@ -47,6 +47,28 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a log line begins with its priority for a journal, and with the time and the program elsewhere`(
+        kind: BusKind
+    ) throws {
+        func log(_ stream: String?) throws -> [Substring] {
+            let bus = try PrivateBus(kind)
+            let agent = try start(
+                productPath("notify-agent"),
+                ["--address", bus.address, "-v"],
+                environment: ["JOURNAL_STREAM": stream]
+            )
+            try agent.waitForErrorOutput(containing: "serves\n")
+            agent.send(signal: SIGTERM)
+            return try agent.wait(timeout: .seconds(10)).errorOutput.split(separator: "\n")
+        }
+        let journal = try log("8:1")
+        #expect(journal.contains("<5>serves") && journal.contains("<5>ends, by signal 15"))
+        #expect(journal.contains { $0.hasPrefix("<7>owns the name connection=:1.") })
+        let terminal = try log(nil)
+        #expect(terminal.contains { (try? /\d\d:\d\d:\d\d notify-agent: serves/.wholeMatch(in: $0)) != nil })
+    }
+
+    @Test(arguments: busKinds)
     func `what is installed describes what is served`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let client = try RawBusClient(address: agent.bus.address)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import Logging
 import NotifyCoordinator
 
 /// The processes behind the coordinator's numbers: has them watched, and stops them and lets them go on.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the agent says of its work, line by line. A package for it would be the only one that this project fetches.
+package struct Logger: Sendable {
+    /// How important a line is. The values are the priorities of syslog(3).
+    package enum Level: UInt8, Sendable {
+        case error = 3
+        case warning, notice, info, debug
+    }
+
+    /// What a line is about, by key.
+    package typealias Metadata = [String: String]
+
+    private let level: Level
+    private let write: @Sendable (Level, String) -> Void
+
+    /// - Parameters:
+    ///   - level: less important lines are not written, nor their text made.
+    ///   - write: called with each line, on the thread that logs. What others have named may be in it, as it came.
+    package init(level: Level, write: @escaping @Sendable (Level, String) -> Void) {
+        self.level = level
+        self.write = write
+    }
+
+    package func error(_ message: @autoclosure () -> String, metadata: @autoclosure () -> Metadata = [:]) {
+        log(.error, message, metadata)
+    }
+
+    package func warning(_ message: @autoclosure () -> String, metadata: @autoclosure () -> Metadata = [:]) {
+        log(.warning, message, metadata)
+    }
+
+    package func notice(_ message: @autoclosure () -> String, metadata: @autoclosure () -> Metadata = [:]) {
+        log(.notice, message, metadata)
+    }
+
+    package func info(_ message: @autoclosure () -> String, metadata: @autoclosure () -> Metadata = [:]) {
+        log(.info, message, metadata)
+    }
+
+    package func debug(_ message: @autoclosure () -> String, metadata: @autoclosure () -> Metadata = [:]) {
+        log(.debug, message, metadata)
+    }
+
+    private func log(_ level: Level, _ message: () -> String, _ metadata: () -> Metadata) {
+        guard level.rawValue <= self.level.rawValue else { return }
+        var line = message()
+        for (key, value) in metadata().sorted(by: { $0.key < $1.key }) { line += " \(key)=\(value)" }
+        write(level, line)
+    }
+}
