@@ -47,11 +47,17 @@ func environment(bus: String) throws -> [String: String?] {
 
 extension PrivateBus {
     /// Runs a bash script, which finds the commands by their names and they this bus.
-    func script(_ text: String, _ arguments: [String] = []) throws -> CommandResult {
+    func script(
+        _ text: String,
+        _ arguments: [String] = [],
+        _ variables: [String: String?] = [:],
+        input: String? = nil
+    ) throws -> CommandResult {
         try run(
             "bash",
             ["-c", text, "bash"] + arguments,
-            environment: environment(bus: address),
+            environment: environment(bus: address).merging(variables) { $1 },
+            input: input,
             timeout: .seconds(60)
         )
     }

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// Runs what the README and the pages of `Documentation/` show. The articles' programs are run by ``SnippetTests`` and
+/// ``WireTests``.
+@Suite struct DocumentTests {
+    /// What stands between two fences.
+    struct Block: CustomTestStringConvertible {
+        let document: String
+        let language: String
+        let lines: [String]
+
+        var testDescription: String { "\(document): \(lines.first ?? "")" }
+
+        /// What a person types: what follows a prompt such as `$` or `one$`.
+        var commands: [String] {
+            lines.compactMap { line in prompt(of: line).map { String(line.dropFirst($0)) } }
+        }
+
+        /// What comes out.
+        var output: [String] { lines.filter { prompt(of: $0) == nil } }
+
+        private func prompt(of line: String) -> Int? {
+            guard let end = line.firstRange(of: "$ ") else { return nil }
+            let who = line[..<end.lowerBound]
+            return who.allSatisfy(\.isLetter) ? who.count + 2 : nil
+        }
+    }
+
+    /// How a block is tried.
+    private enum Trial {
+        /// This bash script gets the block's commands as `$1`, `$2`, …; it must print the block's output, whatever the numbers.
+        case prints(String)
+        /// The same, and only these words must be printed.
+        case says(String, script: String)
+        /// Each line is a command line that is understood, though there is nothing here that it could mean.
+        case understood
+        /// The compiler takes it after these lines.
+        case compiles(after: String)
+        /// Settings that the agent takes.
+        case settings
+        /// This target of the Makefile does what the block says.
+        case target(String)
+        /// It shows something, and does nothing.
+        case picture
+    }
+
+    /// By the document, and what the block begins with.
+    private static let trials: [(document: String, beginning: String, trial: Trial)] = [
+        (
+            "README.md", "one$ notify-wait com.example.backup.done",
+            .prints(
+                """
+                (eval "$1") >out &
+                until [[ -s out ]]; do eval "$2"; sleep 0.05; done
+                wait; cat out
+                """
+            )
+        ),
+        ("README.md", "$ make build", .prints("eval \"$3\"")),
+        (
+            "README.md", "notify-post com.example.done",
+            .says(
+                "heard all\n",
+                script: """
+                    echo 'echo com.example.done' >generate-names
+                    echo 'notify-post com.example.pong' >start-the-pinger
+                    chmod +x generate-names start-the-pinger; PATH+=:$PWD
+                    printf 'site:\\n\\t@touch made\\n' >Makefile
+                    while IFS= read -r line; do
+                        command=${line%%  *#*} command=${command%% #*}
+                        case $command in
+                            *"notify-post "*) notify-wait -t 30 com.example.done --then "$command" ;;
+                            "notify-wait com.example.done") $command --then 'notify-post com.example.done' ;;
+                            *--then*) eval "$command" ;;
+                            *--*make*)
+                                eval "exec ${command/ -- / --ready-file ready -- }" & observer=$!
+                                until [[ -e ready ]]; do sleep 0.01; done
+                                until [[ -e made ]]; do notify-post com.example.changed; sleep 0.05; done ;;
+                            notify-state*)
+                                notify-wait -f com.example.battery --ready-file battery & keeper=$!
+                                until [[ -e battery ]]; do sleep 0.01; done
+                                $command && [[ $(notify-state com.example.battery) == 80 ]] && kill $keeper ;;
+                            # Here it is the process that waits for changes.
+                            *pid:4711) ${command/4711/$observer} ;;
+                            notify-top) $command --once ;;
+                            *) false ;;
+                        esac >>log 2>&1 || { cat log; echo "failed: $command"; exit 1; }
+                    done <<<"$LINES_OF_BLOCK"
+                    kill $observer
+                    echo "heard all"
+                    """
+            )
+        ),
+        ("README.md", "import NotifyBus", .compiles(after: "")),
+        ("README.md", "CFNotificationCenterPostNotification(", .compiles(after: "import DarwinNotify")),
+        ("Documentation/installing.md", "$ make build", .target("install-test")),
+        ("Documentation/installing.md", "$ systemctl --user reload dbus", .target("install-test")),
+        ("Documentation/installing.md", "$ notify-wait com.example.test --then", .prints("eval \"$1\"")),
+        ("Documentation/installing.md", "<busconfig>", .target("policy")),
+        (
+            "Documentation/installing.md", "$ notify-wait --system",
+            .prints("export DBUS_SYSTEM_BUS_ADDRESS=$DBUS_SESSION_BUS_ADDRESS; eval \"$1\" 2>&1")
+        ),
+        ("Documentation/installing.md", "$ make deb", .target("deb-test")),
+        (
+            "Documentation/lifecycle.md", "$ notify-agent &",
+            .says(
+                "serves",
+                script:
+                    "touch agent.conf; eval \"$1\"; eval \"$2\"; until notify-lifecycle status | grep serves; do :; done; kill %1 %2"
+            )
+        ),
+        ("Documentation/lifecycle.md", "NotifyCenter.session.lifecycle.", .compiles(after: "import NotifyBus")),
+        ("Documentation/lifecycle.md", "# These stay in the foreground.", .settings),
+        ("Documentation/lifecycle.md", "$ notify-lifecycle status", .says("freezer ", script: "eval \"$1\"")),
+        (
+            "Documentation/lifecycle.md", "$ busctl --user call",
+            .says("", script: "! command -v busctl || eval \"${1/--user/--address=$DBUS_SESSION_BUS_ADDRESS}\"")
+        ),
+        ("Documentation/lifecycle.md", "$ notify-lifecycle background app:", .understood),
+        ("Documentation/lifecycle.md", "let center = NotifyCenter.session", .compiles(after: "import NotifyBus")),
+        ("Documentation/lifecycle-protocol.md", "            agent ", .picture),
+        ("Documentation/porting.md", "dependencies: [", .target("dependents")),
+        // PortingPage.swift of DarwinNotifyTests is this program, word for word, and runs as the page says.
+        ("Documentation/porting.md", "import Foundation", .compiles(after: "")),
+        ("Documentation/porting.md", "$ dbus-run-session -- sh -c '.build/debug/app", .target("test")),
+        (
+            "Documentation/porting.md", "CFNotificationCenter.onError",
+            .compiles(after: "import DarwinNotify\nfunc log(_ text: String) { print(text) }")
+        ),
+    ]
+
+    static let blocks = (["README.md"] + documents).flatMap { document -> [Block] in
+        var blocks: [Block] = []
+        var language: String?
+        var lines: [String] = []
+        let text = (try? run("cat", ["\(packageFolder)/\(document)"]).output) ?? ""
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if line.hasPrefix("```") {
+                if let known = language {
+                    blocks.append(Block(document: document, language: known, lines: lines))
+                    language = nil
+                } else {
+                    language = String(line.dropFirst(3))
+                    lines = []
+                }
+            } else if language != nil {
+                lines.append(String(line))
+            }
+        }
+        return blocks
+    }
+
+    private static let documents = ((try? run("ls", ["\(packageFolder)/Documentation"]).lines) ?? [])
+        .filter { $0.hasSuffix(".md") }.map { "Documentation/\($0)" }
+
+    @Test(arguments: blocks)
+    func `what a document shows is what happens`(block: Block) throws {
+        let trial = try #require(
+            DocumentTests.trials.first {
+                $0.document == block.document && block.lines.first?.hasPrefix($0.beginning) == true
+            }?.trial,
+            "Nobody has said how to try this block"
+        )
+        switch trial {
+        case .picture: break
+        case .target(let target):
+            let makefile = try run("cat", ["\(packageFolder)/Makefile", "\(packageFolder)/Scripts/install.mk"]).output
+            #expect(makefile.contains("\n\(target):"))
+        case .compiles(let lines):
+            let result = try compile(lines + "\n" + block.lines.joined(separator: "\n"))
+            #expect(result.status == 0, "\(result.errorOutput)")
+        case .settings:
+            let script =
+                "cat >agent.conf; notify-agent --config agent.conf & until notify-lifecycle status; do :; done; kill %1"
+            let result = try PrivateBus(.daemon).script(script, input: block.lines.joined(separator: "\n") + "\n")
+            #expect(result.output.contains("serves"), "\(result.errorOutput)")
+        case .understood:
+            let (bus, agent) = try busWithAgent()
+            defer { agent.send(signal: 15) }
+            for command in block.commands {
+                let result = try bus.script(command)
+                #expect(result.status <= 1, "\(command): \(result.errorOutput)")
+            }
+        case .prints(let script):
+            let result = try tried(block, by: script)
+            #expect(result.lines.map(shape) == block.output.map(shape), "\(result.errorOutput)")
+        case .says(let words, let script):
+            let result = try tried(block, by: script)
+            #expect(result.output.contains(words), "\(result.errorOutput)")
+            #expect(result.status == 0, "\(result.output)\(result.errorOutput)")
+        }
+    }
+
+    private func tried(_ block: Block, by script: String) throws -> CommandResult {
+        let first = block.commands.first ?? block.lines.first ?? ""
+        // Where the block starts an agent itself there is none yet.
+        guard !first.hasPrefix("notify-agent") else {
+            return try bus(for: block).script(inFolder(script), block.commands)
+        }
+        let (bus, agent) = try busWithAgent(bus(for: block))
+        defer { agent.send(signal: 15) }
+        return try bus.script(inFolder(script), block.commands, ["LINES_OF_BLOCK": block.lines.joined(separator: "\n")])
+    }
+
+    /// For a page that says what a policy does, a bus with the policy that the page shows.
+    private func bus(for block: Block) throws -> PrivateBus {
+        let lines = DocumentTests.blocks.filter { $0.document == block.document }.map(\.lines).joined()
+        let denial = lines.first { $0.contains("<deny ") }
+        guard block.lines.first?.contains("--system") == true, let denial else { return try PrivateBus(.daemon) }
+        let policy = PrivateBus.openPolicy + "<policy context=\"mandatory\">\(denial)</policy>"
+        return try PrivateBus(.daemon, policy: policy)
+    }
+
+    private func busWithAgent(_ bus: PrivateBus? = nil) throws -> (PrivateBus, RunningCommand) {
+        let bus = try bus ?? PrivateBus(.daemon)
+        let agent = try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null)
+        try #require(try bus.script("until notify-lifecycle status; do :; done").status == 0)
+        return (bus, agent)
+    }
+
+    private func inFolder(_ script: String) -> String {
+        "cd \"$(mktemp -d)\" && trap 'rm -rf \"$PWD\"' EXIT\n" + script
+    }
+
+    /// A line without what is different each time: numbers, and how wide the columns are.
+    private func shape(_ line: String) -> String {
+        let words = line.split(whereSeparator: \.isWhitespace).map { word in
+            word.allSatisfy { $0.isNumber || $0 == "s" } ? "N" : String(word)
+        }
+        return words.joined(separator: " ")
+    }
+
+    /// Has the compiler check a file against the modules under test.
+    private func compile(_ text: String) throws -> CommandResult {
+        let folder = try run("mktemp", ["-d"]).lines[0]
+        defer { _ = try? run("rm", ["-r", folder]) }
+        let products = try commandFolder()
+        let flags = try run("pkg-config", ["--cflags-only-I", "dbus-1"]).output
+            .split(whereSeparator: \.isWhitespace).flatMap { flag in ["-Xcc", "\(flag)"] as [String] }
+        let script = "cat >\"$1/main.swift\" && shift && swiftc -typecheck \"$@\" \"\(folder)/main.swift\""
+        return try run(
+            "bash",
+            [
+                "-c", script, "bash", folder, "-swift-version", "6", "-I", "\(products)/Modules",
+                "-Xcc", "-fmodule-map-file=\(products)/CLinux.build/module.modulemap",
+                "-I", "\(packageFolder)/Sources/CDarwinNotify/include", "-I",
+                "\(packageFolder)/Sources/CDBusShim/include",
+            ] + flags,
+            input: text + "\n",
+            timeout: .seconds(120)
+        )
+    }
+}
