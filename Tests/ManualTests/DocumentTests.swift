@@ -177,7 +177,8 @@ import Testing
         case .settings:
             let script =
                 "cat >agent.conf; notify-agent --config agent.conf & until notify-lifecycle status; do :; done; kill %1"
-            let result = try PrivateBus(.daemon).script(script, input: block.lines.joined(separator: "\n") + "\n")
+            let settings = block.lines.joined(separator: "\n") + "\n"
+            let result = try PrivateBus(.daemon).script(inFolder(script), input: settings)
             #expect(result.output.contains("serves"), "\(result.errorOutput)")
         case .understood:
             let (bus, agent) = try busWithAgent()
