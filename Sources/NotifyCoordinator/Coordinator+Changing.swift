@@ -78,6 +78,8 @@ extension Coordinator {
             directory.forgetWishes(of: caller.user == 0 ? nil : caller.user)
         }
         for id in meant { directory.change(id) { $0.person = nil } }
+        // That it stands still was set by a person, too.
+        for process in directory.processes(of: meant) { thaw(process) }
         guard !meant.isEmpty else { return answer(call, .connections(0)) }
         apply(meant, call, .connections(meant.count))
     }

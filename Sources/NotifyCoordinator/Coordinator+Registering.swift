@@ -50,12 +50,15 @@ extension Coordinator {
         emit(.begin(id))
         if isFirst { emit(.present(observer.process)) }
         if let previous { inherit(from: previous, to: id) }
-        guard state == .suspended else {
+        if state == .suspended {
+            hold(observer.subjects, for: id, then: .registration(call))
+        } else {
             answer(call, .registered(state, pending: [], isComplete: false))
             tellDecider(id)
-            return updateLook(at: observer.process)
+            updateLook(at: observer.process)
         }
-        hold(observer.subjects, for: id, then: .registration(call))
+        // What it remembers may have been reported for the whole process.
+        reconsider(directory.connections(of: observer.process).filter { $0 != id })
     }
 
     private mutating func initialState(
@@ -65,9 +68,11 @@ extension Coordinator {
     ) -> LifecycleState {
         if let process = directory[process: observer.process] {
             observer.person = directory.wish(for: process, isNew: statement.state == nil)
+            if let previous { observer.person = previous.person }
+            // Whoever has it stopped has all of it suspended, whichever connection was meant.
+            if process.freezing.wish != nil { observer.person = .suspended }
         }
         if let previous {
-            observer.person = previous.person
             observer.remembered = previous.remembered
             observer.decision = previous.decision
             if !previous.isParked, !previous.transition.isHolding { return previous.transition.wish }

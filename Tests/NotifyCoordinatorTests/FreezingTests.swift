@@ -43,6 +43,33 @@ import Testing
         #expect(world.still.isEmpty && world.answers[resumed] == .connections(1))
     }
 
+    @Test func `what is released goes on, also if it is to stay suspended by its own report`() throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        world.send(.report(world.call(), from: ":1.1", .suspended))
+        world.settle()
+        _ = try world.set("pid:7", .suspended, freezes: true)
+        world.settle()
+        #expect(world.still == [process])
+        let call = world.call()
+        world.send(.release(call, by: Caller(user: 1000), Target("pid:7")))
+        world.settle()
+        #expect(world.still.isEmpty && world.answers[call] == .connections(1))
+        #expect(world.states.values.allSatisfy { $0 == .suspended } && world.coordinator.totals.suspended == 1)
+    }
+
+    @Test func `a connection that comes to a process which is to stand still is suspended with it`() throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        _ = try world.set(":1.1", .suspended, freezes: true)
+        let call = try world.register(":1.2", process, ["com.example.b"])
+        world.settle()
+        #expect(world.still == [process])
+        #expect(world.answers[call] == .registered(.suspended, pending: [], isComplete: false))
+    }
+
     @Test func `a process that may not be stopped any more goes on, and the caller is told`() throws {
         var world = World()
         world.freezeOutcome = .denied

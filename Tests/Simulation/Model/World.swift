@@ -286,6 +286,7 @@ package final class World {
     private func kill(_ process: Int) {
         guard !processes[process].hasEnded else { return }
         processes[process].hasEnded = true
+        processes[process].isStoppedByOthers = false
         for observer in observers where observer.process == process {
             observer.end(self)
             for number in registrations.indices where registrations[number].observer == observer.number {
