@@ -165,7 +165,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     private func subscribe(
         _ ticket: Ticket,
         _ names: [NotifyName],
-        _ prefixes: [String],
+        _ prefixes: [NamePrefix],
         on link: borrowing BusLink
     ) {
         if names.isEmpty, prefixes.isEmpty {

@@ -31,9 +31,9 @@ package enum Effect: Sendable {
 
     /// Hear posts of these names and prefixes; ends in `rulesAreSet` when the bus has confirmed it. With neither it is a
     /// question to the bus that says when it has come this far.
-    case subscribe(Ticket, names: [NotifyName], prefixes: [String])
+    case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
     /// Hear them no more; ends in `rulesAreSet` when the bus has come this far, if there is a ticket.
-    case unsubscribe(Ticket?, names: [NotifyName], prefixes: [String])
+    case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
 
     // MARK: Processes
 

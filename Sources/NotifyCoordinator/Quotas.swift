@@ -49,7 +49,7 @@ struct Ledger {
     static func cost(_ text: String) -> Int { text.utf8.count + 64 }
 
     static func cost(_ subjects: Subjects) -> Int {
-        subjects.names.reduce(0) { $0 + cost($1.string) } + subjects.prefixes.reduce(0) { $0 + cost($1) }
+        subjects.names.reduce(0) { $0 + cost($1.string) } + subjects.prefixes.reduce(0) { $0 + cost($1.string) }
     }
 
     // MARK: - Connections and what they observe

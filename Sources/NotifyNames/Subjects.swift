@@ -7,12 +7,12 @@ package struct Subjects: Hashable, Sendable {
     package static let maximumPrefixes = 1_024
 
     package var names: Set<NotifyName> = []
-    package var prefixes: Set<String> = []
+    package var prefixes: Set<NamePrefix> = []
 
     package var isEmpty: Bool { names.isEmpty && prefixes.isEmpty }
 
     package func contains(_ name: NotifyName) -> Bool {
-        names.contains(name) || prefixes.contains { name.string.utf8.starts(with: $0.utf8) }
+        names.contains(name) || prefixes.contains { $0.begins(name) }
     }
 
     package func subtracting(_ others: Subjects) -> Subjects {
@@ -50,11 +50,11 @@ package struct Subjects: Hashable, Sendable {
             guard prefix.utf8.count <= NotifyName.maximumLength else {
                 throw NotifyBusError(.invalidName, "A prefix has at most \(NotifyName.maximumLength) bytes.")
             }
-            prefixes.insert(prefix)
+            prefixes.insert(NamePrefix(prefix))
         }
     }
 
-    package init(names: Set<NotifyName> = [], prefixes: Set<String> = []) {
+    package init(names: Set<NotifyName> = [], prefixes: Set<NamePrefix> = []) {
         self.names = names
         self.prefixes = prefixes
     }

@@ -96,6 +96,21 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `prefixes that differ in their Unicode form alone are two`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let heard = (Recorder<NotifyName>(), Recorder<NotifyName>())
+        let names = try ["caf\u{e9}.open", "cafe\u{301}.open"].map { try NotifyName($0) }
+        let left = try center.addObserver(forPrefixes: ["caf\u{e9}."]) { heard.0.append($0) }
+        let right = try center.addObserver(forPrefixes: ["cafe\u{301}."]) { heard.1.append($0) }
+        for name in [names[0], names[1], names[1]] { try center.post(name) }
+        #expect(heard.1.wait(forCount: 2, timeout: .seconds(10)))
+        #expect(heard.0.elements == [names[0]] && heard.1.elements == [names[1], names[1]])
+        left.cancel()
+        right.cancel()
+    }
+
+    @Test(arguments: busKinds)
     func `a prefix observer hears what begins with its prefix, once, and nothing else`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()

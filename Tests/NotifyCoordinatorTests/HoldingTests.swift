@@ -83,14 +83,27 @@ import Testing
         _ = try world.set(":1.1", .suspended)
         _ = try world.set(":1.2", .suspended)
         world.settle()
-        #expect(world.prefixRules == [""])
+        #expect(world.prefixRules == [NamePrefix("")])
         let id = try #require(world.coordinator.id(of: ":1.1"))
         world.send(.posted(NotifyName("com.example.prefix999.a")))
         world.send(.posted(NotifyName("com.example.other")))
         #expect(world.coordinator.entry(of: id)?.pending == 1)
         world.send(.connectionEnded(id))
         world.settle()
-        #expect(world.prefixRules == Set(prefixes.prefix(20)))
+        #expect(world.prefixRules == Set(prefixes.prefix(20).map(NamePrefix.init)))
+    }
+
+    @Test func `prefixes that differ in their Unicode form alone are two`() throws {
+        var world = World()
+        let (composed, decomposed) = ("caf\u{e9}.", "cafe\u{301}.")
+        _ = try world.register(":1.1", World.process(11), [], prefixes: [composed, decomposed])
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        #expect(world.prefixRules == [NamePrefix(composed), NamePrefix(decomposed)])
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        world.send(.removeNames(world.call(), from: ":1.1", try Subjects(names: [], prefixes: [composed])))
+        for prefix in [composed, decomposed] { world.send(.posted(try NotifyName(prefix + "open"))) }
+        #expect(world.coordinator.entry(of: id)?.pending == 1)
     }
 
     @Test func `a post costs no more against 50,000 held prefixes than against fifty`() throws {

@@ -15,7 +15,7 @@ struct World {
     private(set) var observers: [ConnectionID: [Event]] = [:]
     private(set) var kernel: [Event] = []
     private(set) var rules: Set<NotifyName> = []
-    private(set) var prefixRules: Set<String> = []
+    private(set) var prefixRules: Set<NamePrefix> = []
     private(set) var states: [ConnectionID: LifecycleState] = [:]
     private(set) var delivered: [ConnectionID: [NotifyName]] = [:]
     private(set) var still: Set<ProcessID> = []

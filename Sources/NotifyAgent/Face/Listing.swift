@@ -27,7 +27,7 @@ extension AgentInterface.ListEntry {
         hasFocus = entry.hasFocus
         guard let caller, caller == 0 || caller == entry.user else { return }
         var room = AgentInterface.ListEntry.roomForNames
-        observedPrefixes = AgentInterface.ListEntry.some(of: entry.subjects.prefixes.lazy.map { $0 }, &room)
+        observedPrefixes = AgentInterface.ListEntry.some(of: entry.subjects.prefixes.lazy.map(\.string), &room)
         observedNames = AgentInterface.ListEntry.some(of: entry.subjects.names.lazy.map(\.string), &room)
     }
 

@@ -29,9 +29,9 @@ struct HoldTable {
     /// How many names and prefixes are held.
     var count: Int { names.count + prefixes.count }
     var prefixCount: Int { prefixes.count }
-    var allPrefixes: [String] { prefixes.prefixes }
+    var allPrefixes: [NamePrefix] { prefixes.prefixes }
 
-    func holds(prefix: String) -> Bool { prefixes[prefix] != nil }
+    func holds(prefix: NamePrefix) -> Bool { prefixes[prefix] != nil }
     func rule(of name: NotifyName) -> Rule? { names[name]?.rule }
 
     /// - Returns: how far its rule was; nil if nobody held the name.
@@ -81,7 +81,7 @@ struct HoldTable {
     }
 
     /// - Returns: whether nobody held the prefix.
-    mutating func add(_ holder: ConnectionID, prefix: String) -> Bool {
+    mutating func add(_ holder: ConnectionID, prefix: NamePrefix) -> Bool {
         guard var all = prefixes[prefix] else {
             prefixes[prefix] = [holder]
             return true
@@ -92,20 +92,20 @@ struct HoldTable {
     }
 
     /// - Returns: whether nobody holds the prefix any more.
-    mutating func remove(_ holder: ConnectionID, prefix: String) -> Bool {
+    mutating func remove(_ holder: ConnectionID, prefix: NamePrefix) -> Bool {
         guard var all = prefixes[prefix], all.remove(holder) != nil else { return false }
         prefixes[prefix] = all.isEmpty ? nil : all
         return all.isEmpty
     }
 
-    mutating func drop(prefix: String) -> [ConnectionID] {
+    mutating func drop(prefix: NamePrefix) -> [ConnectionID] {
         defer { prefixes[prefix] = nil }
         return Array(prefixes[prefix] ?? [])
     }
 
     /// For whom a post of the name is kept. One that holds two prefixes of it is there twice.
-    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(String, ConnectionID)]) {
-        var byPrefix: [(String, ConnectionID)] = []
+    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
+        var byPrefix: [(NamePrefix, ConnectionID)] = []
         prefixes.forEachPrefix(of: name) { prefix, holders in
             for holder in holders { byPrefix.append((prefix, holder)) }
         }

@@ -6,8 +6,8 @@ import NotifyNames
 /// names does not keep the others waiting. Users take turns, and so do the connections of a user.
 struct Holding {
     enum Output {
-        case subscribe(Ticket, names: [NotifyName], prefixes: [String])
-        case unsubscribe(Ticket?, names: [NotifyName], prefixes: [String])
+        case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
+        case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
         /// All that was asked for a connection is held, or this was in the way.
         case held(ConnectionID, failure: String?)
     }
@@ -26,7 +26,7 @@ struct Holding {
         var held = Subjects()
         /// What has to be looked at, because one of the two has changed.
         var names: [NotifyName] = []
-        var prefixes: [String] = []
+        var prefixes: [NamePrefix] = []
         /// Whether somebody waits for `held`.
         var isAwaited = false
         var isQueued = false
@@ -39,7 +39,7 @@ struct Holding {
 
     private struct Request {
         var names: [NotifyName] = []
-        var prefixes: [String] = []
+        var prefixes: [NamePrefix] = []
         /// Who waits for it.
         var waiting: Set<ConnectionID> = []
         var size: Int { names.count + prefixes.count }
@@ -113,7 +113,7 @@ struct Holding {
     }
 
     /// For whom a post of the name is kept.
-    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(String, ConnectionID)]) {
+    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
         table.holders(of: name)
     }
 

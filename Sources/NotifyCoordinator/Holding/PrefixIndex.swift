@@ -8,7 +8,7 @@ package import NotifyNames
 /// up to there are one. So a name of 40 bytes costs at most 41 looks, however many prefixes there are.
 package struct PrefixIndex<Value> {
     fileprivate struct Entry {
-        let prefix: String
+        let prefix: NamePrefix
         var value: Value
     }
 
@@ -26,21 +26,21 @@ package struct PrefixIndex<Value> {
     package var isEmpty: Bool { count == 0 }
 
     /// The value of a prefix; nil takes it out.
-    package subscript(prefix: String) -> Value? {
-        get { entries[hash(of: prefix)]?.first { PrefixIndex.same($0.prefix, prefix) }?.value }
+    package subscript(prefix: NamePrefix) -> Value? {
+        get { entries[hash(of: prefix)]?.first { $0.prefix == prefix }?.value }
         set {
             let hash = hash(of: prefix)
             var bucket = entries.removeValue(forKey: hash) ?? []
-            if let index = bucket.firstIndex(where: { PrefixIndex.same($0.prefix, prefix) }) {
+            if let index = bucket.firstIndex(where: { $0.prefix == prefix }) {
                 if let newValue {
                     bucket[index].value = newValue
                 } else {
                     bucket.remove(at: index)
-                    note(prefix.utf8.count, -1)
+                    note(prefix.string.utf8.count, -1)
                 }
             } else if let newValue {
                 bucket.append(Entry(prefix: prefix, value: newValue))
-                note(prefix.utf8.count, 1)
+                note(prefix.string.utf8.count, 1)
             }
             if !bucket.isEmpty { entries[hash] = bucket }
             if isEmpty { (entries, lengths) = ([:], []) }
@@ -48,24 +48,24 @@ package struct PrefixIndex<Value> {
     }
 
     /// All prefixes that a name begins with, the shortest first.
-    package func forEachPrefix(of name: NotifyName, _ body: (String, Value) -> Void) {
+    package func forEachPrefix(of name: NotifyName, _ body: (NamePrefix, Value) -> Void) {
         guard !isEmpty else { return }
         var hash = seed
         var length = 0
-        look(at: hash, length, name.string, body)
+        look(at: hash, length, name, body)
         for byte in name.string.utf8 {
             length += 1
             guard length < lengths.count else { return }
             hash = step(hash, byte)
-            look(at: hash, length, name.string, body)
+            look(at: hash, length, name, body)
         }
     }
 
-    package var prefixes: [String] { entries.values.flatMap { $0.map(\.prefix) } }
+    package var prefixes: [NamePrefix] { entries.values.flatMap { $0.map(\.prefix) } }
 
-    private func look(at hash: UInt64, _ length: Int, _ name: String, _ body: (String, Value) -> Void) {
+    private func look(at hash: UInt64, _ length: Int, _ name: NotifyName, _ body: (NamePrefix, Value) -> Void) {
         guard lengths[length] > 0, let bucket = entries[hash] else { return }
-        for entry in bucket where entry.prefix.utf8.count == length && name.utf8.starts(with: entry.prefix.utf8) {
+        for entry in bucket where entry.prefix.string.utf8.count == length && entry.prefix.begins(name) {
             body(entry.prefix, entry.value)
         }
     }
@@ -76,15 +76,12 @@ package struct PrefixIndex<Value> {
         count += change
     }
 
-    private func hash(of prefix: String) -> UInt64 { prefix.utf8.reduce(seed, step) }
+    private func hash(of prefix: NamePrefix) -> UInt64 { prefix.string.utf8.reduce(seed, step) }
 
     private func step(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
         let mixed = (hash ^ UInt64(byte)) &* factor
         return mixed ^ mixed >> 29
     }
-
-    /// Byte by byte, as names are compared.
-    private static func same(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }
 }
 
 extension PrefixIndex: Sendable where Value: Sendable {}

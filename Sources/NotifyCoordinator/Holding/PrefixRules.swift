@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+
 /// Which rules stand for the prefixes that are held: one for each while they are few, one for all names when they are
 /// many. A bus looks at each rule of a prefix for each post; what the coordinator looks at does not grow with them.
 struct PrefixRules {
@@ -10,7 +12,7 @@ struct PrefixRules {
         /// Its rule stands.
         case nothing
         /// These are to be asked for.
-        case ask([String])
+        case ask([NamePrefix])
         /// Its rule has been asked for.
         case wait(Ticket)
     }
@@ -24,11 +26,11 @@ struct PrefixRules {
     }
 
     /// The prefix of every name.
-    private static let all = ""
+    private static let all = NamePrefix("")
 
     private var wide = Wide.no
     /// Those that have a rule of their own, or wait for it.
-    private var single: [String: Ticket?] = [:]
+    private var single: [NamePrefix: Ticket?] = [:]
 
     private func mustBeWide(_ table: borrowing HoldTable) -> Bool {
         table.prefixCount > PrefixRules.limit || table.holds(prefix: PrefixRules.all)
@@ -37,7 +39,7 @@ struct PrefixRules {
     /// A prefix is held that the table has taken in.
     ///
     /// - Parameter isNew: whether nobody held it before.
-    mutating func add(_ prefix: String, isNew: Bool, _ table: borrowing HoldTable, _ ticket: Ticket) -> Addition {
+    mutating func add(_ prefix: NamePrefix, isNew: Bool, _ table: borrowing HoldTable, _ ticket: Ticket) -> Addition {
         switch wide {
         case .stands: return .nothing
         case .asked(let other): return .wait(other)
@@ -60,11 +62,11 @@ struct PrefixRules {
 
     /// Nobody holds a prefix any more: the table has it no more.
     mutating func remove(
-        _ prefix: String,
+        _ prefix: NamePrefix,
         _ table: borrowing HoldTable,
         _ ticket: Ticket
-    ) -> (ask: [String], release: [String]) {
-        var release: [String] = []
+    ) -> (ask: [NamePrefix], release: [NamePrefix]) {
+        var release: [NamePrefix] = []
         if single.removeValue(forKey: prefix) != nil { release.append(prefix) }
         guard wide == .stands, table.prefixCount <= PrefixRules.limit / 2, !table.holds(prefix: PrefixRules.all) else {
             return ([], release)
@@ -82,13 +84,13 @@ struct PrefixRules {
     /// The bus has what was asked for.
     ///
     /// - Returns: the prefixes whose rules are not needed any more.
-    mutating func confirmed(_ ticket: Ticket) -> [String] {
+    mutating func confirmed(_ ticket: Ticket) -> [NamePrefix] {
         for (prefix, asked) in single where asked == ticket { single[prefix] = .some(nil) }
         switch wide {
         case .asked(ticket):
             wide = .stands
             defer { single = [:] }
-            return single.keys.sorted()
+            return Array(single.keys)
         case .leaving(ticket):
             wide = .no
             return [PrefixRules.all]
@@ -99,7 +101,7 @@ struct PrefixRules {
     /// The bus has refused what was asked for.
     ///
     /// - Returns: the prefixes that are not heard.
-    mutating func refused(_ ticket: Ticket, _ table: borrowing HoldTable) -> [String] {
+    mutating func refused(_ ticket: Ticket, _ table: borrowing HoldTable) -> [NamePrefix] {
         let lost = single.filter { $0.value == ticket }.map(\.key)
         for prefix in lost { single[prefix] = nil }
         switch wide {

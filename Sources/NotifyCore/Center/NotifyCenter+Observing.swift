@@ -198,7 +198,7 @@ extension NotifyCenter {
         for prefix in prefixes {
             // What may begin a name is what may be one, and nothing at all.
             if !prefix.isEmpty { _ = try NotifyName(prefix) }
-            keys.append(.prefix(prefix))
+            keys.append(.prefix(NamePrefix(prefix)))
         }
         return keys
     }

@@ -168,7 +168,7 @@ package struct ObserverLifecycle {
     /// of what was posted then.
     private var formerAgent: String?
     /// Names that were delivered for that reason, and are not to be delivered again when an agent knows of them.
-    private var deliveredUnasked: Set<String> = []
+    private var deliveredUnasked: Set<NotifyName> = []
     /// Names to deliver once, which were posted while the program was suspended.
     private var replay = CoalescingQueue<NotifyName>()
     /// What is to be said once the agent knows this connection, or turns out not to be there.
@@ -190,7 +190,7 @@ package struct ObserverLifecycle {
     ///
     /// - Parameter names: the names that are observed, but no prefixes. Asked for when each of them is to be delivered.
     /// - Returns: what is to be done, in this order.
-    package mutating func handle(_ event: Event, names: () -> [String]) -> [Effect] {
+    package mutating func handle(_ event: Event, names: () -> [NotifyName]) -> [Effect] {
         take(event, names)
         isOpen = gate == .open && !isEntering
         if isOpen { waitsWithEverything = false }
@@ -206,7 +206,7 @@ package struct ObserverLifecycle {
     /// The next name that was posted while the program was suspended.
     package mutating func takeReplayed() -> NotifyName? { isOpen ? replay.popFirst() : nil }
 
-    private mutating func take(_ event: Event, _ names: () -> [String]) {
+    private mutating func take(_ event: Event, _ names: () -> [NotifyName]) {
         switch event {
         case .connected(let name, let wasCutOff):
             ownName = name
@@ -280,7 +280,7 @@ package struct ObserverLifecycle {
         effects.append(.register(agent: agent, registration))
     }
 
-    private mutating func registrationEnded(_ answer: AgentInterface.Register.Answer?, _ names: () -> [String]) {
+    private mutating func registrationEnded(_ answer: AgentInterface.Register.Answer?, _ names: () -> [NotifyName]) {
         knownNames = [ownName]
         deliveredUnasked = []
         agent = answer == nil ? nil : candidate
@@ -397,7 +397,7 @@ package struct ObserverLifecycle {
         to new: LifecycleState,
         _ pending: [String],
         _ waiter: Waiter,
-        _ names: () -> [String]
+        _ names: () -> [NotifyName]
     ) {
         switch new {
         case .foreground:
@@ -433,19 +433,19 @@ package struct ObserverLifecycle {
     }
 
     /// Nobody knows what was posted: rather a notification too many than one too few.
-    private mutating func deliverEverything(but delivered: [String], _ names: () -> [String]) {
+    private mutating func deliverEverything(but delivered: [String], _ names: () -> [NotifyName]) {
         mayHaveMissedPosts = false
         waitsWithEverything = true
-        let others = Set(names()).subtracting(delivered)
-        deliveredUnasked = []
-        deliver(Array(others))
-        deliveredUnasked = others
+        let delivered = Set(delivered.compactMap { try? NotifyName($0) })
+        deliveredUnasked = Set(names()).subtracting(delivered)
+        for name in deliveredUnasked { _ = replay.enqueue(name) }
     }
 
     /// Delivers each of these names once, as soon as posts may pass.
     private mutating func deliver(_ names: [String]) {
-        for text in names where deliveredUnasked.remove(text) == nil {
-            if let name = try? NotifyName(text) { _ = replay.enqueue(name) }
+        for text in names {
+            guard let name = try? NotifyName(text), deliveredUnasked.remove(name) == nil else { continue }
+            _ = replay.enqueue(name)
         }
     }
 

@@ -26,14 +26,15 @@ enum ProcessHub {
     }
 
     /// Whether observers of a prefix can hear names of the process.
-    static func canMatch(prefix: String) -> Bool {
+    static func canMatch(prefix: NamePrefix) -> Bool {
         let processPrefix = NotifyName.Scope.processPrefix
-        return prefix.utf8.starts(with: processPrefix.utf8) || processPrefix.utf8.starts(with: prefix.utf8)
+        return prefix.string.utf8.starts(with: processPrefix.utf8)
+            || processPrefix.utf8.starts(with: prefix.string.utf8)
     }
 
     /// Whether observers of a prefix can hear nothing but names of the process.
-    static func containsAll(ofPrefix prefix: String) -> Bool {
-        prefix.utf8.starts(with: NotifyName.Scope.processPrefix.utf8)
+    static func containsAll(ofPrefix prefix: NamePrefix) -> Bool {
+        prefix.string.utf8.starts(with: NotifyName.Scope.processPrefix.utf8)
     }
 }
 

@@ -148,7 +148,7 @@ final class Registry: Sendable {
             state.topics.forEach { topic in
                 switch topic.key {
                 case .name(let name): names.append(name.string)
-                case .prefix(let prefix): prefixes.append(prefix)
+                case .prefix(let prefix): prefixes.append(prefix.string)
                 }
             }
             return (names, prefixes)
@@ -156,11 +156,11 @@ final class Registry: Sendable {
     }
 
     /// The names of which posts may have been missed on a connection that was lost.
-    var namesHeard: [String] {
+    var namesHeard: [NotifyName] {
         state.withLock { state in
-            var names: [String] = []
+            var names: [NotifyName] = []
             state.topics.forEach { topic in
-                if topic.wasActive, case .name(let name) = topic.key { names.append(name.string) }
+                if topic.wasActive, case .name(let name) = topic.key { names.append(name) }
             }
             return names
         }

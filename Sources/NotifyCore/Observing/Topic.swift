@@ -7,12 +7,12 @@
 final class Topic: @unchecked Sendable {
     enum Key: Equatable {
         case name(NotifyName)
-        case prefix(String)
+        case prefix(NamePrefix)
 
         func matches(_ name: NotifyName) -> Bool {
             switch self {
             case .name(let wanted): wanted == name
-            case .prefix(let prefix): name.string.utf8.starts(with: prefix.utf8)
+            case .prefix(let prefix): prefix.begins(name)
             }
         }
     }
@@ -49,7 +49,7 @@ final class Topic: @unchecked Sendable {
             rules = [MatchRule.name(name)]
             shape = PostShape(of: name)
         case .prefix(let prefix):
-            rules = MatchRule.prefix(prefix)
+            rules = MatchRule.prefix(prefix.string)
             shape = PostShape()
         }
     }

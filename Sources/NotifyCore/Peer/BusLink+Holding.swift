@@ -8,7 +8,7 @@ extension BusLink {
     /// - Parameter completion: told when the bus has confirmed it all, or what was in the way; then nothing is held.
     package func hold(
         names: [NotifyName],
-        prefixes: [String] = [],
+        prefixes: [NamePrefix] = [],
         then completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
     ) {
         guard let observer = observing.peerObserver(on: engine) else { return completion(.closed, self) }
@@ -19,7 +19,7 @@ extension BusLink {
     }
 
     /// Hears these names no more.
-    package func release(names: [NotifyName], prefixes: [String] = []) {
+    package func release(names: [NotifyName], prefixes: [NamePrefix] = []) {
         release(BusLink.keys(names, prefixes))
     }
 
@@ -56,7 +56,7 @@ extension BusLink {
         }
     }
 
-    private static func keys(_ names: [NotifyName], _ prefixes: [String]) -> [Topic.Key] {
+    private static func keys(_ names: [NotifyName], _ prefixes: [NamePrefix]) -> [Topic.Key] {
         names.map { .name($0) } + prefixes.map { .prefix($0) }
     }
 }

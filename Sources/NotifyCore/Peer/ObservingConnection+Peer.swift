@@ -5,7 +5,7 @@ extension ObservingConnection {
         let link = BusLink(observing: self, engine: engine)
         switch topic.key {
         case .name(let name): peer?.namesHaveChanged(names: [name.string], prefixes: [], added: added, link)
-        case .prefix(let prefix): peer?.namesHaveChanged(names: [], prefixes: [prefix], added: added, link)
+        case .prefix(let prefix): peer?.namesHaveChanged(names: [], prefixes: [prefix.string], added: added, link)
         }
     }
 

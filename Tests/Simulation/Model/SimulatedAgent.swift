@@ -138,6 +138,8 @@ final class SimulatedAgent {
         guard let index = world.bus.index(of: sender), case .observer(let observer) = world.bus[index].owner,
             let subjects = try? Subjects(names: registration.names, prefixes: registration.prefixes)
         else { return }
+        // The agent looks at the process, and then watches it.
+        guard !world.processes[world.observers[observer].process].hasEnded else { return }
         var statement = Newcomer.Statement(subjects)
         if let state = registration.state {
             statement.state = state == .foreground && registration.previous.isEmpty ? nil : state
@@ -239,9 +241,9 @@ final class SimulatedAgent {
         send(id, .deliver(names.map(\.string)), world)
     }
 
-    private static func subjects(_ names: [NotifyName], _ prefixes: [String]) -> [Int] {
+    private static func subjects(_ names: [NotifyName], _ prefixes: [NamePrefix]) -> [Int] {
         names.compactMap { Subject.number(of: $0) }
-            + prefixes.map { $0 == "pre." ? Subject.prefix : Subject.everything }
+            + prefixes.map { $0.string.isEmpty ? Subject.everything : Subject.prefix }
     }
 
     private func reply(_ call: CallID, _ answer: Effect.Answer, _ world: World) {

@@ -233,10 +233,9 @@ final class SimulatedObserver {
     // MARK: - Effects
 
     private func run(_ event: ObserverLifecycle.Event, _ world: World) {
-        let names = self.names
-        let subjects = self.subjects
+        let names = subjects.filter { $0 < Subject.prefix }.map { Subject.names[$0] }
         world.note("  observer \(number): \(event)")
-        for effect in lifecycle.handle(event, names: { names(subjects) }) { perform(effect, world) }
+        for effect in lifecycle.handle(event, names: { names }) { perform(effect, world) }
     }
 
     private func askBus(_ question: Question, _ world: World) {
