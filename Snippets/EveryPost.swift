@@ -7,7 +7,7 @@ import NotifyBus
 let center = NotifyCenter.session
 // snippet.show
 for number in 1...10_000 {
-    try center.post(name: "com.example.step")
+    try center.post("com.example.step")
     if number.isMultiple(of: 4_000) { try center.flush() }
 }
 try center.flush()

@@ -16,7 +16,7 @@ let observation = try center.addObserver(forName: "com.example.backup.done") { n
     heard.signal()
     // snippet.show
 }
-try center.post(name: "com.example.backup.done")
+try center.post("com.example.backup.done")
 // snippet.hide
 heard.wait()
 observation.cancel()

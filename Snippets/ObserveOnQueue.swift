@@ -16,6 +16,6 @@ let observation = try center.addObserver(forName: "com.example.config.changed", 
     // snippet.show
 }
 // snippet.hide
-try center.post(name: "com.example.config.changed")
+try center.post("com.example.config.changed")
 heard.wait()
 observation.cancel()

@@ -12,7 +12,7 @@ let center = NotifyCenter(bus: .session) { change in
     }
 }
 do throws(NotifyBusError) {
-    try center.post(name: "com.example.backup.done")
+    try center.post("com.example.backup.done")
 } catch {
     switch error.code {
     case .noBus, .disconnected: print("nobody can be told:", error)

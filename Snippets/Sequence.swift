@@ -9,7 +9,7 @@ let center = NotifyCenter.session
 let ticks = try center.notifications(named: "com.example.tick")
 // Every post from here on is in the sequence, also one made before the first turn of the loop.
 // snippet.hide
-try center.post(name: "com.example.tick")
+try center.post("com.example.tick")
 // snippet.show
 for await name in ticks {
     print("heard", name)

@@ -7,8 +7,10 @@ import Glibc
 ///
 /// `CommandLine.arguments` would put U+FFFD in place of what is not UTF-8, so that a bad name became another, good
 /// one, and a path lost its way.
+///
+/// `@unchecked Sendable`: the pointer does not change, and what it points to is only read. It is never freed: the kernel
+/// put the arguments on the stack of the first thread, above every frame, and a copy is leaked on purpose.
 package struct Argument: @unchecked Sendable {
-    // Unchecked: the arguments live as long as the process, and nobody writes to them.
     package let start: UnsafePointer<CChar>
 
     package init(_ start: UnsafePointer<CChar>) {

@@ -28,6 +28,11 @@ extension NotifyCenter {
         try await Waiting.perform { () throws(NotifyBusError) in try self.synchronize(timeout: timeout) }
     }
 
+    /// Closes the center, and suspends the task until no callback runs any more.
+    public func close() async {
+        await Waiting.perform { () throws(Never) in self.close() }
+    }
+
     /// Observes a name, and suspends the task until the bus has confirmed it.
     ///
     /// It does not end early when the task is cancelled.
@@ -78,5 +83,14 @@ extension NotifyCenter {
         try await Waiting.perform { () throws(NotifyBusError) in
             try self.addObserver(forPrefixes: prefixes, ignoringOwnPosts: ignoringOwnPosts, using: callback)
         }
+    }
+}
+
+extension NotifyCenter.Observation {
+    /// Ends the observation, and suspends the task while its callback runs in another thread.
+    ///
+    /// It does not end early when the task is cancelled.
+    public func cancel() async {
+        if cancelWithoutWaiting() { await Waiting.perform { () throws(Never) in self.cancel() } }
     }
 }

@@ -22,13 +22,20 @@ extension NotifyCenter {
     /// Observes a name, with callbacks on a dispatch queue, and keeps the registration where there is no bus: it is made when
     /// there is one.
     ///
+    /// - Parameter whenLive: called once, on the center's thread, if the registration had to wait: with its outcome.
     /// - Returns: also why it is not live yet; nil if it is.
     package func addObserverWaitingForBus(
         forName name: NotifyName,
         queue: DispatchQueue,
-        using callback: @escaping @Sendable (NotifyName) -> Void
+        using callback: @escaping @Sendable (NotifyName) -> Void,
+        whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) -> (Observation, delay: NotifyBusError?) {
-        try observeWaitingForBus(.name(name), for: QueueClient(queue: queue), calling: callback)
+        try observeWaitingForBus(
+            .name(name),
+            for: QueueClient(queue: queue),
+            calling: callback,
+            whenLive: whenLive
+        )
     }
 
     /// Observes a name given as a string, with callbacks on a dispatch queue.

@@ -7,12 +7,12 @@ import Dispatch
 enum Waiting {
     private static let queue = DispatchQueue(label: "org.notifybus.waiting", attributes: .concurrent)
 
-    static func perform<Value: Sendable>(
-        _ body: @escaping @Sendable () throws(NotifyBusError) -> Value
-    ) async throws(NotifyBusError) -> Value {
-        let result: Result<Value, NotifyBusError> = await withUnsafeContinuation { continuation in
+    static func perform<Value: Sendable, Failure: Error>(
+        _ body: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let result: Result<Value, Failure> = await withUnsafeContinuation { continuation in
             queue.async {
-                do throws(NotifyBusError) {
+                do throws(Failure) {
                     try continuation.resume(returning: .success(body()))
                 } catch {
                     continuation.resume(returning: .failure(error))

@@ -10,7 +10,7 @@ import Testing
     func `a bus that is killed and comes back is said, and the names are heard again`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-n", "3", "--prefix", "com.example."])
-        try bus.makeCenter().post(name: "com.example.before")
+        try bus.makeCenter().post("com.example.before")
         try waiting.waitForOutputLines(1)
         let away = "notify-wait: the bus went away; waiting for it to come back\n"
         let back = "notify-wait: the bus is back\n"
@@ -21,7 +21,7 @@ import Testing
             try bus.restart()
             try waiting.waitForErrorOutput(containing: before + away + back, timeout: .seconds(20))
             // What is said is true: the observer is live now.
-            try bus.makeCenter().post(name: "com.example.after.\(round)")
+            try bus.makeCenter().post("com.example.after.\(round)")
             try waiting.waitForOutputLines(1 + round)
         }
         let result = try waiting.wait()
@@ -77,7 +77,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let script = "echo begun; read line; echo \"$line\""
         let waiting = try bus.startWaiting(["a", "--", "sh", "-c", script], input: .pipe)
-        try bus.makeCenter().post(name: "a")
+        try bus.makeCenter().post("a")
         try waiting.waitForOutput(containing: "begun\n")
         bus.kill()
         try waiting.waitForErrorOutput(containing: "the bus went away")

@@ -104,7 +104,7 @@ import Testing
         waiting.send(signal: SIGHUP)
         waiting.send(signal: SIGINT)
         // It would look at the signals, which are there already, before the post.
-        try bus.makeCenter().post(name: "com.example.x")
+        try bus.makeCenter().post("com.example.x")
         #expect(try waiting.wait().status == 0)
     }
 

@@ -18,13 +18,13 @@ import Testing
         try pass("300ms")
         let before = [idle, inTime].map { contextSwitches(of: $0.pid) }
         let poster = bus.makeCenter()
-        for number in 1...100 { try poster.post(name: "com.example.other.\(number)") }
+        for number in 1...100 { try poster.post("com.example.other.\(number)") }
         try pass("2s")
         #expect([idle, inTime].map { contextSwitches(of: $0.pid) } == before)
         #expect(before.allSatisfy { $0 > 0 })
 
         // And it is awake all the same.
-        try poster.post(name: "com.example.idle")
+        try poster.post("com.example.idle")
         try idle.waitForOutputLines(1)
         print(
             "notify-wait on \(kind): \(peakResidentBytes(of: idle.pid) / 1024) kB at most, idle in \(threadCount(of: idle.pid)) threads"
@@ -40,7 +40,7 @@ import Testing
         let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
         func post(_ times: Int) throws {
             for _ in 0..<times {
-                try center.post(name: "com.example.x")
+                try center.post("com.example.x")
                 if heard.value + 500 < center.statistics.posted {
                     try #require(heard.wait(for: center.statistics.posted - 100))
                 }

@@ -55,7 +55,7 @@ import Testing
             #expect(result.status == 64)
             #expect(result.errorOutput.contains("nothing was posted"))
         }
-        try center.post(name: "com.example.end")
+        try center.post("com.example.end")
         try #require(heard.wait { $0.last == "com.example.end" })
         #expect(heard.elements == ["com.example.end"])
         observation.cancel()
@@ -87,7 +87,7 @@ import Testing
             #expect(complaint.hasPrefix("notify-post: line \(line): "))
             #expect(complaint.contains(reason))
         }
-        try center.post(name: "end")
+        try center.post("end")
         try #require(heard.wait { $0.last == "end" })
         #expect(heard.elements == ["one", "three", " eight ", String(repeating: "y", count: 511), "end"])
         observation.cancel()

@@ -35,7 +35,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, policy + ["-n7"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "a", "c", "a", "b", "b"] { try center.post(name: name) }
+        for name in ["a", "b", "a", "c", "a", "b", "b"] { try center.post(name) }
         // All have been heard, and one command runs.
         let heard = try waiting.waitForOutputLines(8)
         #expect(withoutIDs(heard).sorted() == ["a", "a", "a", "b", "b", "b", "begin a", "c"])
@@ -51,7 +51,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n5", "--on-busy", "each"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "a", "a", "c"] { try center.post(name: name) }
+        for name in ["a", "b", "a", "a", "c"] { try center.post(name) }
         try waiting.waitForOutputLines(6)
         try waiting.writeInput("1\n2\n3\n4\n5\n")
         let result = try waiting.wait()
@@ -68,7 +68,7 @@ import Testing
             input: .pipe
         )
         let center = bus.makeCenter()
-        try center.post(name: "first")
+        try center.post("first")
         try waiting.waitForOutput(containing: "begin first\n")
         let posts = try bus.script(#"(yes $'a\nb' | head -20000; echo last) | notify-post -"#)
         #expect(posts.status == 0)
@@ -94,12 +94,12 @@ import Testing
         for round in 1...(policy.isEmpty ? 1_000 : 100) {
             for step in 0..<Int.random(in: 1...3, using: &random) {
                 try write("\(round).\(step)", toFile: file)
-                try center.post(name: "a")
+                try center.post("a")
                 // While a run begins, goes on, or ends.
                 for _ in 0..<Int.random(in: 0...100_000, using: &random) { _ = getppid() }
             }
             try write("\(round)", toFile: file)
-            try center.post(name: "a")
+            try center.post("a")
             try waiting.waitForOutput(containing: "=\(round)=\n", timeout: .seconds(20))
         }
         waiting.send(signal: SIGTERM)
@@ -120,12 +120,12 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n4", "--on-busy", "drop"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "c"] { try center.post(name: name) }
+        for name in ["a", "b", "c"] { try center.post(name) }
         try waiting.waitForErrorOutput(containing: "the command is busy; no run for 'b'\n")
         try waiting.waitForErrorOutput(containing: "the command is busy; no run for 'c'\n")
         try waiting.writeInput("1\n")
         try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
-        try center.post(name: "b")
+        try center.post("b")
         _ = try processID("b", of: waiting)
         try waiting.writeInput("2\n")
         let result = try waiting.wait()
@@ -141,12 +141,12 @@ import Testing
         let script = "sh -c '\(Self.script)' | cat"
         let waiting = try start(on: bus, ["-n3", "--on-busy", "restart"], script)
         let center = bus.makeCenter()
-        try center.post(name: "a")
+        try center.post("a")
         let first = try processID("a", of: waiting)
-        try center.post(name: "b")
+        try center.post("b")
         let second = try processID("b", of: waiting)
         #expect(waitUntil { processState(first) ?? "Z" == "Z" })
-        try center.post(name: "c")
+        try center.post("c")
         let third = try processID("c", of: waiting)
         #expect(waitUntil { processState(second) ?? "Z" == "Z" })
         #expect(processState(third) != nil)
@@ -163,9 +163,9 @@ import Testing
         // Ends by the line only.
         let waiting = try start(on: bus, ["-n", "4", "--on-busy", "restart"], "trap '' TERM; \(Self.script)")
         let center = bus.makeCenter()
-        try center.post(name: "a")
+        try center.post("a")
         _ = try processID("a", of: waiting)
-        for name in ["b", "a", "c"] { try center.post(name: name) }
+        for name in ["b", "a", "c"] { try center.post(name) }
         // Names are printed as they come: now all have come, and the first command is at it still.
         try waiting.waitForOutput(containing: "\nc\n")
         try waiting.writeInput("1\n2\n3\n4\n")
@@ -180,9 +180,9 @@ import Testing
         let script = #"[ $NOTIFY_NAME = b ] && exit; trap '' TERM; \#(Self.script); \#(Self.script)"#
         let waiting = try start(on: bus, ["-n2", "--on-busy", "restart"], script)
         let center = bus.makeCenter()
-        try center.post(name: "a")
+        try center.post("a")
         let first = try processID("a", of: waiting)
-        try center.post(name: "b")
+        try center.post("b")
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(processState(first) == nil)
@@ -195,9 +195,9 @@ import Testing
         for (signal, status) in [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129)] as [(Int32, Int32)] {
             let waiting = try start(on: bus, ["-n2"])
             let center = bus.makeCenter()
-            try center.post(name: "a")
+            try center.post("a")
             let child = try processID("a", of: waiting)
-            try center.post(name: "b")
+            try center.post("b")
             try waiting.waitForOutput(containing: "\nb\n")
             waiting.send(signal: signal)
             let result = try waiting.wait()

@@ -21,7 +21,7 @@ import Testing
             ready.closeWriteEnd()
             #expect(try ready.read() == "\n")
             #expect(try ready.read() == "", "the descriptor is still open")
-            try center.post(name: "a")
+            try center.post("a")
             #expect(try waiting.wait().status == 0)
         }
     }
@@ -41,7 +41,7 @@ import Testing
             // Without a pause, to see the file as early as it can be seen.
             for _ in 0..<10_000_000 where text == nil { text = contents(ofFile: file) }
             #expect(text == "\(waiting.pid)\n")
-            try center.post(name: "a")
+            try center.post("a")
             #expect(try waiting.wait().status == 0)
         }
         let names = try run("ls", ["-A", folder.path]).lines
@@ -88,7 +88,7 @@ import Testing
             environment: ["NOTIFY_SOCKET": isAbstract ? "@" + path : path]
         )
         #expect(try socket.receive() == "READY=1")
-        try bus.makeCenter().post(name: "a")
+        try bus.makeCenter().post("a")
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.errorOutput == "")
@@ -100,16 +100,16 @@ import Testing
         for path in ["/nonexistent/socket", "nonsense", "/" + String(repeating: "x", count: 200), "@nonexistent"] {
             let environment: [String: String?] = ["NOTIFY_SOCKET": path]
             let waiting = try bus.startWaiting(["a"], environment: environment)
-            try bus.makeCenter().post(name: "a")
+            try bus.makeCenter().post("a")
             let result = try waiting.wait()
             #expect(result.status == 0)
             #expect(result.errorOutput.hasPrefix("notify-wait: can't tell $NOTIFY_SOCKET: "))
             let quiet = try bus.startWaiting(["-q", "a"], environment: environment)
-            try bus.makeCenter().post(name: "a")
+            try bus.makeCenter().post("a")
             #expect(try quiet.wait().errorOutput == "")
         }
         let unset = try bus.startWaiting(["a"], environment: ["NOTIFY_SOCKET": ""])
-        try bus.makeCenter().post(name: "a")
+        try bus.makeCenter().post("a")
         #expect(try unset.wait().errorOutput == "")
     }
 

@@ -20,7 +20,7 @@ import Testing
         let waiting = try bus.startWaiting(["--json", "-n", "\(names.count)"] + names)
         let before = time(nil)
         let center = bus.makeCenter()
-        for name in names { try center.post(name: name) }
+        for name in names { try center.post(name) }
         let result = try waiting.wait()
         let after = time(nil)
         #expect(result.status == 0)
@@ -42,8 +42,8 @@ import Testing
         let format = #"%c of %n%%\t100%%\\n\n<%n>\0é"#
         let waiting = try bus.startWaiting(["--format", format, "-n2", "a", "%n"])
         let center = bus.makeCenter()
-        try center.post(name: "a")
-        try center.post(name: "%n")
+        try center.post("a")
+        try center.post("%n")
         #expect(try waiting.wait().output == "1 of a%\t100%\\n\n<a>\0é\n" + "2 of %n%\t100%\\n\n<%n>\0é\n")
     }
 
@@ -55,7 +55,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["--format", "%t", "a"], environment: ["TZ": zone.name])
         let before = time(nil)
-        try bus.makeCenter().post(name: "a")
+        try bus.makeCenter().post("a")
         let line = try #require(try waiting.wait().lines.first)
         #expect(line.hasSuffix(zone.offset))
         let moment = try #require(seconds(ofTime: line), "\(line)")
@@ -72,7 +72,7 @@ import Testing
         for (options, expected) in cases {
             let waiting = try bus.startWaiting(options + ["-n2", "a\nb"])
             let center = bus.makeCenter()
-            for _ in 1...2 { try center.post(name: "a\nb") }
+            for _ in 1...2 { try center.post("a\nb") }
             #expect(try waiting.wait().output == expected)
         }
     }
@@ -82,7 +82,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-q", "-n2", "a"])
         let center = bus.makeCenter()
-        for _ in 1...2 { try center.post(name: "a") }
+        for _ in 1...2 { try center.post("a") }
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.output == "" && result.errorOutput == "")
@@ -94,7 +94,7 @@ import Testing
         let filler = String(repeating: "0123456789", count: 12_000)
         let waiting = try bus.startWaiting(["-n2", "--format", filler + "%n", "a"])
         let center = bus.makeCenter()
-        for _ in 1...2 { try center.post(name: "a") }
+        for _ in 1...2 { try center.post("a") }
         #expect(try waiting.wait().output == filler + "a\n" + filler + "a\n")
     }
 }

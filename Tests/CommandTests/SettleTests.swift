@@ -12,7 +12,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["--settle", "1s", "--format", "%n %c", "a", "b", "c"])
         let center = bus.makeCenter()
-        for name in ["b", "a", "b", "b", "a", "b"] { try center.post(name: name) }
+        for name in ["b", "a", "b", "b", "a", "b"] { try center.post(name) }
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.lines == ["b 4", "a 2"])
@@ -24,9 +24,9 @@ import Testing
         let script = #"printf '%s|%s|%s\n' "$NOTIFY_NAMES" "$NOTIFY_NAME" "$NOTIFY_COUNT""#
         let waiting = try bus.startWaiting(["-n2", "--settle", "1s", "--prefix", "", "--", "sh", "-c", script])
         let center = bus.makeCenter()
-        for name in ["b", "a", "b", "c", "a"] { try center.post(name: name) }
+        for name in ["b", "a", "b", "c", "a"] { try center.post(name) }
         try waiting.waitForOutput(containing: "b\na\nc|a|5\n")
-        try center.post(name: "d")
+        try center.post("d")
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.output == "b\na\nc|a|5\nd|d|1\n")
@@ -41,10 +41,10 @@ import Testing
             input: .pipe
         )
         let center = bus.makeCenter()
-        try center.post(name: "a")
+        try center.post("a")
         try waiting.waitForOutput(containing: "<a>\n")
         for name in ["b", "c", "b"] {
-            try center.post(name: name)
+            try center.post(name)
             // Printed when it has settled.
             try waiting.waitForOutput(containing: "\n\(name)\n")
         }
@@ -60,7 +60,7 @@ import Testing
         let waiting = try bus.startWaiting(["-f", "--settle", "200ms", "--format", "%c", "a"])
         let center = bus.makeCenter()
         let heard = waitUntil(timeout: .seconds(20)) {
-            try? center.post(name: "a")
+            try? center.post("a")
             return (try? waiting.waitForOutputLines(1, timeout: .milliseconds(20))) != nil
         }
         #expect(heard)
@@ -72,12 +72,12 @@ import Testing
     func `what has not settled when the time is over counts`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-f", "-t", "3s", "--settle", "1h", "a"])
-        try bus.makeCenter().post(name: "a")
+        try bus.makeCenter().post("a")
         let result = try waiting.wait()
         #expect(result.status == 2)
         #expect(result.output == "a\n")
         let all = try bus.startWaiting(["--all", "-t", "3s", "--settle", "1h", "a", "b"])
-        for name in ["a", "b"] { try bus.makeCenter().post(name: name) }
+        for name in ["a", "b"] { try bus.makeCenter().post(name) }
         #expect(try all.wait().status == 0)
     }
 }

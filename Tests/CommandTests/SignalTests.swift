@@ -34,7 +34,7 @@ import Testing
             ["--ready-file", ready, "a", "--then", "exec sh -c '\(script)' then", "--", "sh", "-c", script, "command"],
             input: .pipe
         )
-        try bus.makeCenter().post(name: "a")
+        try bus.makeCenter().post("a")
         try waiting.waitForOutput(containing: "command began\n")
         try waiting.waitForOutput(containing: "then began\n")
         #expect(contents(ofFile: ready) == "\(waiting.pid)\n")
@@ -52,7 +52,7 @@ import Testing
         let waiting = try bus.startWaiting(
             ["a", "--", "sh", "-c", "trap 'echo told' TERM; echo began; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"]
         )
-        try bus.makeCenter().post(name: "a")
+        try bus.makeCenter().post("a")
         try waiting.waitForOutput(containing: "began\n")
         let child = try #require(children(of: waiting.pid, named: "sh").first)
         waiting.send(signal: SIGTERM)

@@ -66,7 +66,7 @@ import Testing
             #expect(result.errorOutput.hasPrefix("notify-state: There is no lifecycle agent on this bus"))
         }
         let waiting = try bus.startWaiting(["--format", "%s", "a"])
-        try bus.makeCenter().post(name: "a")
+        try bus.makeCenter().post("a")
         #expect(try waiting.wait().output == "-\n")
     }
 

@@ -45,7 +45,7 @@ struct AgentOwnerTests {
         )
         #expect(order.errorName == "org.freedesktop.DBus.Error.AccessDenied")
         #expect(center.lifecycle.state == .foreground)
-        try center.post(name: "com.example.x")
+        try center.post("com.example.x")
         #expect(heard.wait(for: 1))
         #expect(try calls(to: stranger.client) == [])
 
@@ -55,7 +55,7 @@ struct AgentOwnerTests {
         while try rightful.readMessage().member != AgentInterface.Register.member {}
         try takeName(stranger.client)
         let later = try center.addObserver(forName: "com.example.y") { _ in heard.add() }
-        try center.post(name: "com.example.y")
+        try center.post("com.example.y")
         #expect(heard.wait(for: 2))
         #expect(try calls(to: stranger.client) == [])
         observation.cancel()

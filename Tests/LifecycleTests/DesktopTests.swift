@@ -32,7 +32,7 @@ import Testing
         #expect(!center.lifecycle.followsDesktop)
         try setForeground(agent, desktop, 1)
         // It has not asked to follow.
-        try center.post(name: "com.example.a")
+        try center.post("com.example.a")
         #expect(heard.wait(forCount: 1))
         center.lifecycle.followsDesktop = true
         #expect(center.lifecycle.followsDesktop)

@@ -18,7 +18,7 @@ import Testing
             heard.append($0.string)
         }
         let name = try center.observingName()
-        try poster.post(name: "com.example.bg")
+        try poster.post("com.example.bg")
         try #require(heard.wait(forCount: 1, timeout: .seconds(10)))
 
         try agent.set(name, .background)
@@ -33,13 +33,13 @@ import Testing
         #expect(agent.bus.residentBytes - before < 4 << 20)
         // An observer that is added in the background hears nothing either.
         let late = try center.addObserver(forName: "com.example.late") { heard.append($0.string) }
-        try poster.post(name: "com.example.late")
+        try poster.post("com.example.late")
         try poster.synchronize(timeout: .seconds(30))
 
         try agent.set(name, .foreground)
         #expect(center.lifecycle.state == .foreground)
-        try poster.post(name: "com.example.late")
-        try poster.post(name: "com.example.bg")
+        try poster.post("com.example.late")
+        try poster.post("com.example.bg")
         try #require(heard.wait(forCount: 3, timeout: .seconds(10)))
         try center.barrier(timeout: .seconds(10))
         #expect(heard.elements == ["com.example.bg", "com.example.late", "com.example.bg"])
@@ -125,7 +125,7 @@ import Testing
         let mine = try center.addObserver(forName: "com.example.x") { _ in own.add() }
         let observation = try other.addObserver(forName: "com.example.x") { _ in theirs.add() }
         try agent.set(try center.observingName(), .background)
-        try center.post(name: "com.example.x")
+        try center.post("com.example.x")
         #expect(theirs.wait(for: 1))
         try center.synchronize(timeout: .seconds(10))
         try center.barrier(timeout: .seconds(10))
@@ -179,16 +179,16 @@ import Testing
             let observation = try await center.addObserver(forName: "com.example.self") { _ in count.add() }
             try await center.lifecycle.report(.background)
             guard center.lifecycle.state == .background else { exit(2) }
-            try poster.post(name: "com.example.self")
+            try await poster.post("com.example.self")
             try await poster.synchronize()
             try await center.lifecycle.report(.foreground)
-            try poster.post(name: "com.example.self")
+            try await poster.post("com.example.self")
             guard count.wait(for: 1) else { exit(3) }
             try center.barrier()
             guard count.value == 1 else { exit(4) }
             var iterator = changes.makeAsyncIterator()
             guard await iterator.next() == .foreground else { exit(5) }
-            observation.cancel()
+            await observation.cancel()
             exit(0)
         }
     }

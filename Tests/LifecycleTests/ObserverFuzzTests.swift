@@ -24,7 +24,7 @@ import Testing
         )
         #expect(reply.errorName == "org.freedesktop.DBus.Error.AccessDenied")
         #expect(center.lifecycle.state == .foreground)
-        try center.post(name: "com.example.x")
+        try center.post("com.example.x")
         #expect(heard.wait(for: 1))
         observation.cancel()
     }
@@ -47,7 +47,7 @@ import Testing
             }
             try impostor.center.barrier(timeout: .seconds(10))
             try center.barrier(timeout: .seconds(10))
-            try center.post(name: "com.example.x")
+            try center.post("com.example.x")
             #expect(heard.wait(for: 1))
             #expect(center.lifecycle.state == .foreground)
             observation.cancel()
@@ -63,7 +63,7 @@ import Testing
         let heard = Counter()
         let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
         #expect(impostor.calls.value > 0)
-        try center.post(name: "com.example.x")
+        try center.post("com.example.x")
         #expect(heard.wait(for: 1))
         observation.cancel()
     }

@@ -37,14 +37,14 @@ import Testing
             let toBackground = try clock.measure { try kept[0].0.lifecycle.report(.background) }
             guard kept.allSatisfy({ $0.0.lifecycle.state == .background }) else { exit(2) }
             let poster = NotifyCenter(bus: .address(address))
-            try poster.post(name: "com.example.all")
+            try await poster.post("com.example.all")
             try await poster.synchronize()
             let toForeground = try clock.measure { try kept[0].0.lifecycle.report(.foreground) }
             guard kept.allSatisfy({ $0.0.lifecycle.state == .foreground }) else { exit(3) }
-            try poster.post(name: "com.example.all")
+            try await poster.post("com.example.all")
             guard heard.wait(for: ScaleTests.observers, timeout: .seconds(20)) else { exit(4) }
             let toSuspended = try clock.measure { try kept[0].0.lifecycle.report(.suspended) }
-            try poster.post(name: "com.example.all")
+            try await poster.post("com.example.all")
             try await poster.synchronize()
             let resumed = try clock.measure { try kept[0].0.lifecycle.report(.foreground) }
             guard heard.wait(for: 2 * ScaleTests.observers, timeout: .seconds(20)) else { exit(5) }

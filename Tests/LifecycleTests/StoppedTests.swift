@@ -76,7 +76,7 @@ import Testing
         for _ in 0..<2 {
             observer.send(signal: SIGSTOP)
             #expect(waitUntil { processState(observer.pid) == "T" })
-            try poster.post(name: "com.example.stop.1")
+            try poster.post("com.example.stop.1")
             try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
             observer.send(signal: SIGCONT)
             try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == false })
@@ -85,7 +85,7 @@ import Testing
             try observer.waitForOutputLines(2, timeout: .seconds(10)) == ["com.example.stop.1", "com.example.stop.1"]
         )
         // Traffic alone is no reason to look more than once a second.
-        for _ in 0..<100 { try poster.post(name: "com.example.stop.2") }
+        for _ in 0..<100 { try poster.post("com.example.stop.2") }
         _ = try observer.waitForOutputLines(102, timeout: .seconds(20))
     }
 
@@ -113,12 +113,12 @@ import Testing
         let observer = try startObserver(agent)
         let poster = agent.makeCenter()
         observer.send(signal: SIGSTOP)
-        try poster.post(name: "com.example.stop.0")
+        try poster.post("com.example.stop.0")
         try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
         try poster.synchronize(timeout: .seconds(10))
         try agent.killAgent()
         try agent.restartAgent()
-        try poster.post(name: "com.example.stop.1")
+        try poster.post("com.example.stop.1")
         try poster.synchronize(timeout: .seconds(10))
         observer.send(signal: SIGCONT)
         // All ten, each once: which of them were posted nobody knows any more.
@@ -144,7 +144,7 @@ import Testing
             if signal != 0 {
                 observer.send(signal: signal)
                 // It is noticed when the bus has something for the process.
-                try agent.makeCenter().post(name: "com.example.stop.0")
+                try agent.makeCenter().post("com.example.stop.0")
                 try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
             } else {
                 try agent.set("pid:\(observer.pid)", .suspended)

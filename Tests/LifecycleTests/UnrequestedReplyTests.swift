@@ -29,7 +29,7 @@ import Testing
         let heard = Counter()
         let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
         let observer = try center.observingName()
-        try center.post(name: "com.example.x")
+        try center.post("com.example.x")
         try #require(heard.wait(for: 1))
         let connections = try uniqueNames(control).subtracting(before)
         try #require(connections.count == 2)
@@ -47,7 +47,7 @@ import Testing
         var posts = 1
         while !isOver.load(ordering: .acquiring) {
             let other = try center.addObserver(forName: "com.example.y\(posts)") { _ in }
-            try center.post(name: "com.example.x")
+            try center.post("com.example.x")
             try center.synchronize(timeout: .seconds(10))
             posts += 1
             try #require(heard.wait(for: posts))
@@ -57,7 +57,7 @@ import Testing
         }
         try #require(finished.wait(for: 1))
 
-        try center.post(name: "com.example.x")
+        try center.post("com.example.x")
         #expect(heard.wait(for: posts + 1))
         try center.barrier(timeout: .seconds(10))
         #expect(heard.value == posts + 1)
@@ -124,7 +124,7 @@ import Testing
         try agent.set(observer, .background)
         #expect(center.lifecycle.state == .background)
         try agent.set(observer, .foreground)
-        try center.post(name: "com.example.x")
+        try center.post("com.example.x")
         #expect(heard.wait(for: 1))
         for observation in registered.elements { observation.cancel() }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandSupport
 import TestSupport
 import Testing
 
@@ -34,7 +35,7 @@ import Testing
             rest = rest[heading.upperBound...].isEmpty ? "" : rest[page.index(before: heading.upperBound)...]
         }
         #expect(!page.contains("\n@"))
-        #expect(page.contains("NotifyBus 0."))
+        #expect(page.contains("NotifyBus \(notifyBusVersion)"))
     }
 
     @Test(.enabled(if: isInstalled("man"), "man is not installed."), arguments: pages)
@@ -49,6 +50,25 @@ import Testing
         let result = try run("mandoc", ["-T", "lint", Manuals.path("man/" + page)])
         #expect(result.output == "")
         #expect(result.status == 0)
+    }
+
+    /// Files that state the version for tools which read nothing else, and how they write it.
+    private static let statements = [
+        ("Documentation/porting.md", "from: \"@\""),
+        ("desktop/metainfo/org.notifybus.NotifyBus.metainfo.xml", "<release version=\"@\""),
+        ("desktop/kwin/notifybus-focus/metadata.json", "\"Version\": \"@\""),
+        ("packaging/debian/changelog", "notifybus (@-"),
+        ("packaging/debian/libnotifybus0.symbols", " @\n"),
+        ("CHANGELOG.md", "\n## @"),
+    ]
+
+    @Test(arguments: statements)
+    func `whatever states the version states that of the commands`(file: String, statement: String) throws {
+        // Debian sorts by itself what comes before a version; see deb-version(7).
+        let isDebian = file.hasPrefix("packaging/debian")
+        let version = isDebian ? notifyBusVersion.replacing("-", with: "~", maxReplacements: 1) : notifyBusVersion
+        let text = try run("cat", ["\(packageFolder)/\(file)"]).output
+        #expect(text.contains(statement.replacing("@", with: version)))
     }
 
     /// The words that a line of roff sets in bold, as a reader sees them.

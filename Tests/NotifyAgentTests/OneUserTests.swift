@@ -49,7 +49,7 @@ import Testing
             }
             let poster = NotifyCenter(bus: .address(agent.bus.address))
             for number in 0..<20 {
-                for name in names(262, of: number) { try poster.post(name: name) }
+                for name in names(262, of: number) { try poster.post(name) }
             }
             try poster.synchronize(timeout: .seconds(30))
             return refusals

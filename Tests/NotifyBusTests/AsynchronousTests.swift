@@ -52,7 +52,7 @@ import Testing
             var iterator = third.makeAsyncIterator()
             return await iterator.next()
         }
-        center.close()
+        await center.close()
         #expect(await waiting.value == nil)
     }
 
@@ -87,13 +87,13 @@ import Testing
                 heard.append(name.string)
             }
             let names = (0..<2_000).map { "com.example.queue.\($0)" }
-            for name in names { try center.post(name: name) }
+            for name in names { try center.post(name) }
             #expect(heard.wait(forCount: 2_000, timeout: .seconds(20)))
             let isInOrder = heard.elements == names
             #expect(isInOrder)
             #expect(strays.value == 0)
             observation.cancel()
-            try center.post(name: "com.example.queue.late")
+            try center.post("com.example.queue.late")
             try center.synchronize(timeout: .seconds(10))
             try center.barrier(timeout: .seconds(10))
             queue.sync(flags: .barrier) {}

@@ -86,7 +86,7 @@ import Testing
             _ = mayLeave.wait(for: 1)
             watch.call()
         }
-        try center.post(name: "com.example.slow")
+        try center.post("com.example.slow")
         try #require(entered.wait(for: 1))
         let cancelled = Counter()
         startThread {
@@ -113,7 +113,7 @@ import Testing
             do {
                 let next = try center?.addObserver(forName: "com.example.second") { _ in second.add() }
                 if let next { observations.withLock { $0.append(next) } }
-                try center?.post(name: "com.example.second")
+                try center?.post("com.example.second")
                 try center?.flush(timeout: .seconds(10))
                 try center?.synchronize(timeout: .seconds(10))
             } catch {
@@ -121,7 +121,7 @@ import Testing
             }
         }
         observations.withLock { $0.append(observation) }
-        for _ in 0..<5 { try center.post(name: "com.example.first") }
+        for _ in 0..<5 { try center.post("com.example.first") }
         #expect(second.wait(for: 1))
         try center.barrier(timeout: .seconds(10))
         #expect(first.value == 1)
@@ -136,11 +136,11 @@ import Testing
         let count = Counter()
         do {
             let observation = try center.addObserver(forName: "com.example.gone") { _ in count.add() }
-            try center.post(name: "com.example.gone")
+            try center.post("com.example.gone")
             #expect(count.wait(for: 1))
             withExtendedLifetime(observation) {}
         }
-        try center.post(name: "com.example.gone")
+        try center.post("com.example.gone")
         try center.synchronize(timeout: .seconds(10))
         try center.barrier(timeout: .seconds(10))
         #expect(count.value == 1)
@@ -155,10 +155,10 @@ import Testing
             count.add()
             center?.close()
         }
-        try center.post(name: "com.example.close")
+        try center.post("com.example.close")
         #expect(count.wait(for: 1))
         #expect(throws: NotifyBusError.self) {
-            while true { try center.post(name: "com.example.close") }
+            while true { try center.post("com.example.close") }
         }
         let error = #expect(throws: NotifyBusError.self) {
             try center.addObserver(forName: "com.example.close") { _ in }

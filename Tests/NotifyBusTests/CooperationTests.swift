@@ -2,6 +2,7 @@
 
 import Dispatch
 import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -12,6 +13,18 @@ private final class OneThread: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
+/// What a callback waits for.
+private final class Gate: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func open() { semaphore.signal() }
+
+    func wait() {
+        semaphore.wait()
+        semaphore.signal()
     }
 }
 
@@ -34,24 +47,82 @@ private final class OneThread: TaskExecutor {
     func `while a bus does not answer, no call keeps the only thread from other tasks`(kind: BusKind) async throws {
         let bus = try PrivateBus(kind)
         bus.stop()
-        let pool = OneThread()
         var waiting: [Task<Void, Never>] = []
         for (what, call) in CooperationTests.calls {
             let center = bus.makeCenter()
-            let began = Counter()
-            waiting.append(
-                Task(executorPreference: pool) {
-                    began.add()
-                    _ = try? await call(center)
-                }
-            )
-            let others = Counter()
-            Task(executorPreference: pool) { others.add() }
-            #expect(others.wait(for: 1), "\(what)")
-            #expect(began.value == 1, "\(what)")
+            waiting.append(check(what) { _ = try? await call(center) })
         }
         bus.resume()
         for task in waiting { await task.value }
+    }
+
+    /// Calls that wait for something else than the bus's first word, and what makes them wait.
+    private static let later: [(String, @Sendable (NotifyCenter) async -> Void)] = [
+        ("flush", { try? await $0.flush() }),
+        ("synchronize", { try? await $0.synchronize() }),
+        ("close", { await $0.close() }),
+    ]
+
+    @Test(arguments: busKinds)
+    func `while a bus has stopped reading, no call keeps the only thread from other tasks`(
+        kind: BusKind
+    ) async throws {
+        for (what, call) in CooperationTests.later {
+            let bus = try PrivateBus(kind)
+            let center = bus.makeCenter()
+            let mayEnd = Gate()
+            let began = Counter()
+            let observation = try await center.addObserver(forName: "com.example.busy") { _ in
+                began.add()
+                mayEnd.wait()
+            }
+            try await center.post("com.example.busy")
+            // What close() waits for.
+            try #require(began.wait(for: 1))
+            bus.stop()
+            // What flush() waits for.
+            while center.isFlushed { try await center.post("com.example.flood") }
+            let ended = check(what) { await call(center) }
+            bus.resume()
+            mayEnd.open()
+            await ended.value
+            await observation.cancel()
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `cancel does not keep the only thread while the callback runs, and ends after it`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let mayEnd = Gate()
+        let (began, ended) = (Counter(), Counter())
+        let observation = try await center.addObserver(forName: "com.example.busy", queue: .global()) { _ in
+            began.add()
+            mayEnd.wait()
+            ended.add()
+        }
+        try await center.post("com.example.busy")
+        try #require(began.wait(for: 1))
+        let cancelled = check("cancel") {
+            await observation.cancel()
+            #expect(ended.value == 1)
+        }
+        mayEnd.open()
+        await cancelled.value
+    }
+
+    /// Makes a call on the only thread of a pool, and sees that another task has its turn while the call waits.
+    private func check(_ what: String, _ call: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+        let pool = OneThread()
+        let (began, others) = (Counter(), Counter())
+        let task = Task(executorPreference: pool) {
+            began.add()
+            await call()
+        }
+        Task(executorPreference: pool) { others.add() }
+        #expect(others.wait(for: 1), "\(what)")
+        #expect(began.value == 1, "\(what)")
+        return task
     }
 
     @Test(arguments: busKinds)

@@ -23,7 +23,7 @@ import Testing
             try #require(changes.wait(forCount: 2 * round, timeout: .seconds(20)))
             #expect(changes.elements.last == .reconnected)
             // Whatever is delivered because of the loss stands before this.
-            try bus.makeCenter().post(name: "net.example.end")
+            try bus.makeCenter().post("net.example.end")
             try #require(heard.wait(timeout: .seconds(10)) { $0.filter { $0 == "net.example.end" }.count == round })
             #expect(center.statistics.cutOffs == round)
         }
@@ -46,7 +46,7 @@ import Testing
             let before = count.value
             relay.cutAll()
             // On its way back the observer may hear this, or not; what it does not hear is made good.
-            try poster.post(name: "com.example.missed")
+            try poster.post("com.example.missed")
             try #require(count.wait(for: before + 1))
             try #require(waitUntil { (try? center.barrier(timeout: .seconds(5))) != nil })
         }
@@ -79,7 +79,7 @@ import Testing
         let heard = Recorder<String>()
         let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0.string) }
         for round in 0..<5 {
-            try poster.post(name: "com.example.\(round)")
+            try poster.post("com.example.\(round)")
             try poster.synchronize(timeout: .seconds(10))
             relay.cutAll()
         }

@@ -42,10 +42,10 @@ import Testing
         let (first, second) = (Counter(), Counter())
         let one = try center.addObserver(forName: "com.example.twice") { _ in first.add() }
         let two = try center.addObserver(forName: "com.example.twice") { _ in second.add() }
-        try center.post(name: "com.example.twice")
+        try center.post("com.example.twice")
         #expect(first.wait(for: 1) && second.wait(for: 1))
         one.cancel()
-        try center.post(name: "com.example.twice")
+        try center.post("com.example.twice")
         #expect(second.wait(for: 2))
         try center.barrier(timeout: .seconds(10))
         #expect(first.value == 1)
@@ -68,8 +68,8 @@ import Testing
         let heard = Recorder<NotifyName>()
         let observation = try center.addObserver(forNames: names.map { try NotifyName($0) }) { heard.append($0) }
         let poster = bus.makeCenter()
-        for neighbour in neighbours { try poster.post(name: neighbour) }
-        for name in names { try poster.post(name: name) }
+        for neighbour in neighbours { try poster.post(neighbour) }
+        for name in names { try poster.post(name) }
         // Posts of one poster arrive in order: once the last is here, a neighbour would be here too.
         try #require(heard.wait(forCount: names.count, timeout: .seconds(10)))
         #expect(heard.elements.map { Array($0.string.utf8) } == names.map { Array($0.utf8) })
@@ -123,7 +123,7 @@ import Testing
             "com.example", "com.example.", "com.example.x", "com.example.deep.x", "com.exampl.x", "odd nam",
             "odd name.1", "com.apple.system.clock", "com.apple.other", "com.Example.x", "self.x", "end",
         ]
-        for name in posts { try center.post(name: name) }
+        for name in posts { try center.post(name) }
         try #require(everything.wait(forCount: posts.count, timeout: .seconds(10)))
         #expect(
             heard.elements.sorted() == [
@@ -141,11 +141,11 @@ import Testing
         let heard = Recorder<String>()
         let observation = try nowhere.addObserver(forName: "self.changed") { heard.append($0.string) }
         let prefixed = try nowhere.addObserver(forPrefixes: ["self."]) { heard.append($0.string) }
-        try elsewhere.post(name: "self.changed")
+        try elsewhere.post("self.changed")
         #expect(heard.wait(forCount: 2, timeout: .seconds(10)))
         observation.cancel()
-        try nowhere.post(name: "self.changed")
-        try nowhere.post(name: "self.other")
+        try nowhere.post("self.changed")
+        try nowhere.post("self.other")
         #expect(heard.wait(forCount: 4, timeout: .seconds(10)))
         #expect(heard.elements == ["self.changed", "self.changed", "self.changed", "self.other"])
         prefixed.cancel()
@@ -157,8 +157,8 @@ import Testing
         let eavesdropper = try RawBusClient(address: bus.address)
         try eavesdropper.addMatch("type='signal',member='Posted'")
         let center = bus.makeCenter()
-        try center.post(name: "self.secret")
-        try center.post(name: "com.example.public")
+        try center.post("self.secret")
+        try center.post("com.example.public")
         let message = try nextSignal(eavesdropper)
         #expect(message.string == "com.example.public")
     }
@@ -177,8 +177,8 @@ import Testing
         ]
         for name in names {
             for _ in 0..<1_000 {
-                try center.post(name: name)
-                try other.post(name: name)
+                try center.post(name)
+                try other.post(name)
             }
         }
         for poster in [center, other] { try poster.synchronize(timeout: .seconds(20)) }
@@ -193,13 +193,13 @@ import Testing
         try bus.restart()
         let isBack = waitUntil(timeout: .seconds(20)) {
             try? center.synchronize(timeout: .seconds(1))
-            try? other.post(name: "com.example.back")
+            try? other.post("com.example.back")
             return others.elements.contains("com.example.back")
         }
         try #require(isBack)
         let before = others.elements.count { $0 == "com.example.own" }
-        try center.post(name: "com.example.own")
-        try center.post(name: "com.example.end")
+        try center.post("com.example.own")
+        try center.post("com.example.end")
         try other.synchronize(timeout: .seconds(20))
         try center.synchronize(timeout: .seconds(20))
         try center.barrier(timeout: .seconds(20))
@@ -218,7 +218,7 @@ import Testing
         let observation = try center.addObserver(forName: "com.example.s", suspensionBehavior: behavior) { _ in
             count.add()
         }
-        for _ in 0..<3 { try center.post(name: "com.example.s") }
+        for _ in 0..<3 { try center.post("com.example.s") }
         #expect(count.wait(for: 3))
         observation.cancel()
     }

@@ -15,7 +15,7 @@ import Testing
         for (address, beginning) in addresses {
             let center = NotifyCenter(bus: .address(address))
             for attempt in [
-                { try center.post(name: "com.example.x") },
+                { try center.post("com.example.x") },
                 { _ = try center.addObserver(forName: "com.example.x") { _ in } },
                 { try center.synchronize() },
             ] as [() throws -> Void] {
@@ -33,11 +33,11 @@ import Testing
         bus.kill()
         let center = bus.makeCenter()
         #expect(throws: NotifyBusError.self) { try center.addObserver(forName: "com.example.x") { _ in } }
-        #expect(throws: NotifyBusError.self) { try center.post(name: "com.example.x") }
+        #expect(throws: NotifyBusError.self) { try center.post("com.example.x") }
         try bus.restart()
         let count = Counter()
         let observation = try center.addObserver(forName: "com.example.x") { _ in count.add() }
-        try center.post(name: "com.example.x")
+        try center.post("com.example.x")
         #expect(count.wait(for: 1))
         observation.cancel()
     }
@@ -47,7 +47,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let observation = try center.addObserver(forName: "com.example.x") { _ in }
-        try center.post(name: "com.example.x")
+        try center.post("com.example.x")
         bus.stop()
         for attempt in [
             { try center.synchronize(timeout: .milliseconds(50)) },
@@ -72,7 +72,7 @@ import Testing
                 (system, "com.apple.system.clock"), (session, "user.uid.0.x"), (session, "user.uid.x"),
                 (session, "user.uid.65534"),
             ] {
-                do throws(NotifyBusError) { try center.post(name: name) } catch { codes.append(error.code) }
+                do throws(NotifyBusError) { try await center.post(name) } catch { codes.append(error.code) }
             }
             // One's own name gets as far as the bus, which is not there.
             exit(codes == [.notPermitted, .notPermitted, .notPermitted, .noBus] ? 0 : 1)
@@ -94,7 +94,7 @@ import Testing
                     let observation = try center.addObserver(forName: "com.example.leak") { _ in heard.add() }
                     let prefix = try center.addObserver(forPrefixes: ["com.example."]) { _ in heard.add() }
                     let sequence = try center.notifications(named: "com.example.leak")
-                    try center.post(name: "com.example.leak")
+                    try center.post("com.example.leak")
                     guard heard.wait(for: 2) else { exit(3) }
                     observation.cancel()
                     withExtendedLifetime((prefix, sequence)) {}

@@ -71,7 +71,7 @@ import Testing
         try #require(heard.wait(forCount: 1, timeout: .seconds(20)))
         #expect(heard.elements.map(\.string) == ["com.example.real"])
         #expect(center.statistics.ignored == forgeries)
-        try center.post(name: "com.example.other")
+        try center.post("com.example.other")
         #expect(heard.wait(forCount: 2, timeout: .seconds(10)))
         observation.cancel()
         other.cancel()
@@ -85,7 +85,7 @@ import Testing
         let center = bus.makeCenter()
         let count = Counter()
         let observation = try center.addObserver(forName: "com.example.real") { _ in count.add() }
-        try center.post(name: "com.example.real")
+        try center.post("com.example.real")
         #expect(count.wait(for: 1))
         let connections = try uniqueNames(stranger).subtracting(others)
         try #require(connections.count == 2)
@@ -110,7 +110,7 @@ import Testing
                 body: []
             )
         }
-        try center.post(name: "com.example.real")
+        try center.post("com.example.real")
         #expect(count.wait(for: 2))
         #expect(center.statistics.ignored == 0)
         observation.cancel()
@@ -160,7 +160,7 @@ import Testing
             guard heard.wait(forCount: 2, timeout: .seconds(10)) else { exit(3) }
             guard heard.elements == ["user.uid.65534.x", "com.example.end"] else { exit(4) }
             guard center.statistics.ignored == 2 else { exit(5) }
-            observation.cancel()
+            await observation.cancel()
             exit(0)
         }
     }

@@ -32,7 +32,7 @@ import Testing
         try #require(heard.wait(forCount: 100, timeout: .seconds(20)))
         #expect(heard.elements == Array(names[0..<100]))
         for name in names { try poster.post(name) }
-        try poster.post(name: "com.example.limit.600")
+        try poster.post("com.example.limit.600")
         try #require(heard.wait(forCount: 700, timeout: .seconds(20)))
         let hearsAll = heard.elements.dropFirst(100).elementsEqual(names)
         #expect(hearsAll)

@@ -18,7 +18,7 @@ import Testing
         startThread {
             begun.add()
             do throws(NotifyBusError) {
-                try center.post(name: "com.example.first")
+                try center.post("com.example.first")
                 ended.append(nil)
             } catch {
                 ended.append(error)
@@ -47,7 +47,7 @@ import Testing
         let clock = ContinuousClock()
         let start = clock.now
         concurrently(5) { number in
-            do throws(NotifyBusError) { try center.post(name: "com.example.\(number)") } catch {
+            do throws(NotifyBusError) { try center.post("com.example.\(number)") } catch {
                 errors.append(error.code)
             }
         }
@@ -62,13 +62,13 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let observation = try center.addObserver(forName: "com.example.heard") { _ in }
-        try center.post(name: "com.example.heard")
+        try center.post("com.example.heard")
         try center.synchronize(timeout: .seconds(10))
         bus.kill()
         let hanging = try HangingBus(inPlaceOf: bus)
         let clock = ContinuousClock()
         let start = clock.now
-        for _ in 0..<100 { try center.post(name: "com.example.waits") }
+        for _ in 0..<100 { try center.post("com.example.waits") }
         #expect(center.statistics.waiting > 0)
         let flush = #expect(throws: NotifyBusError.self) { try center.flush(timeout: .milliseconds(100)) }
         #expect(flush?.code == .timedOut)
@@ -96,7 +96,7 @@ import Testing
         let ended = Counter()
         for _ in 0..<2 {
             startThread {
-                while mayEnd.value == 0 { try? center.post(name: "com.example.x") }
+                while mayEnd.value == 0 { try? center.post("com.example.x") }
                 ended.add()
             }
         }

@@ -59,7 +59,7 @@ import Testing
         let (center, observing) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
         let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0) }
-        try center.post(name: "com.example.first")
+        try center.post("com.example.first")
         try #require(heard.wait(forCount: 1, timeout: .seconds(10)))
 
         bus.stop()
@@ -149,11 +149,11 @@ import Testing
             entered.add()
             _ = mayGoOn.wait(for: 1, timeout: .seconds(60))
         }
-        try center.post(name: "com.example.slow")
+        try center.post("com.example.slow")
         try #require(entered.wait(for: 1))
         // Needs the answer of the bus while the callback blocks.
         let other = try center.addObserver(forName: "com.example.quick") { _ in quick.add() }
-        try center.post(name: "com.example.quick")
+        try center.post("com.example.quick")
         mayGoOn.add()
         #expect(quick.wait(for: 1))
         slow.cancel()
@@ -170,13 +170,13 @@ import Testing
         }
         let queue = DispatchQueue(label: "org.notifybus.test")
         let other = try center.addObserver(forName: "com.example.other", queue: queue) { _ in second.add() }
-        try poster.post(name: "com.example.unheard")
+        try poster.post("com.example.unheard")
         for _ in 0..<20 {
             // While the bus is stopped all this gathers, and then goes out at once.
             bus.stop()
             let before = woken.value
-            try poster.post(name: "com.example.blocks")
-            for _ in 0..<5 { try poster.post(name: "com.example.other") }
+            try poster.post("com.example.blocks")
+            for _ in 0..<5 { try poster.post("com.example.other") }
             bus.resume()
             try #require(woken.wait(for: before + 1, timeout: .seconds(20)))
         }

@@ -14,13 +14,13 @@ import Testing
         let heard = Recorder<String>()
         let names = try center.addObserver(forName: "com.example.back") { heard.append($0.string) }
         let prefix = try center.addObserver(forPrefixes: ["net.example."]) { heard.append($0.string) }
-        try center.post(name: "com.example.back")
+        try center.post("com.example.back")
         try #require(heard.wait(forCount: 1, timeout: .seconds(10)))
 
         for round in 1...3 {
             bus.kill()
             try #require(changes.wait(forCount: round * 2 - 1, timeout: .seconds(10)))
-            let error = try #require(throws: NotifyBusError.self) { try center.post(name: "com.example.back") }
+            let error = try #require(throws: NotifyBusError.self) { try center.post("com.example.back") }
             #expect(error.code == .noBus || error.code == .disconnected)
             let refusal = try #require(throws: NotifyBusError.self) {
                 try center.addObserver(forName: "com.example.new") { _ in }
@@ -30,8 +30,8 @@ import Testing
             try #require(changes.wait(forCount: round * 2, timeout: .seconds(20)))
             #expect(changes.elements.last == .reconnected)
             #expect(center.statistics.reconnects == round)
-            try center.post(name: "com.example.back")
-            try bus.makeCenter().post(name: "net.example.back")
+            try center.post("com.example.back")
+            try bus.makeCenter().post("net.example.back")
             try #require(heard.wait(forCount: 1 + round * 2, timeout: .seconds(10)))
         }
         #expect(heard.elements.count == 7)
@@ -43,13 +43,13 @@ import Testing
     func `a poster finds the bus again by itself`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let poster = bus.makeCenter()
-        try poster.post(name: "com.example.a")
+        try poster.post("com.example.a")
         bus.kill()
         try bus.restart()
         let observing = bus.makeCenter()
         let count = Counter()
         let observation = try observing.addObserver(forName: "com.example.b") { _ in count.add() }
-        try poster.post(name: "com.example.b")
+        try poster.post("com.example.b")
         #expect(count.wait(for: 1))
         observation.cancel()
     }
@@ -63,7 +63,7 @@ import Testing
         let observing = second.makeCenter()
         let heard = Recorder<NotifyName>()
         let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0) }
-        try poster.post(name: "com.example.first")
+        try poster.post("com.example.first")
         try poster.synchronize(timeout: .seconds(10))
         first.stop()
         let names = try (0..<2_000).map { try NotifyName("com.example.waiting.\($0)") }

@@ -27,7 +27,7 @@ import Testing
         try bus.restart()
         try #require(outcomes.wait(forCount: 1, timeout: .seconds(20)))
         #expect(outcomes.elements == [true])
-        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name: name) }
+        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name) }
         #expect(heard.wait(for: 2))
         // Nothing was missed before it was live.
         #expect(heard.value == 2)
@@ -55,7 +55,7 @@ import Testing
         try bus.restart()
         try #require(lives.wait(for: 2, timeout: .seconds(20)))
         try #require(waitUntil { center.statistics.reconnects == 1 })
-        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name: name) }
+        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name) }
         #expect(heard.wait(for: 2))
         first.cancel()
         second.cancel()

@@ -47,9 +47,9 @@ struct CProgramTests {
     @Test func `select waits for two descriptors, one of which serves two names`() throws {
         let program = try library.start("two-names-one-select.c", on: bus)
         _ = try program.waitForOutputLines(1)
-        for name in ["com.example.power", "com.example.network", "com.example.power"] { try center.post(name: name) }
+        for name in ["com.example.power", "com.example.network", "com.example.power"] { try center.post(name) }
         #expect(try program.waitForOutputLines(4).dropFirst() == ["power", "network", "power"])
-        try center.post(name: "com.example.quit")
+        try center.post("com.example.quit")
         let result = try program.wait()
         #expect(result.status == 0 && result.lines.suffix(2) == ["open", "closed"])
     }
@@ -57,11 +57,11 @@ struct CProgramTests {
     @Test func `a daemon reloads for its signal and for its name`() throws {
         let program = try library.start("reload-on-hangup.c", on: bus)
         _ = try program.waitForOutputLines(1)
-        try center.post(name: "com.example.daemon.reload")
+        try center.post("com.example.daemon.reload")
         _ = try program.waitForOutputLines(2)
         program.send(signal: SIGHUP)
         _ = try program.waitForOutputLines(3)
-        try center.post(name: "com.example.daemon.reload")
+        try center.post("com.example.daemon.reload")
         #expect(try program.waitForOutputLines(4) == Array(repeating: "configured", count: 4))
     }
 
@@ -141,7 +141,7 @@ private struct PostedCheck {
     init(_ bus: PrivateBus) throws { center = NotifyCenter(bus: .address(bus.address)) }
 
     func post(_ name: String) throws {
-        try center.post(name: name)
+        try center.post(name)
         try center.synchronize(timeout: .seconds(20))
     }
 }

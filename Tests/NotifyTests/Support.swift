@@ -33,7 +33,7 @@ final class NotifyRoom: Sendable {
 
     /// Posts as somebody else, and waits until the engine has heard all that was posted before.
     func post(_ names: String...) throws {
-        for name in names { try other.post(name: name) }
+        for name in names { try other.post(name) }
         try settle()
     }
 

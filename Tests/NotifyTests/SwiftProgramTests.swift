@@ -26,7 +26,7 @@ struct SwiftProgramTests {
     }
 
     private func post(_ name: String, times: Int = 1) throws {
-        for _ in 0..<times { try center.post(name: name) }
+        for _ in 0..<times { try center.post(name) }
         try center.synchronize(timeout: .seconds(20))
     }
 

@@ -32,7 +32,7 @@ struct Poster {
         var times: [Int] = []
         for _ in 0..<count {
             let began = now()
-            try center.post(name: name)
+            try center.post(name)
             times.append(readRecord() - began)
             usleep(UInt32(pause))
         }
@@ -52,18 +52,18 @@ struct Poster {
         } else {
             began = now()
             for index in 1...count {
-                try center.post(name: strings[index % nameCount])
+                try center.post(strings[index % nameCount])
                 if flush != 0, index % flush == 0 { try center.flush() }
             }
         }
-        if end { try center.post(name: "\(prefix).end") }
+        if end { try center.post("\(prefix).end") }
         try center.flush()
         print(began, now())
     }
 
     private func route(_ count: Int, _ name: String) throws {
         let began = now()
-        for _ in 0..<count { try center.post(name: name) }
+        for _ in 0..<count { try center.post(name) }
         try center.synchronize()
         print(now() - began)
     }

@@ -128,15 +128,18 @@ extension NotifyCenter {
     ///
     /// Waits until the registration is live, or it is known that it has to wait.
     ///
+    /// - Parameter whenLive: called once, on the center's thread, if the registration had to wait: with its outcome.
     /// - Returns: also why it is not live yet; nil if it is.
     /// - Throws: ``NotifyBusError`` with the code `limitExceeded`, `failed` or `closed`, which waiting can't mend.
     package func observeWaitingForBus(
         _ subject: Subject,
         for client: any ObserverClient,
-        calling callback: @escaping @Sendable (NotifyName) -> Void
+        calling callback: @escaping @Sendable (NotifyName) -> Void,
+        whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) -> (Observation, delay: NotifyBusError?) {
         let observer = Observer(runner: .client(client), counters: engine.counters, callback: callback)
         let (subscription, delay) = try engine.register(observer, NotifyCenter.keys(for: subject), waitsForBus: true)
+        if delay != nil { engine.notify(of: subscription, waitsForBus: true, whenLive) }
         return (Observation(center: self, subscription: subscription), delay)
     }
 

@@ -50,11 +50,6 @@ extension NotifyCenter {
         try post(NotifyName(name))
     }
 
-    /// The same as `post(_:)`.
-    public func post(name: String) throws(NotifyBusError) {
-        try post(NotifyName(name))
-    }
-
     /// Whether a post of this name waits for nothing: the bus has let the program in, or is not needed.
     package func canPostAtOnce(_ name: NotifyName) -> Bool {
         name.staysInProcess || engine.outbox.wasOpen

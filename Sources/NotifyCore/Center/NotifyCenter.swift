@@ -7,7 +7,7 @@
 /// let observation = try center.addObserver(forName: "com.example.backup.done") { name in
 ///     print("heard", name)
 /// }
-/// try center.post(name: "com.example.backup.done")
+/// try center.post("com.example.backup.done")
 /// ```
 ///
 /// A center opens nothing until it is used. Then it keeps up to two private connections to the bus: one to post on,
@@ -74,7 +74,8 @@ public final class NotifyCenter: Sendable {
     /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`.
     ///
     /// When this returns, no callback runs (unless it is the one that called) and none will. Posts that still wait to
-    /// be written are lost and counted as dropped; call `flush(timeout:)` first where they matter.
+    /// be written are lost and counted as dropped; call `flush(timeout:)` first where they matter. This blocks the thread
+    /// while a callback runs; asynchronous code gets the form that does not.
     public func close() {
         engine.close()
         peer?.states.end()

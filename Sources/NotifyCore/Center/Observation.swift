@@ -24,11 +24,19 @@ extension NotifyCenter {
         /// Ends the observation. When this returns, its callback does not run and never will again.
         ///
         /// A callback that is running in another thread is waited for: do not hold a lock that it needs. From inside
-        /// its own callback this returns at once, and the callback is the last. Further calls do nothing.
+        /// its own callback this returns at once, and the callback is the last. Further calls do nothing. This blocks the
+        /// thread while it waits; asynchronous code gets the form that does not.
         ///
         /// The corresponding C function is `notify_cancel`.
         public func cancel() {
             center.engine.cancel(subscription)
+        }
+
+        /// Ends the observation, and waits for nothing.
+        ///
+        /// - Returns: whether a callback still runs in another thread, which `cancel()` would wait for.
+        package func cancelWithoutWaiting() -> Bool {
+            center.engine.cancel(subscription, waits: false)
         }
     }
 }

@@ -49,6 +49,17 @@ extension Engine {
         whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) -> Subscription {
         let subscription = try enter(observer, keys, waitsForBus: waitsForBus)
+        notify(of: subscription, waitsForBus: waitsForBus, whenLive)
+        return subscription
+    }
+
+    /// Tells once, on the center's thread, what a registration has come to; not after it was cancelled.
+    func notify(
+        of subscription: Subscription,
+        waitsForBus: Bool,
+        _ whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
+    ) {
+        let observer = subscription.observer
         registry.notify(
             Registry.Notice(
                 observer: observer,
@@ -59,7 +70,6 @@ extension Engine {
                 }
             )
         )
-        return subscription
     }
 
     private func enter(
@@ -97,13 +107,16 @@ extension Engine {
     /// Ends a registration: when this returns, the callback does not run and never will.
     ///
     /// - Parameter waits: whether to wait for a callback that is running in another thread.
-    func cancel(_ subscription: Subscription, waits: Bool = true) {
+    /// - Returns: whether such a callback still runs.
+    @discardableResult
+    func cancel(_ subscription: Subscription, waits: Bool = true) -> Bool {
         let observer = subscription.observer
-        observer.cancel(waits: waits)
-        guard observers.withLock({ $0.all.removeValue(forKey: ObjectIdentifier(observer)) }) != nil else { return }
+        let isRunning = observer.cancel(waits: waits)
+        if observers.withLock({ $0.all.removeValue(forKey: ObjectIdentifier(observer)) }) == nil { return isRunning }
         registry.forgetNotice(of: observer)
         if !subscription.processTopics.isEmpty { ProcessHub.remove(observer, from: subscription.processTopics) }
         if registry.remove(observer, from: subscription.busTopics) { wake() }
+        return isRunning
     }
 
     /// Cancels every observer, and ends the threads.

@@ -41,13 +41,16 @@ final class CancellationGuard: Sendable {
     /// Lets no callback run any more, and waits for one that runs, unless it is the caller.
     ///
     /// - Parameter waits: whether to wait.
-    func cancel(waits: Bool) {
+    /// - Returns: whether one still runs, which was not waited for.
+    func cancel(waits: Bool) -> Bool {
         let before = state.bitwiseOr(CancellationGuard.cancelled, ordering: .acquiringAndReleasing).oldValue
-        guard waits, before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {
-            return
+        guard before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {
+            return false
         }
+        guard waits else { return true }
         let _: Void? = CancellationGuard.endings.wait(until: nil) { _ in
             self.state.load(ordering: .acquiring) & CancellationGuard.running == 0 ? () : nil
         }
+        return false
     }
 }

@@ -80,10 +80,13 @@ package final class Observer: Sendable {
     /// Cancels: when this returns, no callback runs and none will.
     ///
     /// - Parameter waits: whether to wait for a callback that is running in another thread.
-    func cancel(waits: Bool = true) {
-        cancellation.cancel(waits: waits)
+    /// - Returns: whether such a callback still runs.
+    @discardableResult
+    func cancel(waits: Bool = true) -> Bool {
+        let isRunning = cancellation.cancel(waits: waits)
         waiting.withLock { $0.names.removeAll() }
         if case .client(let client) = runner { client.end() }
+        return isRunning
     }
 }
 

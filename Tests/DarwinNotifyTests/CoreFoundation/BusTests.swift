@@ -17,13 +17,13 @@ import Testing
         try bus.restart()
         let center = NotifyCenter(bus: .address(bus.address))
         let isHeard = try waitUntil {
-            try center.post(name: "b")
+            try center.post("b")
             return try program.waitForOutput(containing: "").contains("b\n")
         }
         #expect(isHeard)
         // By now the other has been made as well, or it is made next.
         let bothAreHeard = try waitUntil {
-            try center.post(name: "a")
+            try center.post("a")
             return try program.waitForOutput(containing: "").contains("a\n")
         }
         #expect(bothAreHeard)
@@ -40,7 +40,7 @@ import Testing
         try bus.restart()
         let center = NotifyCenter(bus: .address(bus.address))
         let isHeard = try waitUntil {
-            try center.post(name: "a")
+            try center.post("a")
             return try program.waitForOutput(containing: "").contains("a\n")
         }
         #expect(isHeard)
@@ -77,7 +77,7 @@ import Testing
         for environment in choices {
             let program = try start(productPath("darwin-programs"), ["endless-observer"], environment: environment)
             try program.waitForOutput(containing: "ready\n")
-            try NotifyCenter(bus: .address(bus.address)).post(name: "a")
+            try NotifyCenter(bus: .address(bus.address)).post("a")
             #expect(try program.waitForOutputLines(2) == ["ready", "a"])
         }
     }
