@@ -15,7 +15,7 @@ SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-top notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
-SCRIPTS := $(filter-out %.mk,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
+SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
 # 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
@@ -72,6 +72,12 @@ include Scripts/install.mk
 .PHONY: demo
 demo: run-needs build ## Shows names travel between programs, on a bus of its own
 	@Scripts/demo $(SCRATCH)/release
+
+.PHONY: demo-picture
+demo-picture: run-needs build ## Draws the README's picture from what the demo prints
+	@Scripts/demo $(SCRATCH)/release >$(SCRATCH)/demo.txt
+	@Scripts/draw-demo.py 'One program waits, another posts' 'Ask and wait for the answer, with no race' \
+	  'A program in the background gets nothing, then or later' <$(SCRATCH)/demo.txt >Documentation/demo.svg
 
 .PHONY: test
 test: test-needs ## Checks every promise, on dbus-daemon and on dbus-broker
