@@ -148,6 +148,8 @@ package final class Agent: BusPeer, @unchecked Sendable {
             for change in sources.start() { note(change) }
             sources.run()
         case .observersHaveGone: if sources.isRunning { watcher.rest(after: Agent.lingering) }
+        // No resident has moved in, and no name is of interest.
+        case .interest, .residentIsHeld, .residentHasPending: break
         case .giveMemoryBack: Memory.giveBack()
         case .alarm(let time): watcher.alarm(at: time)
         }

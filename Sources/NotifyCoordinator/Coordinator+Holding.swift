@@ -7,13 +7,13 @@ extension Coordinator {
     mutating func hold(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
         guard let observer = directory[id] else { return }
         directory.change(id) { $0.holdWaiters.append(waiter) }
-        holding.hold(subjects, for: id, of: observer.user)
+        holding.hold(subjects, for: .connection(id), of: observer.user)
         followHolding()
     }
 
     /// Keeps nothing more for a connection.
     mutating func releaseHeld(of id: ConnectionID) {
-        holding.releaseAll(for: id)
+        holding.releaseAll(for: .connection(id))
         followHolding()
         _ = takePending(of: id)
     }
@@ -26,7 +26,8 @@ extension Coordinator {
                 emit(.subscribe(ticket, names: names, prefixes: prefixes))
             case .unsubscribe(let ticket, let names, let prefixes):
                 emit(.unsubscribe(ticket, names: names, prefixes: prefixes))
-            case .held(let id, let failure):
+            case .held(.resident(let id), let failure): residentIsHeld(id, failure)
+            case .held(.connection(let id), let failure):
                 let waiters = directory.change(id) { observer in
                     defer { observer.holdWaiters = [] }
                     return observer.holdWaiters
@@ -82,7 +83,7 @@ extension Coordinator {
                 observer.returning = names
                 observer.holdWaiters.append(.registration(call))
             }
-            holding.resubscribe(id)
+            holding.resubscribe(.connection(id))
             return followHolding()
         }
         for name in names { _ = keep(name, for: id) }
@@ -103,11 +104,11 @@ extension Coordinator {
     mutating func posted(_ name: NotifyName) {
         let holders = holding.holders(of: name)
         // A rule may stand a moment longer than its name is observed.
-        for (prefix, id) in holders.byPrefix where directory[id]?.subjects.prefixes.contains(prefix) == true {
+        for (prefix, id) in holders.byPrefix where subjects(of: id)?.prefixes.contains(prefix) == true {
             _ = keep(name, for: id)
         }
         var isNews = false
-        for id in holders.byName where directory[id]?.subjects.names.contains(name) == true && keep(name, for: id) {
+        for id in holders.byName where subjects(of: id)?.names.contains(name) == true && keep(name, for: id) {
             isNews = true
         }
         if !isNews, !holders.byName.isEmpty {
@@ -116,20 +117,39 @@ extension Coordinator {
         }
     }
 
-    /// Sets a bit for a name that the connection observes: that it does is for the caller to know, for to look at each of
-    /// a thousand prefixes again would cost more than all the rest.
+    private func subjects(of id: HolderID) -> Subjects? {
+        switch id {
+        case .connection(let id): directory[id]?.subjects
+        case .resident(let id): residents[id]?.subjects
+        }
+    }
+
+    /// Sets a bit for a name that is observed: that it is is for the caller to know, for to look at each of a thousand
+    /// prefixes again would cost more than all the rest.
     ///
     /// - Returns: whether another post of the name would be news.
-    mutating func keep(_ name: NotifyName, for id: ConnectionID) -> Bool {
-        guard let observer = directory[id] else { return false }
-        guard observer.transition.isCollecting else { return true }
-        if observer.pending.contains(name) { return false }
-        if observer.pending.hasRoom, ledger.keepPending(name, of: observer.user) {
-            directory.change(id) { _ = $0.pending.insert(name) }
-            return false
+    private mutating func keep(_ name: NotifyName, for id: HolderID) -> Bool {
+        switch id {
+        case .connection(let id): return keep(name, for: id)
+        case .resident(let id):
+            let keeping = residents[id]?.keep(name, &ledger)
+            if keeping == .kept(isFirst: true) { emit(.residentHasPending(id)) }
+            return keeping?.leavesNews ?? false
         }
-        directory.change(id) { $0.dropped += 1 }
-        return true
+    }
+
+    /// The same for a connection.
+    mutating func keep(_ name: NotifyName, for id: ConnectionID) -> Bool {
+        Coordinator.keep(name, for: id, in: &directory, &ledger)
+    }
+
+    private static func keep(
+        _ name: NotifyName,
+        for id: ConnectionID,
+        in directory: inout Directory,
+        _ ledger: inout Ledger
+    ) -> Bool {
+        directory.change(id) { $0.keep(name, &ledger).leavesNews } ?? false
     }
 
     /// Names that were found in the stream of a parked connection: sets bits, or delivers if it is listening again.
@@ -147,5 +167,17 @@ extension Coordinator {
         guard let user = directory[id]?.user, let names = directory.change(id, { $0.pending.take() }) else { return [] }
         ledger.forgetPending(names, of: user)
         return names
+    }
+
+    /// What was pending for a name that a holder observes no more.
+    mutating func dropPending(of id: HolderID) {
+        switch id {
+        case .connection(let id):
+            guard let observer = directory[id], !observer.pending.isEmpty else { return }
+            ledger.forgetPending(directory.change(id) { $0.dropPending() } ?? [], of: observer.user)
+        case .resident(let id):
+            guard let resident = residents[id], !resident.pending.isEmpty else { return }
+            ledger.forgetPending(residents[id]?.dropPending() ?? [], of: resident.user)
+        }
     }
 }

@@ -7,7 +7,7 @@ extension Coordinator {
         guard maySetState(of: name, caller.user) else {
             throw Refusal(.accessDenied, "Only its owner and root can set the state of '\(name)'.")
         }
-        guard wantedNames.containsExactly(name) else {
+        guard observedNames.containsExactly(name) else {
             throw Refusal(.notObserved, "No connection observes '\(name)', so it has no state.")
         }
         answer(call, .stamp(nameStates.set(value, of: name, now: stamp)))

@@ -45,7 +45,7 @@ extension Coordinator {
         observer.transition = Transition(state, isHolding: isSuspended, isEntering: isSuspended)
         directory.insert(observer)
         ledger.connectionCame(of: observer.user)
-        wantedNames.insert(observer.subjects)
+        observedNames.insert(observer.subjects)
         restoreStates(newcomer.statement, of: observer.user)
         emit(.begin(id))
         if isFirst { emit(.present(observer.process)) }
@@ -108,7 +108,7 @@ extension Coordinator {
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
         if case .draining = old.parking { successors[previous] = id }
         // The names go from hand to hand: the rules that both need stay on the bus.
-        if observer.state == .suspended { holding.hold(observer.subjects, for: id, of: observer.user) }
+        if observer.state == .suspended { holding.hold(observer.subjects, for: .connection(id), of: observer.user) }
         remove(previous, keepsAccount: true)
     }
 
@@ -130,8 +130,8 @@ extension Coordinator {
             observer.subjects = new
             if newcomer.hasSocket { observer.hasSocket = newcomer.process.isWatched }
         }
-        wantedNames.insert(new)
-        wantedNames.remove(old)
+        observedNames.insert(new)
+        observedNames.remove(old)
         if newcomer.hasSocket { emit(.begin(id)) }
         forget(old.subtracting(new), of: id)
         restoreStates(newcomer.statement, of: observer.user)
@@ -152,7 +152,7 @@ extension Coordinator {
         let new = added.subtracting(observer.subjects)
         try ledger.observe(new, by: observer.user)
         directory.change(id) { $0.subjects = all }
-        wantedNames.insert(new)
+        observedNames.insert(new)
         holdIfNeeded(added, for: id, then: .call(call))
     }
 
@@ -161,7 +161,7 @@ extension Coordinator {
         let gone = removed.intersection(observer.subjects)
         ledger.observeLess(gone, by: observer.user)
         directory.change(id) { $0.subjects = observer.subjects.subtracting(gone) }
-        wantedNames.remove(gone)
+        observedNames.remove(gone)
         forget(gone, of: id)
         answer(call, .done)
     }
@@ -169,21 +169,10 @@ extension Coordinator {
     /// A connection observes these no more; that is noted already.
     private mutating func forget(_ removed: Subjects, of id: ConnectionID) {
         guard !removed.isEmpty else { return }
-        holding.release(removed, for: id)
+        holding.release(removed, for: .connection(id))
         followHolding()
-        nameStates.forget(removed.names) { wantedNames.containsExactly($0) }
-        guard let observer = directory[id], !observer.pending.isEmpty else { return }
-        let gone = directory.change(id) { observer in
-            var gone: [NotifyName] = []
-            let subjects = observer.subjects
-            observer.pending.remove { name in
-                guard !subjects.contains(name) else { return false }
-                gone.append(name)
-                return true
-            }
-            return gone
-        }
-        ledger.forgetPending(gone ?? [], of: observer.user)
+        nameStates.forget(removed.names) { observedNames.containsExactly($0) }
+        dropPending(of: .connection(id))
     }
 
     private mutating func holdIfNeeded(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
@@ -211,9 +200,9 @@ extension Coordinator {
         ledger.forgetPending(observer.pending.take(), of: observer.user)
         ledger.connectionWent(of: observer.user)
         if !keepsAccount { ledger.observeLess(observer.subjects, by: observer.user) }
-        wantedNames.remove(observer.subjects)
-        nameStates.forget(observer.subjects.names) { wantedNames.containsExactly($0) }
-        holding.releaseAll(for: id)
+        observedNames.remove(observer.subjects)
+        nameStates.forget(observer.subjects.names) { observedNames.containsExactly($0) }
+        holding.releaseAll(for: .connection(id))
         followHolding()
         window.hasAnswered(id)
         for waiter in observer.holdWaiters {

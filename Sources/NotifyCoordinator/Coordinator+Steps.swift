@@ -11,7 +11,7 @@ extension Coordinator {
                 guard let subjects = directory[id]?.subjects else { break }
                 hold(subjects, for: id, then: .transition)
             case .release:
-                holding.releaseAll(for: id)
+                holding.releaseAll(for: .connection(id))
                 followHolding()
             case .mark:
                 // Goes with what is told next, so that little lies between the two.

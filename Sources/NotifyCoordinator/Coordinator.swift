@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyNames
+package import NotifyNames
 
 /// Who observes what, in which state, and by whose word.
 ///
@@ -19,6 +19,8 @@ package struct Coordinator {
         /// Whether reserved names belong to root, as on the bus of the machine.
         package var reservesNames = false
         package var quotas = Quotas()
+        /// The names of which it is told whether anybody wants them.
+        package var interests: Set<NotifyName> = []
 
         package init() {}
     }
@@ -27,8 +29,9 @@ package struct Coordinator {
     /// What is known by the sources of facts.
     package internal(set) var sources: SourceTable
     /// Which names somebody observes.
-    package internal(set) var wantedNames = WantedNames()
+    package internal(set) var observedNames: ObservedNames
     var directory = Directory()
+    var residents: [ResidentID: Resident] = [:]
     var holding = Holding()
     var nameStates = NameStateTable()
     var requests = Requests()
@@ -44,6 +47,7 @@ package struct Coordinator {
     package init(_ configuration: Configuration) {
         self.configuration = configuration
         sources = SourceTable(configuration.sources)
+        observedNames = ObservedNames(interests: configuration.interests)
         ledger = Ledger(configuration.quotas)
     }
 
@@ -53,6 +57,7 @@ package struct Coordinator {
     package mutating func handle(_ event: Event, at now: Moment) -> [Effect] {
         self.now = now
         take(event)
+        for (name, isWanted) in observedNames.takeChanges() { emit(.interest(name, isWanted: isWanted)) }
         if holding.isAtRest, ledger.hasShrunk() { emit(.giveMemoryBack) }
         defer { effects = [] }
         return effects
@@ -118,6 +123,9 @@ package struct Coordinator {
         case .processStopped(let process): processStopped(process)
         case .processContinued(let process): processContinued(process)
         case .news(let news): takeNews(of: news)
+        case .residentWants(let id, let subjects, let user): residentWants(id, subjects, user)
+        case .residentTook(let id): residentTook(id)
+        case .residentLeft(let id): residentLeft(id)
         case .sourceWasReset(let name, let condition): sources.reset(name, condition)
         case .alarm:
             expireRequests()

@@ -47,6 +47,16 @@ package enum Effect: Sendable {
     case drain(ConnectionID)
     case stopDraining(ConnectionID)
 
+    // MARK: What is wanted inside the agent
+
+    /// Somebody wants a name of interest and nobody did, or nobody does any more.
+    case interest(NotifyName, isWanted: Bool)
+    /// From now on each post of a name that a resident wants is kept for it; or this was in the way, and it has what it
+    /// had before.
+    case residentIsHeld(ResidentID, failure: String?)
+    /// A name is pending for a resident for which none was. It is told so again when it has taken what is pending.
+    case residentHasPending(ResidentID)
+
     // MARK: Comings and goings
 
     /// A connection observes: watch for its end.

@@ -54,6 +54,12 @@ package enum Event: Sendable {
     /// A process stands still, or runs again, and the agent has not done it.
     case processStopped(ProcessID)
     case processContinued(ProcessID)
+    /// Somebody inside the agent wants names: these, and no others any more. Ends in `residentIsHeld`, once for all such
+    /// events until then.
+    case residentWants(ResidentID, Subjects, of: UInt32)
+    /// A resident has used up what was pending: each of these names is news again. Ends in `residentIsHeld`.
+    case residentTook(ResidentID)
+    case residentLeft(ResidentID)
     /// What the sources of facts have found since the last time.
     case news([String: SourceNews])
     /// A source was started, or stopped for this reason: what it has said no longer counts.

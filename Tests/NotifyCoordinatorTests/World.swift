@@ -26,9 +26,16 @@ struct World {
     /// What `freeze` ends in.
     var freezeOutcome = Event.FreezeOutcome.frozen
 
-    init(_ quotas: Quotas = Quotas()) {
+    /// How often a resident was told that its names are held, and what was in the way.
+    private(set) var held: [ResidentID: [String?]] = [:]
+    private(set) var wakes: [ResidentID: Int] = [:]
+    /// Names of interest that somebody wants, as it was told.
+    private(set) var wanted: Set<NotifyName> = []
+
+    init(_ quotas: Quotas = Quotas(), interests: Set<NotifyName> = []) {
         var configuration = Coordinator.Configuration()
         configuration.quotas = quotas
+        configuration.interests = interests
         coordinator = Coordinator(configuration)
     }
 
@@ -72,6 +79,10 @@ struct World {
             still.remove(process)
             kernel.append(.thawed(process, failure: nil))
         case .drain(let id): kernel.append(.drained(id))
+        case .residentIsHeld(let id, let failure): held[id, default: []].append(failure)
+        case .residentHasPending(let id): wakes[id, default: 0] += 1
+        case .interest(let name, true): #expect(wanted.insert(name).inserted, "\(name)")
+        case .interest(let name, false): #expect(wanted.remove(name) != nil, "\(name)")
         default: break
         }
     }

@@ -2,7 +2,7 @@
 
 import NotifyNames
 
-/// For which connections which names are held. The rule of a name stands once for all of them.
+/// For whom which names are held. The rule of a name stands once for all of them.
 struct HoldTable {
     /// How far the rule of a name is.
     enum Rule: Equatable {
@@ -14,8 +14,8 @@ struct HoldTable {
     }
 
     private enum Holders {
-        case one(ConnectionID)
-        case many(Set<ConnectionID>)
+        case one(HolderID)
+        case many(Set<HolderID>)
     }
 
     private struct Entry {
@@ -24,7 +24,7 @@ struct HoldTable {
     }
 
     private var names: [NotifyName: Entry] = [:]
-    private var prefixes = PrefixIndex<Set<ConnectionID>>()
+    private var prefixes = PrefixIndex<Set<HolderID>>()
 
     /// How many names and prefixes are held.
     var count: Int { names.count + prefixes.count }
@@ -35,7 +35,7 @@ struct HoldTable {
     func rule(of name: NotifyName) -> Rule? { names[name]?.rule }
 
     /// - Returns: how far its rule was; nil if nobody held the name.
-    mutating func add(_ holder: ConnectionID, _ name: NotifyName) -> Rule? {
+    mutating func add(_ holder: HolderID, _ name: NotifyName) -> Rule? {
         guard let entry = names[name] else {
             names[name] = Entry(holders: .one(holder), rule: .none)
             return nil
@@ -54,7 +54,7 @@ struct HoldTable {
     mutating func set(_ rule: Rule, of name: NotifyName) { names[name]?.rule = rule }
 
     /// - Returns: how far the rule of the name was, if nobody holds it any more.
-    mutating func remove(_ holder: ConnectionID, _ name: NotifyName) -> Rule? {
+    mutating func remove(_ holder: HolderID, _ name: NotifyName) -> Rule? {
         guard let entry = names[name] else { return nil }
         switch entry.holders {
         case .one(holder):
@@ -72,7 +72,7 @@ struct HoldTable {
     /// Forgets a name whose rule the bus has refused.
     ///
     /// - Returns: who held it.
-    mutating func drop(_ name: NotifyName) -> [ConnectionID] {
+    mutating func drop(_ name: NotifyName) -> [HolderID] {
         switch names.removeValue(forKey: name)?.holders {
         case nil: []
         case .one(let holder): [holder]
@@ -81,7 +81,7 @@ struct HoldTable {
     }
 
     /// - Returns: whether nobody held the prefix.
-    mutating func add(_ holder: ConnectionID, prefix: NamePrefix) -> Bool {
+    mutating func add(_ holder: HolderID, prefix: NamePrefix) -> Bool {
         guard var all = prefixes[prefix] else {
             prefixes[prefix] = [holder]
             return true
@@ -92,24 +92,24 @@ struct HoldTable {
     }
 
     /// - Returns: whether nobody holds the prefix any more.
-    mutating func remove(_ holder: ConnectionID, prefix: NamePrefix) -> Bool {
+    mutating func remove(_ holder: HolderID, prefix: NamePrefix) -> Bool {
         guard var all = prefixes[prefix], all.remove(holder) != nil else { return false }
         prefixes[prefix] = all.isEmpty ? nil : all
         return all.isEmpty
     }
 
-    mutating func drop(prefix: NamePrefix) -> [ConnectionID] {
+    mutating func drop(prefix: NamePrefix) -> [HolderID] {
         defer { prefixes[prefix] = nil }
         return Array(prefixes[prefix] ?? [])
     }
 
     /// For whom a post of the name is kept. One that holds two prefixes of it is there twice.
-    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
-        var byPrefix: [(NamePrefix, ConnectionID)] = []
+    func holders(of name: NotifyName) -> (byName: [HolderID], byPrefix: [(NamePrefix, HolderID)]) {
+        var byPrefix: [(NamePrefix, HolderID)] = []
         prefixes.forEachPrefix(of: name) { prefix, holders in
             for holder in holders { byPrefix.append((prefix, holder)) }
         }
-        let byName: [ConnectionID] =
+        let byName: [HolderID] =
             switch names[name]?.holders {
             case nil: []
             case .one(let holder): [holder]

@@ -2,14 +2,14 @@
 
 import NotifyNames
 
-/// Puts names under the agent's own rules and takes them off again, a few at a time: one connection with ten thousand
-/// names does not keep the others waiting. Users take turns, and so do the connections of a user.
+/// Puts names under the agent's own rules and takes them off again, a few at a time: one holder with ten thousand names
+/// does not keep the others waiting. Users take turns, and so do the holders of a user.
 struct Holding {
     enum Output {
         case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
         case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
-        /// All that was asked for a connection is held, or this was in the way.
-        case held(ConnectionID, failure: String?)
+        /// All that was asked for a holder is held, or this was in the way.
+        case held(HolderID, failure: String?)
     }
 
     /// How many rules the bus is asked for at once in one request, and in all requests under way.
@@ -18,7 +18,7 @@ struct Holding {
     /// How many names are looked at before others have their turn.
     private static let patience = 4_096
 
-    /// What is to be done for one connection.
+    /// What is to be done for one holder.
     private struct Work {
         let user: UInt32
         /// What is to be held in the end.
@@ -41,24 +41,24 @@ struct Holding {
         var names: [NotifyName] = []
         var prefixes: [NamePrefix] = []
         /// Who waits for it.
-        var waiting: Set<ConnectionID> = []
+        var waiting: Set<HolderID> = []
         var size: Int { names.count + prefixes.count }
     }
 
     private(set) var table = HoldTable()
     private var rules = PrefixRules()
-    private var works: [ConnectionID: Work] = [:]
-    /// Users with work, in turn, and of each the connections with work.
+    private var works: [HolderID: Work] = [:]
+    /// Users with work, in turn, and of each the holders with work.
     private var users: [UInt32] = []
-    private var queues: [UInt32: [ConnectionID]] = [:]
+    private var queues: [UInt32: [HolderID]] = [:]
     private var requests: [Ticket: Request] = [:]
     private var underWay = 0
     private var lastTicket: UInt64 = 0
     private var outputs: [Output] = []
 
-    /// What is held for a connection.
-    func held(for id: ConnectionID) -> Subjects { works[id]?.held ?? Subjects() }
-    func holdsAnything(for id: ConnectionID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
+    /// What is held for a holder.
+    func held(for id: HolderID) -> Subjects { works[id]?.held ?? Subjects() }
+    func holdsAnything(for id: HolderID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
 
     /// Whether all that is to be done has been done.
     var isAtRest: Bool { users.isEmpty && requests.isEmpty }
@@ -70,8 +70,8 @@ struct Holding {
 
     // MARK: - What is wanted
 
-    /// Holds names for a connection, as far as they are not held already; ends in `held`.
-    mutating func hold(_ subjects: Subjects, for id: ConnectionID, of user: UInt32) {
+    /// Holds names for a holder, as far as they are not held already; ends in `held`.
+    mutating func hold(_ subjects: Subjects, for id: HolderID, of user: UInt32) {
         var work = works.removeValue(forKey: id) ?? Work(user: user)
         let missing = subjects.subtracting(work.held)
         work.wanted = work.wanted.isEmpty ? subjects : work.wanted.union(subjects)
@@ -84,7 +84,7 @@ struct Holding {
     }
 
     /// Makes sure that posts of names which are held are heard again: their bits have been cleared. Ends in `held`.
-    mutating func resubscribe(_ id: ConnectionID) {
+    mutating func resubscribe(_ id: HolderID) {
         guard let work = works[id] else { return outputs.append(.held(id, failure: nil)) }
         works[id]?.names += work.held.names.filter { table.rule(of: $0) == HoldTable.Rule.none }
         works[id]?.isAwaited = true
@@ -92,7 +92,7 @@ struct Holding {
         pump()
     }
 
-    mutating func release(_ subjects: Subjects, for id: ConnectionID) {
+    mutating func release(_ subjects: Subjects, for id: HolderID) {
         guard var work = works.removeValue(forKey: id) else { return }
         work.wanted = work.wanted.subtracting(subjects)
         let surplus = subjects.intersection(work.held)
@@ -103,7 +103,7 @@ struct Holding {
         pump()
     }
 
-    mutating func releaseAll(for id: ConnectionID) {
+    mutating func releaseAll(for id: HolderID) {
         guard let work = works[id] else { return }
         works[id]?.wanted = Subjects()
         works[id]?.names = Array(work.held.names)
@@ -113,7 +113,7 @@ struct Holding {
     }
 
     /// For whom a post of the name is kept.
-    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
+    func holders(of name: NotifyName) -> (byName: [HolderID], byPrefix: [(NamePrefix, HolderID)]) {
         table.holders(of: name)
     }
 
@@ -143,8 +143,8 @@ struct Holding {
     }
 
     /// - Returns: whose names are not heard now.
-    private mutating func refused(_ request: Request, _ ticket: Ticket) -> Set<ConnectionID> {
-        var losers: Set<ConnectionID> = []
+    private mutating func refused(_ request: Request, _ ticket: Ticket) -> Set<HolderID> {
+        var losers: Set<HolderID> = []
         for name in request.names where table.rule(of: name) == .asked(ticket) {
             for holder in table.drop(name) {
                 works[holder]?.held.names.remove(name)
@@ -160,8 +160,8 @@ struct Holding {
         return losers
     }
 
-    /// Gives up what was asked for a connection. What is held stays so.
-    private mutating func fail(_ id: ConnectionID, _ failure: String) {
+    /// Gives up what was asked for a holder. What is held stays so.
+    private mutating func fail(_ id: HolderID, _ failure: String) {
         guard let work = works[id] else { return }
         works[id]?.wanted = work.held
         works[id]?.names = []
@@ -173,15 +173,15 @@ struct Holding {
 
     // MARK: - Turns
 
-    private mutating func enqueue(_ id: ConnectionID) {
+    private mutating func enqueue(_ id: HolderID) {
         guard let work = works[id], !work.isQueued, work.ticket == nil else { return }
         works[id]?.isQueued = true
         if queues[work.user] == nil { users.append(work.user) }
         queues[work.user, default: []].append(id)
     }
 
-    /// The next connection, of the user whose turn it is.
-    private mutating func next() -> ConnectionID? {
+    /// The next holder, of the user whose turn it is.
+    private mutating func next() -> HolderID? {
         guard !users.isEmpty else { return nil }
         let user = users.removeFirst()
         guard var queue = queues.removeValue(forKey: user), !queue.isEmpty else { return nil }
@@ -216,10 +216,10 @@ struct Holding {
         return Ticket(lastTicket)
     }
 
-    /// Does the next piece of a connection's work.
+    /// Does the next piece of a holder's work.
     ///
     /// - Returns: how many names it has looked at.
-    private mutating func advance(_ id: ConnectionID) -> Int {
+    private mutating func advance(_ id: HolderID) -> Int {
         guard var work = works.removeValue(forKey: id) else { return 0 }
         let ticket = nextTicket()
         var asked = Request(waiting: [id])
@@ -272,7 +272,7 @@ struct Holding {
         _ asked: Request,
         _ given: Request,
         _ ticket: Ticket,
-        for id: ConnectionID,
+        for id: HolderID,
         after other: Ticket?
     ) {
         if given.size > 0 {
@@ -304,7 +304,7 @@ struct Holding {
         }
     }
 
-    private mutating func forgetIfOver(_ id: ConnectionID) {
+    private mutating func forgetIfOver(_ id: HolderID) {
         if works[id]?.isOver == true { works[id] = nil }
     }
 }

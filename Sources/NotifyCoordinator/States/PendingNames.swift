@@ -41,6 +41,8 @@ package struct PendingNames {
         }
     }
 
+    package var names: [NotifyName] { order }
+
     /// Takes everything.
     package mutating func take() -> [NotifyName] {
         defer { removeAll() }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyNames
+
+/// Which names are observed, by connections in whatever state and by residents, and by how many.
+///
+/// Some names are of interest: whoever provides what they stand for begins with the first who wants one, and ends some
+/// time after the last. A name is wanted by its name and by each prefix of it.
+package struct ObservedNames: Sendable {
+    private var names: [NotifyName: Int] = [:]
+    private var prefixes = PrefixIndex<Int>()
+    /// By how many each name of interest is wanted.
+    private var interests: [NotifyName: Int] = [:]
+    /// The names of interest, byte by byte, so that those with a prefix stand together.
+    private let ordered: [NotifyName]
+    /// Those that may have become wanted or unwanted, and whether they were wanted before.
+    private var touched: [NotifyName: Bool] = [:]
+
+    package init(interests: Set<NotifyName> = []) {
+        ordered = interests.sorted { ObservedNames.precedes($0.string, $1.string) }
+        for name in ordered { self.interests[name] = 0 }
+    }
+
+    /// Whether somebody observes the name by its name, and not by a prefix.
+    package func containsExactly(_ name: NotifyName) -> Bool { names[name] != nil }
+
+    /// Whether anybody would hear a post of the name.
+    package func contains(_ name: NotifyName) -> Bool { count(of: name) > 0 }
+
+    /// How many want a post of the name. Who observes it by two prefixes counts twice.
+    package func count(of name: NotifyName) -> Int {
+        if let count = interests[name] { return count }
+        var count = names[name] ?? 0
+        prefixes.forEachPrefix(of: name) { _, holders in count += holders }
+        return count
+    }
+
+    mutating func insert(_ subjects: Subjects) {
+        for name in subjects.names {
+            names[name, default: 0] += 1
+            touch(name, by: 1)
+        }
+        for prefix in subjects.prefixes {
+            prefixes[prefix] = (prefixes[prefix] ?? 0) + 1
+            touchAll(with: prefix.string, by: 1)
+        }
+    }
+
+    /// - Parameter subjects: what was inserted, in whatever parts.
+    mutating func remove(_ subjects: Subjects) {
+        for name in subjects.names {
+            guard let count = names[name] else { continue }
+            names[name] = count > 1 ? count - 1 : nil
+            touch(name, by: -1)
+        }
+        for prefix in subjects.prefixes {
+            guard let count = prefixes[prefix] else { continue }
+            prefixes[prefix] = count > 1 ? count - 1 : nil
+            touchAll(with: prefix.string, by: -1)
+        }
+        if names.isEmpty {
+            names = [:]
+        } else if names.capacity > 4 * names.count + 64 {
+            names = names.filter { _ in true }
+        }
+    }
+
+    /// The names of interest that somebody wants now and nobody did before, or the other way round, since the last time.
+    mutating func takeChanges() -> [(name: NotifyName, isWanted: Bool)] {
+        guard !touched.isEmpty else { return [] }
+        defer { touched = [:] }
+        let changes = touched.compactMap { name, wasWanted in
+            let isWanted = (interests[name] ?? 0) > 0
+            return isWanted == wasWanted ? nil : (name: name, isWanted: isWanted)
+        }
+        return changes.sorted { ObservedNames.precedes($0.name.string, $1.name.string) }
+    }
+
+    private mutating func touch(_ name: NotifyName, by change: Int) {
+        guard !ordered.isEmpty, let count = interests[name] else { return }
+        if touched[name] == nil { touched[name] = count > 0 }
+        interests[name] = count + change
+    }
+
+    private mutating func touchAll(with prefix: String, by change: Int) {
+        var (low, high) = (0, ordered.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if ObservedNames.precedes(ordered[middle].string, prefix) { low = middle + 1 } else { high = middle }
+        }
+        while low < ordered.count, ordered[low].string.utf8.starts(with: prefix.utf8) {
+            touch(ordered[low], by: change)
+            low += 1
+        }
+    }
+
+    private static func precedes(_ left: String, _ right: String) -> Bool {
+        left.utf8.lexicographicallyPrecedes(right.utf8)
+    }
+}

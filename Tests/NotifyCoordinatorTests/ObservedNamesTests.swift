@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyCoordinator
+
+@Suite struct ObservedNamesTests {
+    private static let names = ["com.a", "com.a.b", "com.a.b.c", "com.b", "org.a", "org.ä", "org.a\u{308}"]
+    private static let prefixes = ["", "com.", "com.a", "com.a.b.c", "org.a", "org.\u{e4}", "x"]
+
+    @Test func `a name of interest is told when the first wants it and when the last does no more`() throws {
+        var random = SeededGenerator(seed: 11)
+        for _ in 0..<300 {
+            let interests = try Set(Self.names.filter { _ in Bool.random(using: &random) }.map { try NotifyName($0) })
+            var observed = ObservedNames(interests: interests)
+            var holders: [Subjects] = []
+            var told: Set<NotifyName> = []
+            for _ in 0..<30 {
+                // Several at once, as when one takes the place of another.
+                for _ in 0..<Int.random(in: 1...3, using: &random) {
+                    if !holders.isEmpty, Bool.random(using: &random) {
+                        observed.remove(holders.remove(at: Int.random(in: holders.indices, using: &random)))
+                    } else {
+                        let own = Self.names.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
+                        let wide = Self.prefixes.filter { _ in Int.random(in: 0..<5, using: &random) == 0 }
+                        holders.append(try Subjects(names: own, prefixes: wide))
+                        observed.insert(holders[holders.count - 1])
+                    }
+                }
+                for (name, isWanted) in observed.takeChanges() {
+                    #expect(isWanted ? told.insert(name).inserted : told.remove(name) != nil)
+                }
+                #expect(told == interests.filter { name in holders.contains { $0.contains(name) } })
+                for text in Self.names {
+                    let name = try NotifyName(text)
+                    let expected = holders.reduce(0) { count, subjects in
+                        count + (subjects.names.contains(name) ? 1 : 0)
+                            + subjects.prefixes.filter { text.utf8.starts(with: $0.utf8) }.count
+                    }
+                    #expect(observed.count(of: name) == expected)
+                    #expect(observed.containsExactly(name) == holders.contains { $0.names.contains(name) })
+                }
+            }
+        }
+    }
+
+    @Test func `observers want names in every state until they have gone`() throws {
+        let (zone, net) = (NotifyName("com.example.zone"), NotifyName("com.example.net"))
+        var world = World(interests: [zone, net])
+        _ = try world.register(":1.1", World.process(11), ["com.example.zone", "com.example.other"])
+        #expect(world.wanted == [zone])
+        _ = try world.register(":1.2", World.process(12), [], prefixes: ["com.example."])
+        #expect(world.wanted == [zone, net])
+        for state in [LifecycleState.background, .suspended, .foreground] {
+            _ = try world.set(":1.1", state)
+            world.settle()
+            #expect(world.wanted == [zone, net])
+        }
+        let second = try #require(world.coordinator.id(of: ":1.2"))
+        world.send(.connectionEnded(second))
+        #expect(world.wanted == [zone])
+        // Reconnected, it takes its own place: nobody is told anything.
+        _ = try world.register(":1.3", World.process(11), ["com.example.zone"]) { $0.previous = ":1.1" }
+        #expect(world.wanted == [zone])
+        world.send(.removeNames(world.call(), from: ":1.3", try Subjects(names: ["com.example.zone"], prefixes: [])))
+        #expect(world.wanted.isEmpty)
+    }
+}
