@@ -6,7 +6,7 @@ extension NotifyName {
     package enum Scope: Equatable, Sendable {
         /// Everyone, to everyone on the bus.
         case ordinary
-        /// `com.apple.system.…`: on a path of its own, so that a bus policy can deny it.
+        /// `com.apple.system.…`, `org.notifybus.system.…`: on a path of its own, so that a bus policy can deny it.
         case reserved
         /// `user.uid.N…`: believed only from user N and root; from root alone where N is not a user id (nil).
         case owned(by: UInt32?)
@@ -14,14 +14,15 @@ extension NotifyName {
         case process
 
         package static let processPrefix = "self."
-        package static let reservedPrefix = "com.apple.system."
+        /// Darwin's own, and that of what Darwin has no name for.
+        package static let reservedPrefixes = ["com.apple.system.", "org.notifybus.system."]
         private static let ownedPrefix = "user.uid."
 
         package init(of name: String) {
             // Literal bytes, as notify(3) compares them: `hasPrefix` on a String would compare canonical forms.
             if name.utf8.starts(with: Scope.processPrefix.utf8) {
                 self = .process
-            } else if name.utf8.starts(with: Scope.reservedPrefix.utf8) {
+            } else if Scope.reservedPrefixes.contains(where: { name.utf8.starts(with: $0.utf8) }) {
                 self = .reserved
             } else if name.utf8.starts(with: Scope.ownedPrefix.utf8) {
                 let digits = name.utf8.dropFirst(Scope.ownedPrefix.utf8.count).prefix { $0 != UInt8(ascii: ".") }

@@ -9,7 +9,7 @@
 ///
 /// - `self.…` stays inside the process; no bus is needed for it.
 /// - `user.uid.N` and `user.uid.N.…` belong to the user with the numeric id N: only that user and root can post them.
-/// - `com.apple.system.…` is reserved: on the system bus only root can post it.
+/// - `com.apple.system.…` and `org.notifybus.system.…` are reserved: on the system bus only root can post them.
 ///
 /// The rules are those of notify(3), with one difference: a name that is too long is an error and never cut short.
 ///

@@ -10,7 +10,7 @@ import Testing
 @Suite struct WireTests {
     static let names = [
         "com.example.backup-done", "a", "a_b..c", ".", "3.1.4", "caf\u{e9}.\u{1f514}", "x y\t\"'\\",
-        "com.apple.system.timezone", String(repeating: "long-name.", count: 20),
+        "com.apple.system.timezone", "org.notifybus.system.willsleep", String(repeating: "long-name.", count: 20),
         String(repeating: "\u{e9}", count: 255),
     ]
 

@@ -115,19 +115,21 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
-        let prefixes = ["com.example.", "com.example.deep.", "odd name", "com.apple.sys"]
+        let prefixes = ["com.example.", "com.example.deep.", "odd name", "com.apple.sys", "org.notify"]
         let observation = try center.addObserver(forPrefixes: prefixes) { heard.append($0.string) }
         let everything = Recorder<String>()
         let all = try center.addObserver(forPrefixes: [""]) { everything.append($0.string) }
         let posts = [
             "com.example", "com.example.", "com.example.x", "com.example.deep.x", "com.exampl.x", "odd nam",
-            "odd name.1", "com.apple.system.clock", "com.apple.other", "com.Example.x", "self.x", "end",
+            "odd name.1", "com.apple.system.clock", "com.apple.other", "com.Example.x", "self.x",
+            "org.notifybus.system.willsleep", "org.notifybus.session.lock", "end",
         ]
         for name in posts { try center.post(name) }
         try #require(everything.wait(forCount: posts.count, timeout: .seconds(10)))
         #expect(
             heard.elements.sorted() == [
                 "com.apple.system.clock", "com.example.", "com.example.deep.x", "com.example.x", "odd name.1",
+                "org.notifybus.session.lock", "org.notifybus.system.willsleep",
             ]
         )
         #expect(Set(everything.elements) == Set(posts))

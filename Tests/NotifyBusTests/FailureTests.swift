@@ -70,12 +70,12 @@ import Testing
             var codes: [NotifyBusError.Code] = []
             for (center, name) in [
                 (system, "com.apple.system.clock"), (session, "user.uid.0.x"), (session, "user.uid.x"),
-                (session, "user.uid.65534"),
+                (system, "org.notifybus.system.willsleep"), (session, "user.uid.65534"),
             ] {
                 do throws(NotifyBusError) { try await center.post(name) } catch { codes.append(error.code) }
             }
             // One's own name gets as far as the bus, which is not there.
-            exit(codes == [.notPermitted, .notPermitted, .notPermitted, .noBus] ? 0 : 1)
+            exit(codes == [.notPermitted, .notPermitted, .notPermitted, .notPermitted, .noBus] ? 0 : 1)
         }
     }
 

@@ -73,6 +73,8 @@ extension NotifyName {
             ("self.x", .process), ("self.", .process), ("self", .ordinary), ("Self.x", .ordinary),
             ("com.apple.system.timezone", .reserved), ("com.apple.system.", .reserved),
             ("com.apple.system", .ordinary), ("com.apple.systems.x", .ordinary),
+            ("org.notifybus.system.willsleep", .reserved), ("org.notifybus.system.", .reserved),
+            ("org.notifybus.system", .ordinary), ("org.notifybus.session.lock", .ordinary),
             ("user.uid.501", .owned(by: 501)), ("user.uid.501.x", .owned(by: 501)), ("user.uid.0", .owned(by: 0)),
             ("user.uid.5x", .owned(by: nil)), ("user.uid.007", .owned(by: nil)), ("user.uid.+7", .owned(by: nil)),
             ("user.uid.", .owned(by: nil)), ("user.uid.4294967296", .owned(by: nil)), ("user.uid", .ordinary),

@@ -75,6 +75,10 @@ import Testing
         }
         #expect(MatchRule.prefix("com.apple.system.net").count == 1)
         #expect(MatchRule.prefix("com.apple.").count == 2)
+        #expect(MatchRule.prefix("org.notifybus.system.w") == MatchRule.prefix("org.notifybus.system.x"))
+        #expect(MatchRule.prefix("org.notifybus.system.").count == 1)
+        #expect(MatchRule.prefix("org.").count == 2)
+        #expect(MatchRule.prefix("org.notifybus.session.").count == 1)
         #expect(MatchRule.prefix("com.example.").count == 1)
     }
 

@@ -37,7 +37,7 @@ import Testing
                     let name = try NotifyName(text)
                     let expected = holders.reduce(0) { count, subjects in
                         count + (subjects.names.contains(name) ? 1 : 0)
-                            + subjects.prefixes.filter { text.utf8.starts(with: $0.utf8) }.count
+                            + subjects.prefixes.count { $0.begins(name) }
                     }
                     #expect(observed.count(of: name) == expected)
                     #expect(observed.containsExactly(name) == holders.contains { $0.names.contains(name) })

@@ -12,7 +12,7 @@
  *
  *   "self.…"             stays inside the process and needs no bus
  *   "user.uid.N", "user.uid.N.…"   belong to the user with the number N; only that user and root can post them
- *   "com.apple.system.…" is reserved: on the system bus only root can post it
+ *   "com.apple.system.…" and "org.notifybus.system.…" are reserved: on the system bus only root can post them
  *
  * The bus is that of the user's login session. The environment variable NOTIFYBUS_ADDRESS names another when the first
  * function is called: "session", "system", or a D-Bus address such as "unix:path=/run/example/bus". It is not looked at

@@ -10,12 +10,12 @@ enum MatchRule {
     /// Rules that together bring every name that begins with a prefix, and as few others as the bus can tell apart.
     static func prefix(_ prefix: String) -> [String] {
         let namespace = self.namespace(of: prefix).map { "arg0namespace='\($0)'" }
-        let reserved = NotifyName.Scope.reservedPrefix
-        var rules: [String] = []
-        if !prefix.utf8.starts(with: reserved.utf8) {
-            rules.append(rule(path: WireFormat.path, namespace))
+        let reserved = NotifyName.Scope.reservedPrefixes
+        if reserved.contains(where: { prefix.utf8.starts(with: $0.utf8) }) {
+            return [rule(path: WireFormat.reservedPath, namespace)]
         }
-        if prefix.utf8.starts(with: reserved.utf8) || reserved.utf8.starts(with: prefix.utf8) {
+        var rules = [rule(path: WireFormat.path, namespace)]
+        if reserved.contains(where: { $0.utf8.starts(with: prefix.utf8) }) {
             rules.append(rule(path: WireFormat.reservedPath, namespace))
         }
         return rules
