@@ -14,7 +14,8 @@ SCRATCH ?= .build
 SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-top notify-agent
-SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources \
+	Bridge/Package.swift Bridge/Sources Bridge/Tests/BridgeTests
 SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
@@ -146,6 +147,10 @@ bench-build: bench-needs build
 	@PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}" \
 	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
 
+.PHONY: bridge-test
+bridge-test: bridge-needs ## Checks the bridge to MQTT between two buses and a Mosquitto, on loopback
+	@swift test --package-path Bridge $(SWIFT_FLAGS) $(TESTING)
+
 # How many histories to run, and the first seed; or one seed, whose history is told if it fails.
 COUNT ?= 1000000
 FIRST ?= 1
@@ -167,10 +172,10 @@ format: swift-needs ## Lays out the sources as lint wants them
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-address .build-fuzz .build-thread Benchmarks/.build
+	@rm -rf .build .build-address .build-fuzz .build-thread Benchmarks/.build Bridge/.build
 
 # What each job needs, installed where it is missing.
-.PHONY: swift-needs build-needs run-needs test-needs session-needs bench-needs
+.PHONY: swift-needs build-needs run-needs test-needs session-needs bench-needs bridge-needs
 swift-needs:
 	@Scripts/check-swift
 build-needs: swift-needs
@@ -183,3 +188,5 @@ session-needs: swift-needs
 	@Scripts/install-dependencies build run session
 bench-needs: swift-needs
 	@Scripts/install-dependencies build run test bench
+bridge-needs: swift-needs
+	@Scripts/install-dependencies build run test bridge

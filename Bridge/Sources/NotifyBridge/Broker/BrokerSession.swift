@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CMosquitto
+import Glibc
+
+/// One connection to the broker, from connecting to its end. The thread of the broker alone uses it.
+final class BrokerSession {
+    /// How a connection ended.
+    enum End {
+        /// As this bridge was told to.
+        case asTold
+        /// The broker does not want this bridge, with the reason: it would not want it the next time either.
+        case refused(String)
+        /// With the reason; and whether somebody connected by the same id.
+        case lost(String, isTakenOver: Bool)
+    }
+
+    private enum Stage: Equatable {
+        /// The broker has not answered yet.
+        case connecting
+        /// The broker has not answered each subscription yet.
+        case subscribing
+        case online
+    }
+
+    /// How long the broker may take for an answer, in nanoseconds.
+    private static let patience: Int64 = 30_000_000_000
+    /// What still waits when the bridge is told to end is written for so long at the most, in nanoseconds.
+    private static let farewell: Int64 = 1_000_000_000
+    /// How many filters a subscription has at the most, and how many names go out before the socket is read.
+    private static let portion = 64
+
+    private let client: MosquittoClient
+    private let settings: Settings
+    private let exchange: Exchange
+    private let traffic: Traffic
+    private let log: Log
+    private var stage = Stage.connecting
+    private var end: End?
+    /// When the broker must have answered; nil once all is answered.
+    private var deadline: Int64?
+    /// When something was last written: after the keepalive a ping is due.
+    private var lastWrite = Clock.now
+    /// What was asked for, by the number of the subscription.
+    private var subscriptions: [Int32: ArraySlice<Topic>] = [:]
+    private var verdicts: [String] = []
+    /// Whether names have gone to the broker for the first time.
+    var wasOnline: Bool { stage == .online }
+
+    init(_ settings: Settings, _ exchange: Exchange, _ traffic: Traffic, _ log: Log) throws(ConfigurationError) {
+        self.settings = settings
+        self.exchange = exchange
+        self.traffic = traffic
+        self.log = log
+        client = try MosquittoClient(id: "nb1-\(traffic.origin)", settings: settings)
+    }
+
+    /// Connects, serves the connection, and returns when it has ended.
+    func run() -> End {
+        client.onConnect = { [unowned self] in connected($0) }
+        client.onDisconnect = { [unowned self] in disconnected($0) }
+        client.onSubscribe = { [unowned self] in subscribed($0, $1) }
+        client.onMessage = { [unowned self] in traffic.receive($0, $1, isRetained: $2) }
+        let status = client.connect(to: settings.broker, keepalive: settings.keepalive)
+        if status != 0 { return .lost(MosquittoClient.text(status), isTakenOver: false) }
+        deadline = Clock.now + Self.patience
+        while true {
+            if let end = turn() {
+                if stage == .online { exchange.goOffline() }
+                return end
+            }
+        }
+    }
+
+    /// Waits for something to do, and does it.
+    private func turn() -> End? {
+        var sources = [
+            pollfd(fd: client.descriptor, events: Int16(POLLIN | (client.wantsToWrite ? POLLOUT : 0)), revents: 0),
+            pollfd(fd: exchange.brokerWakeUp.descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        waitForEvents(&sources, until: [deadline, pingTime, traffic.wakeTime].compactMap { $0 }.min())
+        if sources[1].revents != 0 { exchange.brokerWakeUp.clear() }
+        if sources[0].revents & Int16(POLLOUT) != 0 {
+            lastWrite = Clock.now
+            note(client.write())
+        }
+        if sources[0].revents & ~Int16(POLLOUT) != 0 { note(client.read()) }
+        if end == nil, let time = pingTime, time <= Clock.now {
+            lastWrite = Clock.now
+            traffic.save()
+        }
+        if end == nil { note(client.checkKeepalive()) }
+        traffic.postWhatWaits()
+        if end == nil, let deadline, deadline <= Clock.now {
+            end = .lost("The broker does not answer", isTakenOver: false)
+        }
+        if let end { return end }
+        if stage == .online { sendNames() }
+        if exchange.isEnding {
+            sayFarewell()
+            return .asTold
+        }
+        return end
+    }
+
+    /// When a ping is due. libmosquitto counts whole seconds, so one more; a broker waits half as long again.
+    private var pingTime: Int64? {
+        settings.keepalive == 0 ? nil : lastWrite + (Int64(settings.keepalive) + 1) * 1_000_000_000
+    }
+
+    /// One message at a time, while the socket takes it: what waits, waits in our own queue, which is bounded.
+    private func sendNames() {
+        for _ in 0..<Self.portion where end == nil && !client.wantsToWrite {
+            guard let name = exchange.nextExport() else { return }
+            let (topic, stamp) = traffic.stamp(name)
+            lastWrite = Clock.now
+            note(client.publish(topic, stamp, retained: settings.catchesUp))
+            if end == nil { traffic.noteSent(name) }
+        }
+        // The socket is full, or has to be looked at: go on when it takes more, or at once.
+        if !client.wantsToWrite { exchange.brokerWakeUp.signal() }
+    }
+
+    private func sayFarewell() {
+        let limit = Clock.now + Self.farewell
+        while stage == .online, end == nil, Clock.now < limit {
+            sendNames()
+            guard client.wantsToWrite else {
+                if exchange.status.waiting == 0 { break }
+                continue
+            }
+            var sources = [pollfd(fd: client.descriptor, events: Int16(POLLOUT), revents: 0)]
+            waitForEvents(&sources, until: limit)
+            note(client.write())
+        }
+        client.disconnect()
+    }
+
+    private func note(_ status: Int32) {
+        guard status != 0, end == nil else { return }
+        end = .lost(MosquittoClient.text(status), isTakenOver: false)
+    }
+
+    // MARK: What the broker says
+
+    private func connected(_ reason: Int32) {
+        guard reason == 0 else {
+            let text = MosquittoClient.reason(reason)
+            end =
+                switch UInt32(reason) {
+                // It may want this bridge later.
+                case MQTT_RC_SERVER_UNAVAILABLE.rawValue, MQTT_RC_SERVER_BUSY.rawValue, MQTT_RC_QUOTA_EXCEEDED.rawValue,
+                    MQTT_RC_CONNECTION_RATE_EXCEEDED.rawValue, MQTT_RC_USE_ANOTHER_SERVER.rawValue,
+                    MQTT_RC_SERVER_MOVED.rawValue, MQTT_RC_UNSPECIFIED.rawValue:
+                    .lost(text, isTakenOver: false)
+                default: .refused("\(settings.broker) refuses this bridge: \(text).")
+                }
+            return
+        }
+        stage = .subscribing
+        deadline = Clock.now + Self.patience
+        var rest = traffic.filters[...]
+        while !rest.isEmpty, end == nil {
+            let portion = rest.prefix(Self.portion)
+            rest = rest.dropFirst(Self.portion)
+            let (status, id) = client.subscribe(portion, retained: settings.catchesUp)
+            note(status)
+            subscriptions[id] = portion
+        }
+        lastWrite = Clock.now
+        goOnlineIfAnswered()
+    }
+
+    private func subscribed(_ id: Int32, _ reasons: [Int32]) {
+        guard let filters = subscriptions.removeValue(forKey: id) else { return }
+        for (filter, reason) in zip(filters, reasons) {
+            let isGranted = reason < 0x80
+            verdicts.append("\(filter): \(isGranted ? "granted" : MosquittoClient.reason(reason))")
+            if !isGranted {
+                log.notice(
+                    "\(settings.broker) refuses \(filter): \(MosquittoClient.reason(reason)); nothing of it is heard"
+                )
+            }
+        }
+        goOnlineIfAnswered()
+    }
+
+    private func goOnlineIfAnswered() {
+        guard subscriptions.isEmpty, stage == .subscribing, end == nil else { return }
+        stage = .online
+        deadline = nil
+        let verdicts = verdicts.sorted()
+        exchange.count { $0.filters = verdicts }
+        exchange.goOnline()
+        log.notice("connected to \(settings.broker)")
+        exchange.brokerWakeUp.signal()
+    }
+
+    private func disconnected(_ reason: Int32) {
+        guard end == nil else { return }
+        if reason == Int32(MQTT_RC_SESSION_TAKEN_OVER.rawValue) {
+            end = .lost("Another client has taken this one's id", isTakenOver: true)
+        } else {
+            let text = reason >= 0x80 ? MosquittoClient.reason(reason) : MosquittoClient.text(reason)
+            end = .lost(text, isTakenOver: false)
+        }
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CMosquitto
+import Glibc
+
+/// One connection to a broker by libmosquitto. One thread at a time uses it; its closures run on that thread, inside
+/// ``read()`` and ``write()``. See libmosquitto(3).
+final class MosquittoClient {
+    private let client: OpaquePointer
+    /// What the properties of a message with a stamp to keep are.
+    private var retainedProperties: OpaquePointer?
+
+    /// The broker has answered: 0, or the reason why it does not want this client. See section 3.2.2.2 of MQTT 5.
+    var onConnect: (Int32) -> Void = { _ in }
+    /// The connection has ended: the broker's reason, or an error of libmosquitto.
+    var onDisconnect: (Int32) -> Void = { _ in }
+    /// The broker has answered a subscription with a reason for each of its filters.
+    var onSubscribe: (Int32, [Int32]) -> Void = { _, _ in }
+    var onMessage: (_ topic: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, _ isRetained: Bool) -> Void =
+        { _, _, _ in }
+
+    /// How long the broker keeps a retained stamp, in seconds: 7 days.
+    private static let expiry: UInt32 = 604_800
+    /// The largest message that the broker may send. What is meant for a bridge has 1,662 bytes at most.
+    private static let maximumPacket: UInt32 = 16_384
+
+    init(id: String, settings: Settings) throws(ConfigurationError) {
+        mosquitto_lib_init()
+        guard let client = mosquitto_new(id, true, nil) else {
+            throw ConfigurationError("Cannot make an MQTT client: \(String(cString: strerror(errno))).")
+        }
+        self.client = client
+        mosquitto_user_data_set(client, Unmanaged.passUnretained(self).toOpaque())
+        mosquitto_int_option(client, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5)
+        mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1)
+        mosquitto_property_add_int32(
+            &retainedProperties,
+            Int32(MQTT_PROP_MESSAGE_EXPIRY_INTERVAL.rawValue),
+            Self.expiry
+        )
+        setCallbacks()
+        if let user = settings.user {
+            try check(mosquitto_username_pw_set(client, user, settings.password), "The user or the password")
+        }
+        guard settings.broker.isEncrypted else { return }
+        let tls = settings.tls
+        if tls.authorities == nil { mosquitto_int_option(client, MOSQ_OPT_TLS_USE_OS_CERTS, 1) }
+        if tls.authorities != nil || tls.certificate != nil {
+            // Nobody is there to type a passphrase.
+            let noPassphrase:
+                @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
+                    { _, _, _, _ in 0 }
+            let status = mosquitto_tls_set(client, tls.authorities, nil, tls.certificate, tls.key, noPassphrase)
+            try check(status, "A certificate or a key")
+        }
+    }
+
+    deinit {
+        mosquitto_destroy(client)
+        mosquitto_property_free_all(&retainedProperties)
+    }
+
+    private func check(_ status: Int32, _ what: String) throws(ConfigurationError) {
+        if status != 0 { throw ConfigurationError("\(what) can't be used: \(Self.text(status)).") }
+    }
+
+    private func setCallbacks() {
+        mosquitto_connect_v5_callback_set(client) { _, object, reason, _, _ in
+            MosquittoClient.at(object)?.onConnect(reason)
+        }
+        mosquitto_disconnect_v5_callback_set(client) { _, object, reason, _ in
+            MosquittoClient.at(object)?.onDisconnect(reason)
+        }
+        mosquitto_subscribe_v5_callback_set(client) { _, object, id, count, granted, _ in
+            let reasons = UnsafeBufferPointer(start: granted, count: Int(count)).map { $0 }
+            MosquittoClient.at(object)?.onSubscribe(id, reasons)
+        }
+        mosquitto_message_v5_callback_set(client) { _, object, message, _ in
+            guard let message = message?.pointee, let topic = message.topic else { return }
+            MosquittoClient.at(object)?.onMessage(
+                UnsafeRawBufferPointer(start: topic, count: strlen(topic)),
+                UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen)),
+                message.retain
+            )
+        }
+    }
+
+    private static func at(_ object: UnsafeMutableRawPointer?) -> MosquittoClient? {
+        // Called only from calls that this object makes, so it lives.
+        object.map { Unmanaged<MosquittoClient>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// Connects, and blocks until the connection stands or fails: two minutes where nobody answers. The broker's own
+    /// answer comes later.
+    func connect(to address: BrokerAddress, keepalive: Int32) -> Int32 {
+        var properties: OpaquePointer?
+        mosquitto_property_add_int32(&properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), Self.maximumPacket)
+        defer { mosquitto_property_free_all(&properties) }
+        return mosquitto_connect_bind_v5(client, address.host, address.port, keepalive, nil, properties)
+    }
+
+    /// The socket; -1 if there is none.
+    var descriptor: Int32 { mosquitto_socket(client) }
+
+    /// Whether something waits to be written: then ``write()`` is to be called when the socket takes more.
+    var wantsToWrite: Bool { mosquitto_want_write(client) }
+
+    func read() -> Int32 { mosquitto_loop_read(client, 1) }
+    func write() -> Int32 { mosquitto_loop_write(client, 1) }
+    /// Looks whether a ping is due, or an answer to one.
+    func checkKeepalive() -> Int32 { mosquitto_loop_misc(client) }
+
+    func publish(_ topic: Topic, _ payload: String, retained: Bool) -> Int32 {
+        var payload = payload
+        return topic.withCString { topic in
+            payload.withUTF8 { payload in
+                let properties = retained ? retainedProperties : nil
+                return mosquitto_publish_v5(
+                    client,
+                    nil,
+                    topic,
+                    Int32(payload.count),
+                    payload.baseAddress,
+                    0,
+                    retained,
+                    properties
+                )
+            }
+        }
+    }
+
+    /// Subscribes to filters, without what this client itself publishes.
+    ///
+    /// - Returns: an error, or 0 and the number that ``onSubscribe`` gets.
+    func subscribe(_ filters: ArraySlice<Topic>, retained: Bool) -> (status: Int32, id: Int32) {
+        let copies: [UnsafeMutablePointer<CChar>?] = filters.map { $0.withCString { strdup($0) } }
+        defer { for copy in copies { free(copy) } }
+        let retainHandling = retained ? MQTT_SUB_OPT_SEND_RETAIN_ALWAYS : MQTT_SUB_OPT_SEND_RETAIN_NEVER
+        let options = Int32(MQTT_SUB_OPT_NO_LOCAL.rawValue) | Int32(retainHandling.rawValue)
+        var id: Int32 = 0
+        let status = copies.withUnsafeBufferPointer { copies in
+            mosquitto_subscribe_multiple(client, &id, Int32(copies.count), copies.baseAddress, 0, options, nil)
+        }
+        return (status, id)
+    }
+
+    func disconnect() { mosquitto_disconnect_v5(client, 0, nil) }
+
+    /// An error of libmosquitto in words.
+    static func text(_ status: Int32) -> String {
+        let reason =
+            status == Int32(MOSQ_ERR_ERRNO.rawValue)
+            ? strerror(errno).map { UnsafePointer($0) } : mosquitto_strerror(status)
+        return reason.map { String(cString: $0) } ?? "error \(status)"
+    }
+
+    /// A reason of the broker in words.
+    static func reason(_ code: Int32) -> String {
+        mosquitto_reason_string(code).map { String(cString: $0) } ?? "reason \(code)"
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyBus
+
+/// One line of `export` or `import`: a name, or `com.example.*` for every name that begins with `com.example.`.
+package enum NameRule: Hashable, Sendable {
+    case name(NotifyName)
+    /// Ends with a dot, and has at least one part before it.
+    case prefix(String)
+
+    /// What is wrong with a line, as the rest of a sentence.
+    package struct Fault: Error, Equatable {
+        package let reason: String
+    }
+
+    /// Reads what follows `export =`.
+    package init(_ text: String) throws(Fault) {
+        let prefix = text.utf8.suffix(2).elementsEqual(".*".utf8) ? String(text.dropLast()) : nil
+        if text == "*" || prefix?.utf8.first == UInt8(ascii: ".") {
+            throw Fault(reason: "needs at least one whole part before '.*', as in com.example.*")
+        }
+        let name: NotifyName
+        do {
+            name = try NotifyName(prefix ?? text)
+        } catch {
+            throw Fault(reason: "is no name: \(error.description)")
+        }
+        if let border = Border.crossed(by: name) {
+            throw Fault(reason: "begins with '\(border)', and such names never leave the machine")
+        }
+        self = if let prefix { .prefix(prefix) } else { .name(name) }
+    }
+}
+
+/// What never crosses, whatever the configuration says.
+package enum Border {
+    /// What stays in a process, belongs to a user or to the system, or speaks of one machine or one session.
+    package static let prefixes = [
+        "self.", "user.uid.", "com.apple.system.", "org.notifybus.system.", "org.notifybus.session.",
+    ]
+
+    /// The prefix by which a name never crosses; nil if it may.
+    package static func crossed(by name: NotifyName) -> String? {
+        prefixes.first { name.string.utf8.starts(with: $0.utf8) }
+    }
+}
+
+/// All lines of `export`, or all of `import`: which names cross in one direction.
+package struct NameRules: Sendable {
+    /// Names that no prefix covers.
+    package let names: Set<NotifyName>
+    /// Prefixes of which none begins with another.
+    package let prefixes: [String]
+
+    package init(_ rules: [NameRule]) {
+        var names: Set<NotifyName> = []
+        var prefixes: [String] = []
+        for rule in rules {
+            switch rule {
+            case .name(let name): names.insert(name)
+            case .prefix(let prefix): prefixes.append(prefix)
+            }
+        }
+        // The shortest first: what begins with one that was kept is covered by it.
+        var kept: [String] = []
+        for prefix in prefixes.sorted(by: { $0.utf8.count < $1.utf8.count })
+        where !NameRules.covers(kept, prefix) {
+            kept.append(prefix)
+        }
+        self.prefixes = kept
+        self.names = names.filter { !NameRules.covers(kept, $0.string) }
+    }
+
+    package var isEmpty: Bool { names.isEmpty && prefixes.isEmpty }
+
+    /// Whether a name crosses.
+    package func allow(_ name: NotifyName) -> Bool {
+        guard names.contains(name) || NameRules.covers(prefixes, name.string) else { return false }
+        return Border.crossed(by: name) == nil
+    }
+
+    /// Literal bytes: `hasPrefix` would compare canonical forms.
+    private static func covers(_ prefixes: [String], _ text: String) -> Bool {
+        prefixes.contains { text.utf8.starts(with: $0.utf8) }
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// A Mosquitto of one test's own. It ends with the last reference to it.
+final class Mosquitto: Sendable {
+    /// Nil if it can be started here, else a sentence that says why not.
+    static let unavailable: Comment? = program == nil ? "mosquitto is not installed." : nil
+
+    private static let program: String? = ["/usr/sbin/mosquitto", "/usr/bin/mosquitto", "/usr/local/sbin/mosquitto"]
+        .first { (path: String) in access(path, X_OK) == 0 }
+
+    let port: Int
+    let folder: TemporaryFolder
+    private let process: Mutex<RunningCommand?>
+
+    /// - Parameters:
+    ///   - listener: more lines for the listener, such as certificates.
+    ///   - settings: lines for the whole broker; the first of it unless it allows anonymous clients itself.
+    ///   - port: where to listen; nil for a port that is free.
+    init(
+        port: Int? = nil,
+        listener: [String] = [],
+        settings: [String] = ["allow_anonymous true"],
+        folder: TemporaryFolder? = nil
+    ) throws {
+        self.port = try port ?? freePort()
+        self.folder = try folder ?? TemporaryFolder()
+        let lines =
+            ["user root", "persistence false", "log_type all", "log_dest stderr", "connection_messages true"]
+            + ["listener \(self.port) 127.0.0.1"] + listener + settings
+        try self.folder.write(lines.joined(separator: "\n") + "\n", to: "mosquitto.conf")
+        process = Mutex(nil)
+        try start()
+    }
+
+    var address: String { "mqtt://127.0.0.1:\(port)" }
+    var pid: pid_t { process.withLock { $0?.pid ?? 0 } }
+
+    /// Starts it, and returns when it accepts connections.
+    func start() throws {
+        let running = try TestSupport.start(
+            Self.program ?? "mosquitto",
+            ["-c", "\(folder.path)/mosquitto.conf"],
+            input: .null
+        )
+        try running.waitForErrorOutput(containing: "mosquitto version")
+        guard waitUntil({ accepts(port) }) else { throw TestSupportError("mosquitto does not listen at \(port)") }
+        process.withLock { $0 = running }
+    }
+
+    func kill() throws {
+        let running = process.withLock { process in
+            defer { process = nil }
+            return process
+        }
+        running?.send(signal: SIGKILL)
+        _ = try running?.wait()
+    }
+
+    func stop() { process.withLock { $0?.send(signal: SIGSTOP) } }
+    func resume() { process.withLock { $0?.send(signal: SIGCONT) } }
+
+    /// Waits for a line of its log.
+    func waitForLog(_ text: String, timeout: Duration = .seconds(20)) throws {
+        let running = process.withLock { $0 }
+        try running?.waitForErrorOutput(containing: text, timeout: timeout)
+    }
+
+    /// Publishes as any MQTT client does.
+    func publish(_ topic: String, _ payload: [String] = ["-n"], _ more: [String] = []) throws {
+        let result = try run(
+            "mosquitto_pub",
+            ["-V", "5", "-h", "127.0.0.1", "-p", "\(port)", "-t", topic] + payload + more
+        )
+        guard result.status == 0 else { throw TestSupportError("mosquitto_pub: \(result.errorOutput)") }
+    }
+}
+
+/// A port of the loopback interface that nobody listens at now.
+func freePort() throws -> Int {
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(socket) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            bind(socket, $0, size) == 0 && getsockname(socket, $0, &size) == 0
+        }
+    }
+    guard isBound else { throw TestSupportError("There is no free port") }
+    return Int(UInt16(bigEndian: address.sin_port))
+}
+
+private func accepts(_ port: Int) -> Bool {
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(socket) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(port).bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
+    }
+}
