@@ -8,6 +8,11 @@ struct BrokerLink {
     /// How long to wait before connecting again, in seconds: at first, and at the most. In between it doubles.
     private static let pauses = (first: 1.0, last: 60.0)
 
+    /// A connection that has lasted so long was a good one, in nanoseconds.
+    private static let longEnough: Int64 = 30_000_000_000
+    /// After so many that ended sooner, it says what may be the matter.
+    private static let suspicion = 3
+
     let settings: Settings
     let exchange: Exchange
     let traffic: Traffic
@@ -17,30 +22,37 @@ struct BrokerLink {
     func run() -> Exchange.End {
         var pause = Self.pauses.first
         var wasTold = false
+        var shortOnes = 0
         while !exchange.isEnding {
             let end: BrokerSession.End
+            var lasted: Int64?
             do {
                 let session = try BrokerSession(settings, exchange, traffic, log)
                 end = session.run()
-                if session.wasOnline { (pause, wasTold) = (Self.pauses.first, false) }
+                lasted = session.onlineSince.map { Clock.now - $0 }
             } catch {
                 end = .lost(error.description, isTakenOver: false)
             }
-            traffic.save()
+            traffic.endConnection()
+            if let lasted {
+                wasTold = false
+                if lasted >= Self.longEnough { (pause, shortOnes) = (Self.pauses.first, 0) } else { shortOnes += 1 }
+            }
             switch end {
             case .asTold: return .asTold
             case .refused(let reason): return .refused(reason)
             case .lost(_, isTakenOver: true):
                 log.notice(
-                    "another bridge has connected to \(settings.broker) with this one's id: two must not share one"
+                    "another client has connected to \(settings.broker) as nb1-\(traffic.origin): two must not share an id"
                 )
                 pause = Self.pauses.last
             case .lost(let reason, _):
                 // Once until it comes back.
-                if !wasTold {
-                    log.notice("no connection to \(settings.broker): \(reason); trying again")
-                } else {
-                    log.detail("no connection to \(settings.broker): \(reason)")
+                let text = "no connection to \(settings.broker): \(reason); trying again"
+                if wasTold { log.detail(text) } else { log.notice(text) }
+                // Mosquitto 2.0 closes the connection of the one who came first, and does not say why.
+                if lasted != nil, shortOnes == Self.suspicion {
+                    log.notice("connections do not last: perhaps another client has the id nb1-\(traffic.origin), too")
                 }
             }
             wasTold = true

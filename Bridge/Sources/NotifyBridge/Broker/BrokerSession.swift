@@ -44,8 +44,10 @@ final class BrokerSession {
     /// What was asked for, by the number of the subscription.
     private var subscriptions: [Int32: ArraySlice<Topic>] = [:]
     private var verdicts: [String] = []
-    /// Whether names have gone to the broker for the first time.
-    var wasOnline: Bool { stage == .online }
+    /// Whether the broker has told what it keeps.
+    private var hasReplayed = false
+    /// Since when names have crossed; nil if they never did.
+    private(set) var onlineSince: Int64?
 
     init(_ settings: Settings, _ exchange: Exchange, _ traffic: Traffic, _ log: Log) throws(ConfigurationError) {
         self.settings = settings
@@ -60,6 +62,7 @@ final class BrokerSession {
         client.onConnect = { [unowned self] in connected($0) }
         client.onDisconnect = { [unowned self] in disconnected($0) }
         client.onSubscribe = { [unowned self] in subscribed($0, $1) }
+        client.onAnswer = { [unowned self] in answered() }
         client.onMessage = { [unowned self] in traffic.receive($0, $1, isRetained: $2) }
         let status = client.connect(to: settings.broker, keepalive: settings.keepalive)
         if status != 0 { return .lost(MosquittoClient.text(status), isTakenOver: false) }
@@ -110,15 +113,18 @@ final class BrokerSession {
 
     /// One message at a time, while the socket takes it: what waits, waits in our own queue, which is bounded.
     private func sendNames() {
-        for _ in 0..<Self.portion where end == nil && !client.wantsToWrite {
-            guard let name = exchange.nextExport() else { return }
-            let (topic, stamp) = traffic.stamp(name)
+        var count = 0
+        while end == nil, !client.wantsToWrite, count < Self.portion, let message = traffic.nextMessage() {
             lastWrite = Clock.now
-            note(client.publish(topic, stamp, retained: settings.catchesUp))
-            if end == nil { traffic.noteSent(name) }
+            note(client.publish(message.topic, message.payload, retained: settings.catchesUp))
+            count += 1
         }
-        // The socket is full, or has to be looked at: go on when it takes more, or at once.
-        if !client.wantsToWrite { exchange.brokerWakeUp.signal() }
+        if end == nil, !client.wantsToWrite, traffic.startsQuestion() {
+            lastWrite = Clock.now
+            note(client.ask(traffic.question))
+        }
+        // The socket is to be looked at in between.
+        if count == Self.portion { exchange.brokerWakeUp.signal() }
     }
 
     private func sayFarewell() {
@@ -188,12 +194,26 @@ final class BrokerSession {
     private func goOnlineIfAnswered() {
         guard subscriptions.isEmpty, stage == .subscribing, end == nil else { return }
         stage = .online
+        onlineSince = Clock.now
         deadline = nil
         let verdicts = verdicts.sorted()
         exchange.count { $0.filters = verdicts }
         exchange.goOnline()
+        // Behind what the broker keeps, if it is to tell.
+        if settings.catchesUp {
+            note(client.ask(traffic.question))
+        } else {
+            hasReplayed = true
+        }
         log.notice("connected to \(settings.broker)")
         exchange.brokerWakeUp.signal()
+    }
+
+    private func answered() {
+        if hasReplayed { return traffic.confirm() }
+        // The first question, behind the subscriptions.
+        hasReplayed = true
+        traffic.endReplay()
     }
 
     private func disconnected(_ reason: Int32) {

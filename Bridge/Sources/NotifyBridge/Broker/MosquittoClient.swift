@@ -16,6 +16,8 @@ final class MosquittoClient {
     var onDisconnect: (Int32) -> Void = { _ in }
     /// The broker has answered a subscription with a reason for each of its filters.
     var onSubscribe: (Int32, [Int32]) -> Void = { _, _ in }
+    /// The broker has answered ``ask(_:)``.
+    var onAnswer: () -> Void = {}
     var onMessage: (_ topic: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, _ isRetained: Bool) -> Void =
         { _, _, _ in }
 
@@ -74,6 +76,9 @@ final class MosquittoClient {
         mosquitto_subscribe_v5_callback_set(client) { _, object, id, count, granted, _ in
             let reasons = UnsafeBufferPointer(start: granted, count: Int(count)).map { $0 }
             MosquittoClient.at(object)?.onSubscribe(id, reasons)
+        }
+        mosquitto_unsubscribe_v5_callback_set(client) { _, object, _, _ in
+            MosquittoClient.at(object)?.onAnswer()
         }
         mosquitto_message_v5_callback_set(client) { _, object, message, _ in
             guard let message = message?.pointee, let topic = message.topic else { return }
@@ -144,6 +149,11 @@ final class MosquittoClient {
         return (status, id)
     }
 
+    /// Asks the broker to forget a subscription that it does not have: it answers when it has handled all before that.
+    func ask(_ filter: Topic) -> Int32 {
+        filter.withCString { mosquitto_unsubscribe_v5(client, nil, $0, nil) }
+    }
+
     func disconnect() { mosquitto_disconnect_v5(client, 0, nil) }
 
     /// An error of libmosquitto in words.
@@ -151,7 +161,9 @@ final class MosquittoClient {
         let reason =
             status == Int32(MOSQ_ERR_ERRNO.rawValue)
             ? strerror(errno).map { UnsafePointer($0) } : mosquitto_strerror(status)
-        return reason.map { String(cString: $0) } ?? "error \(status)"
+        // libmosquitto's are sentences.
+        let text = reason.map { String(cString: $0) } ?? "error \(status)"
+        return text.utf8.last == UInt8(ascii: ".") ? String(text.dropLast()) : text
     }
 
     /// A reason of the broker in words.

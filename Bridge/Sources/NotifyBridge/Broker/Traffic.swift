@@ -16,14 +16,26 @@ final class Traffic {
     private let log: Log
     /// Rises across restarts, too, as long as the clock does.
     private var sequence = UInt64(clamping: Clock.wall / 1_000)
+    private var confirmations = Confirmations()
+    /// What an earlier connection may have lost: first of all this one gets it, with the same stamps.
+    private var again: [Confirmations.Sent] = []
     private var window = StampWindow()
+    /// With `catch-up`.
+    private var seen: SeenStamps?
     private var limit: RateLimit
     /// What came faster than the rate allows.
     private var incoming = MergingQueue(mergesAll: true)
     /// When the first of them can be posted.
     private(set) var wakeTime: Int64?
 
-    init(_ settings: Settings, _ origin: Origin, _ exchange: Exchange, _ center: NotifyCenter, _ log: Log) {
+    init(
+        _ settings: Settings,
+        _ origin: Origin,
+        _ state: StateFolder,
+        _ exchange: Exchange,
+        _ center: NotifyCenter,
+        _ log: Log
+    ) {
         self.settings = settings
         self.origin = origin
         self.exchange = exchange
@@ -32,18 +44,60 @@ final class Traffic {
         map = TopicMap(realm: settings.realm)
         filters = map.filters(for: settings.imports)
         limit = RateLimit(rate: settings.rate, now: Clock.now)
+        if settings.catchesUp { seen = SeenStamps(in: state, settings) }
     }
 
-    /// The topic of a name, and a new stamp.
-    func stamp(_ name: NotifyName) -> (Topic, String) {
-        sequence += 1
-        return (map.topic(of: name), Stamp(origin: origin, sequence: sequence).description)
+    // MARK: Out
+
+    /// A message for the broker.
+    struct Message {
+        let topic: Topic
+        let payload: String
     }
 
-    func noteSent(_ name: NotifyName) {
+    /// What the broker is asked in order to know that it has all before it. No name has this topic.
+    let question = Topic("nb1")
+
+    /// The next message for the broker; nil if there is none, or so many are on their way that the broker must answer
+    /// first.
+    func nextMessage() -> Message? {
+        guard !confirmations.isFull, let sent = next() else { return nil }
+        confirmations.append(sent)
+        let stamp = Stamp(origin: origin, sequence: sent.sequence)
         exchange.count { $0.sent += 1 }
-        log.detail("sent \(name)")
+        log.detail("sent \(sent.name)")
+        return Message(topic: map.topic(of: sent.name), payload: stamp.description)
     }
+
+    private func next() -> Confirmations.Sent? {
+        while !again.isEmpty {
+            let sent = again.removeFirst()
+            // If it waits anyway, it goes out once, later.
+            if !exchange.isWaiting(sent.name) { return sent }
+        }
+        guard let name = exchange.nextExport() else { return nil }
+        sequence += 1
+        return Confirmations.Sent(name: name, sequence: sequence)
+    }
+
+    /// Whether the broker is to be asked now.
+    func startsQuestion() -> Bool {
+        confirmations.startsBarrier(isLast: again.isEmpty && exchange.hasNoExports)
+    }
+
+    /// The broker has answered.
+    func confirm() {
+        confirmations.confirm()
+    }
+
+    /// The connection has ended.
+    func endConnection() {
+        again = confirmations.takeUnconfirmed() + again
+        seen?.endConnection()
+        save()
+    }
+
+    // MARK: In
 
     /// Takes a message from the broker.
     func receive(_ topic: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, isRetained: Bool) {
@@ -52,7 +106,7 @@ final class Traffic {
             exchange.count { $0.refused += 1 }
             return log.detail("refused a message to \(String(decoding: topic, as: UTF8.self))")
         }
-        if let stamp, stamp.origin == origin || !window.insert(stamp) {
+        if let stamp, !isNews(stamp, of: name, isRetained) {
             exchange.count { $0.duplicates += 1 }
             return log.detail("left out \(name): it has come before")
         }
@@ -63,6 +117,15 @@ final class Traffic {
         case .lost: exchange.count { $0.lost += 1 }
         }
         if wakeTime == nil { wakeTime = Clock.now + limit.wait }
+    }
+
+    /// Whether a stamp tells of a post that was not heard yet.
+    private func isNews(_ stamp: Stamp, of name: NotifyName, _ isRetained: Bool) -> Bool {
+        if stamp.origin == origin || !window.insert(stamp) { return false }
+        guard seen != nil else { return true }
+        let isAnother = seen?.note(stamp, of: name) ?? true
+        // What is kept for those who come later is no news to one who comes for the first time.
+        return isRetained ? isAnother && seen?.knows(name) ?? true : true
     }
 
     /// Posts as many of the names that wait as the rate allows.
@@ -91,6 +154,18 @@ final class Traffic {
         }
     }
 
+    /// The broker has told what it keeps: a bridge that starts again knows what it has missed since.
+    func endReplay() {
+        seen?.complete()
+        save()
+    }
+
     /// Writes down what a bridge that starts again should know.
-    func save() {}
+    func save() {
+        do {
+            try seen?.save()
+        } catch {
+            log.notice(error.description)
+        }
+    }
 }

@@ -32,8 +32,10 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
             after = rest[end...]
         }
         var port = usual
-        if after.popFirst() == UInt8(ascii: ":") {
-            guard let number = UInt16(String(decoding: after, as: UTF8.self)), number > 0 else { return nil }
+        if after.first == UInt8(ascii: ":") {
+            guard let number = UInt16(String(decoding: after.dropFirst(), as: UTF8.self)), number > 0 else {
+                return nil
+            }
             port = Int32(number)
             after = after[after.endIndex...]
         }

@@ -30,6 +30,8 @@ package struct MergingQueue: Sendable {
     package var count: Int { names.count - first }
     package var isEmpty: Bool { count == 0 }
 
+    package func contains(_ name: NotifyName) -> Bool { counts[name] != nil }
+
     package mutating func append(_ name: NotifyName) -> Outcome {
         if mergesAll || count >= MergingQueue.individually {
             if counts[name] != nil { return .merged }

@@ -55,7 +55,7 @@ package enum Bridge {
         // Before the broker: what is posted once it says "connected" crosses.
         let observations = try observe(settings.exports, center, exchange)
         try startThread("notify-bridge") {
-            let traffic = Traffic(settings, origin, exchange, center, log)
+            let traffic = Traffic(settings, origin, state, exchange, center, log)
             exchange.ended(BrokerLink(settings: settings, exchange: exchange, traffic: traffic, log: log).run())
         }
         let status = wait(endings, service, exchange, log)

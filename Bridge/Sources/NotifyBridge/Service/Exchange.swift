@@ -55,6 +55,13 @@ package final class Exchange: Sendable {
         }
     }
 
+    var hasNoExports: Bool { state.withLock { $0.outgoing.isEmpty } }
+
+    /// Whether this name waits for the broker.
+    func isWaiting(_ name: NotifyName) -> Bool {
+        state.withLock { $0.outgoing.contains(name) }
+    }
+
     /// The broker can be given names from now on.
     func goOnline() {
         state.withLock { state in

@@ -6,6 +6,10 @@ import Glibc
 package struct StateFolder: Sendable {
     package let path: String
 
+    package init(path: String) {
+        self.path = path
+    }
+
     /// `/var/lib/notifybus` for the system bus, else that of the user. See the XDG Base Directory Specification.
     package init(forSystem isSystem: Bool) throws(ConfigurationError) {
         if isSystem {

@@ -4,17 +4,17 @@ import Glibc
 
 /// Files of a few lines.
 enum SmallFile {
-    private static let maximumSize = 1_048_576
+    static let maximumSize = 1_048_576
 
     /// What is wrong with a file, as the rest of a sentence.
     struct Fault: Error, CustomStringConvertible {
         let description: String
     }
 
-    static func text(_ path: String) throws(Fault) -> String {
+    static func text(_ path: String, limit: Int = maximumSize) throws(Fault) -> String {
         let descriptor = try open(path)
         defer { close(descriptor) }
-        return try text(of: descriptor)
+        return try text(of: descriptor, limit: limit)
     }
 
     /// Whether it can be read.
@@ -29,18 +29,18 @@ enum SmallFile {
         return descriptor
     }
 
-    static func text(of descriptor: Int32) throws(Fault) -> String {
+    static func text(of descriptor: Int32, limit: Int = maximumSize) throws(Fault) -> String {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16_384)
-        while bytes.count <= maximumSize {
+        while bytes.count <= limit {
             let count = read(descriptor, &chunk, chunk.count)
             if count == 0 { break }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw Fault(description: "can't be read: \(String(cString: strerror(errno)))") }
             bytes += chunk[..<count]
         }
-        guard bytes.count <= maximumSize, let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
-            throw Fault(description: "is no text, or longer than 1 MB")
+        guard bytes.count <= limit, let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
+            throw Fault(description: "is no text, or longer than \(limit / 1_048_576) MB")
         }
         return text
     }

@@ -62,6 +62,12 @@ final class Machine: Sendable {
         return try bridge.wait().status
     }
 
+    /// The bridge's client id.
+    func id() throws -> String {
+        let text = try run("cat", ["\(folder.path)/notifybus/bridge-id"]).output
+        return "nb1-\(text.prefix(32))"
+    }
+
     /// Hears from now on what is posted by these names, or with these prefixes.
     func hear(_ names: [String] = [], prefixes: [String] = []) throws -> Recorder<String> {
         let heard = Recorder<String>()
@@ -98,11 +104,17 @@ final class Machine: Sendable {
         return entries
     }
 
+    /// Waits until the bridge is connected, or is not.
+    func wait(connected: Bool, timeout: Duration = .seconds(60)) throws {
+        let came = try waitUntil(timeout: timeout) { try status()["connected"] == "boolean \(connected)" }
+        guard came else { throw TestSupportError("The bridge is \(connected ? "not " : "")connected: \(try status())") }
+    }
+
     /// A figure of the status.
     func figure(_ key: String) throws -> Int {
         let text = try status()[key] ?? ""
         guard let number = text.split(separator: " ").last.flatMap({ Int($0) }) else {
-            throw TestSupportError("\(key) is no number: \(text)")
+            throw TestSupportError("\(key) is no number: \(try status())")
         }
         return number
     }

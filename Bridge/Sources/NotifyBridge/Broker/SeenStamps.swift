@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyBus
+
+/// For `catch-up`: the last stamp of each name, so that of the stamps that the broker has kept those tell of a post that
+/// are new. Kept in a file, for a bridge that starts again.
+package struct SeenStamps {
+    /// Beyond it a name may be heard once more than it was posted.
+    private static let capacity = 65_536
+    /// Names may be long.
+    private static let maximumFileSize = 134_217_728
+
+    private let path: String
+    /// Which broker and realm this is about.
+    private let title: String
+    private let imports: NameRules
+    private var stamps: [NotifyName: Stamp] = [:]
+    /// What an earlier connection has asked for. Nobody hears what was posted before he came: of names that only later
+    /// lines let in, the stamps are noted.
+    private var known = NameRules([])
+    /// Whether the broker has told all that it keeps.
+    private var isComplete = false
+    private var isChanged = false
+
+    /// Reads the file, if there is one about the same broker and realm.
+    package init(in folder: StateFolder, _ settings: Settings) {
+        path = folder.path + "/bridge-seen"
+        title = "\(settings.broker) \(settings.realm)"
+        imports = settings.imports
+        guard let text = try? SmallFile.text(path, limit: Self.maximumFileSize) else { return }
+        var lines = text.split(separator: "\n")[...]
+        guard lines.popFirst().map(String.init) == title else { return }
+        let map = TopicMap(realm: settings.realm)
+        var rules: [NameRule] = []
+        for line in lines {
+            guard let space = line.firstIndex(of: " ") else { continue }
+            let (key, value) = (line[..<space], line[line.index(after: space)...])
+            var topic = Array(value.utf8)
+            let name = topic.withUnsafeMutableBytes { map.name(of: UnsafeRawBufferPointer($0)) }
+            if let name {
+                if key == "name" { rules.append(.name(name)) }
+                if key == "prefix" { rules.append(.prefix(name.string)) }
+                if let stamp = Stamp(Array(key.utf8)) { stamps[name] = stamp }
+            }
+        }
+        known = NameRules(rules)
+    }
+
+    /// Notes a stamp.
+    ///
+    /// - Returns: whether it is another than the last.
+    package mutating func note(_ stamp: Stamp, of name: NotifyName) -> Bool {
+        let last = stamps[name]
+        if last == stamp { return false }
+        guard last != nil || stamps.count < Self.capacity else { return true }
+        stamps[name] = stamp
+        isChanged = true
+        return true
+    }
+
+    /// Whether a stamp of this name that the broker has kept tells of a post that was missed.
+    package func knows(_ name: NotifyName) -> Bool { known.allow(name) }
+
+    /// The broker has told all that it keeps: a bridge that starts again knows what it has missed since.
+    package mutating func complete() {
+        isComplete = true
+        isChanged = true
+    }
+
+    /// The connection has ended, and so does what was told at its beginning.
+    package mutating func endConnection() {
+        if isComplete { known = imports }
+    }
+
+    /// Writes the file, if there is something new.
+    package mutating func save() throws(ConfigurationError) {
+        guard isChanged else { return }
+        isChanged = false
+        let map = TopicMap(realm: String(title.split(separator: " ").last ?? ""))
+        var lines = [title]
+        let rules = isComplete ? imports : known
+        // Topics, since names may hold newlines.
+        for name in rules.names { lines.append("name \(map.topic(of: name))") }
+        for prefix in rules.prefixes {
+            if let name = try? NotifyName(prefix) { lines.append("prefix \(map.topic(of: name))") }
+        }
+        for (name, stamp) in stamps { lines.append("\(stamp) \(map.topic(of: name))") }
+        do {
+            try SmallFile.replace(path, with: lines.joined(separator: "\n") + "\n")
+        } catch {
+            throw ConfigurationError("\(path) \(error): after a restart names may be heard once more")
+        }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// `catch-up = yes`: a machine that was away hears each name that was posted meanwhile, once.
+@Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
+struct CatchUpTests {
+    private let lines = ["export = com.example.*", "import = com.example.*", "catch-up = yes"]
+    private let names = (0..<10).map { "com.example.\($0)" }
+
+    /// What a machine hears up to a last name, which the other one posts.
+    private func heard(_ recorder: Recorder<String>, upTo last: String, by machine: Machine) throws -> [String] {
+        try machine.center.post(last)
+        #expect(recorder.wait(timeout: .seconds(30)) { $0.contains(last) })
+        return recorder.elements.filter { $0 != last }
+    }
+
+    @Test("A bridge that was off hears each name once; a new one hears nothing", arguments: BusKind.available)
+    func away(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let here = try Machine(kind, broker, lines)
+        let there = try Machine(kind, broker, lines)
+        let inTime = try there.hear(prefixes: ["com.example."])
+        try here.center.post("com.example.before")
+        #expect(try heard(inTime, upTo: "com.example.live", by: here) == ["com.example.before"])
+
+        #expect(try there.endBridge() == 0)
+        let late = try there.hear(prefixes: ["com.example."])
+        for _ in 0..<100 {
+            for name in names { try here.center.post(name) }
+        }
+        try here.center.synchronize()
+        #expect(try waitUntil { try here.figure("waiting") == 0 })
+        try there.startBridge()
+        #expect(try heard(late, upTo: "com.example.last", by: here).sorted() == names)
+
+        let new = try Machine(kind, ["broker = \(broker.address)", "realm = home"] + lines)
+        let nothing = try new.hear(prefixes: ["com.example."])
+        try new.startBridge()
+        #expect(try heard(nothing, upTo: "com.example.news", by: here) == [])
+        // And nothing comes back to the first one.
+        #expect(try here.figure("received") == 0)
+    }
+
+    @Test("A bridge that is killed hears each name once, too", arguments: BusKind.available)
+    func killed(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let here = try Machine(kind, broker, lines)
+        let there = try Machine(kind, broker, lines)
+        #expect(try waitUntil { try run("ls", ["\(there.folder.path)/notifybus"]).output.contains("bridge-seen") })
+        try there.endBridge(signal: SIGKILL)
+        for name in names { try here.center.post(name) }
+        try here.center.synchronize()
+        #expect(try waitUntil { try here.figure("sent") == names.count && here.figure("waiting") == 0 })
+        let late = try there.hear(prefixes: ["com.example."])
+        try there.startBridge()
+        #expect(try heard(late, upTo: "com.example.last", by: here).sorted() == names)
+    }
+
+    @Test("A name that a new line lets in is heard from then on", arguments: BusKind.available)
+    func newLine(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let here = try Machine(kind, broker, ["export = com.*", "catch-up = yes"])
+        let base = ["broker = \(broker.address)", "realm = home", "catch-up = yes", "import = com.example.a"]
+        let there = try Machine(kind, base)
+        try there.startBridge()
+        try there.endBridge()
+        let late = try there.hear(prefixes: ["com."])
+        try here.center.post("com.example.a")
+        try here.center.post("com.example.b")
+        try here.center.synchronize()
+        #expect(try waitUntil { try here.figure("sent") == 2 && here.figure("waiting") == 0 })
+        try there.configure(base + ["import = com.example.b", "import = com.example.last"])
+        try there.startBridge()
+        #expect(try heard(late, upTo: "com.example.last", by: here) == ["com.example.a"])
+    }
+}

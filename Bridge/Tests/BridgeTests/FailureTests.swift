@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// Brokers that die, stand still, are cut off, or are meant for somebody else.
+@Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
+struct FailureTests {
+    /// Two machines: what the first posts below `com.example.` the second hears.
+    private struct Pair {
+        let here: Machine
+        let there: Machine
+        let heard: Recorder<String>
+
+        init(_ kind: BusKind, _ broker: Mosquitto, _ more: [String] = []) throws {
+            here = try Machine(kind, broker, ["export = com.example.*"] + more)
+            there = try Machine(kind, broker, ["import = com.example.*"] + more)
+            heard = try there.hear(prefixes: ["com.example."])
+        }
+
+        /// Has the second machine connect first, so that it hears all that the first then sends.
+        func reconnect(_ body: () throws -> Void) throws {
+            let bridge = try here.bridge
+            bridge.send(signal: SIGSTOP)
+            try body()
+            try there.wait(connected: true)
+            bridge.send(signal: SIGCONT)
+            try here.wait(connected: true)
+        }
+
+        /// Posts names, and returns when the bridge has them.
+        func post(_ names: [String], times: Int = 1) throws {
+            let before = try here.figure("sent") + here.figure("waiting") + here.figure("merged")
+            for _ in 0..<times {
+                for name in names { try here.center.post(name) }
+                try here.center.flush()
+            }
+            let all = before + names.count * times
+            let came = try waitUntil {
+                try here.figure("sent") + here.figure("waiting") + here.figure("merged") >= all
+            }
+            #expect(came)
+        }
+
+        /// What was heard by the time a last post has come.
+        func allHeard() throws -> [String] {
+            try here.center.post("com.example.last")
+            #expect(heard.wait(timeout: .seconds(30)) { $0.contains("com.example.last") })
+            return heard.elements.filter { $0 != "com.example.last" }
+        }
+    }
+
+    private let names = (0..<10).map { "com.example.\($0)" }
+
+    @Test("While the broker is dead names merge; then each crosses once", arguments: BusKind.available)
+    func killed(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let pair = try Pair(kind, broker)
+        try broker.kill()
+        try pair.here.wait(connected: false)
+        try pair.post(names, times: 100)
+        #expect(try pair.here.figure("waiting") == names.count)
+        try pair.reconnect { try broker.start() }
+        #expect(try pair.allHeard().sorted() == names)
+        #expect(
+            try pair.here.bridge.waitForErrorOutput(containing: "trying again").contains("no connection to mqtt://")
+        )
+    }
+
+    @Test(
+        "What was given to a broker that stood still crosses once, when that was noticed",
+        arguments: BusKind.available
+    )
+    func stopped(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let pair = try Pair(kind, broker, ["keepalive = 5s"])
+        broker.stop()
+        try pair.post(names)
+        #expect(try pair.here.figure("sent") == names.count)
+        // Within three keepalives.
+        try pair.here.wait(connected: false)
+        try pair.there.wait(connected: false)
+        try pair.reconnect { broker.resume() }
+        #expect(try pair.allHeard().sorted() == names)
+    }
+
+    @Test("A million posts of ten names while the broker is away take no memory", arguments: BusKind.available)
+    func million(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let pair = try Pair(kind, broker)
+        try broker.kill()
+        try pair.here.wait(connected: false)
+        try pair.post(names, times: 100)
+        let bridge = try pair.here.bridge.pid
+        let before = residentBytes(of: bridge)
+        for _ in 0..<100_000 {
+            for name in names { try pair.here.center.post(name) }
+        }
+        // Behind all of them.
+        try pair.here.center.post("com.example.quiet")
+        let came = try waitUntil(timeout: .seconds(60)) { try pair.here.figure("waiting") > names.count }
+        #expect(came)
+        #expect(try pair.here.figure("waiting") == names.count + 1)
+        #expect(residentBytes(of: bridge) - before < 4_000_000)
+        try pair.reconnect { try broker.start() }
+        #expect(try pair.allHeard().sorted() == names + ["com.example.quiet"])
+    }
+
+    @Test("A bridge that shares its id with another client says so, and leaves it alone for longer each time")
+    func sharedID() throws {
+        let broker = try Mosquitto()
+        let machine = try Machine(.daemon, broker, ["import = com.example.*"])
+        let id = try machine.id()
+        let thief = try start(
+            "mosquitto_sub",
+            ["-V", "5", "-p", "\(broker.port)", "-i", id, "-t", "x"],
+            input: .null
+        )
+        try machine.bridge.waitForErrorOutput(containing: "another client has the id \(id)", timeout: .seconds(60))
+        thief.send(signal: SIGTERM)
+        _ = try thief.wait()
+    }
+
+    @Test("When the broker says that another client took the id, a bridge waits a minute, and ends at once when told")
+    func takenOver() throws {
+        // Mosquitto 2.0 does not say it. This answers CONNECT and SUBSCRIBE, and then says that it is so.
+        let port = try freePort()
+        let script = """
+            import socket
+            server = socket.create_server(("127.0.0.1", \(port)))
+            print("ready", flush=True)
+            client, _ = server.accept()
+            client.recv(4096)
+            client.sendall(bytes([0x20, 3, 0, 0, 0]))
+            client.recv(4096)
+            client.sendall(bytes([0x90, 4, 0, 1, 0, 0]) + bytes([0xE0, 1, 0x8E]))
+            client.recv(4096)
+            """
+        let other = try start("python3", ["-c", script], input: .null)
+        try other.waitForOutput(containing: "ready")
+        let machine = try Machine(
+            .daemon,
+            ["broker = mqtt://127.0.0.1:\(port)", "realm = home", "import = com.example"]
+        )
+        try machine.startBridge(waitsFor: "another client has connected")
+        #expect(try machine.status()["connected"] == "boolean false")
+        #expect(try machine.endBridge() == 0)
+    }
+
+    @Test("Brokers that pass messages round in a ring bring each name once", arguments: BusKind.available)
+    func ring(kind: BusKind) throws {
+        let ports = [try freePort(), try freePort()]
+        let brokers = try ports.indices.map { index in
+            try Mosquitto(
+                port: ports[index],
+                settings: [
+                    "allow_anonymous true", "connection ring", "address 127.0.0.1:\(ports[1 - index])",
+                    "topic nb1/# out 0", "restart_timeout 1", "try_private false", "cleansession true",
+                    "remote_clientid ring\(index)",
+                ]
+            )
+        }
+        for index in brokers.indices {
+            try brokers[index].waitForLog("ring\(1 - index)")
+        }
+        let here = try Machine(kind, brokers[0], ["export = com.example.*", "import = com.example.*"])
+        let there = try Machine(kind, brokers[1], ["export = com.example.*", "import = com.example.*"])
+        let heard = [try here.hear(prefixes: ["com.example."]), try there.hear(prefixes: ["com.example."])]
+        for name in names { try here.center.post(name) }
+        try there.center.post("com.example.last")
+        for recorder in heard {
+            #expect(recorder.wait(forCount: 11, timeout: .seconds(30)))
+        }
+        // Round and round: they do come again, and are left out.
+        #expect(try waitUntil { try there.figure("duplicates") > 100 })
+        #expect(try waitUntil { try here.figure("duplicates") > 100 })
+        for recorder in heard { #expect(recorder.elements.sorted() == (names + ["com.example.last"]).sorted()) }
+    }
+
+    @Test("A bridge that is told to end first sends what waits", arguments: BusKind.available)
+    func farewell(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let pair = try Pair(kind, broker)
+        try pair.post((0..<1_000).map { "com.example.\($0)" })
+        #expect(try pair.here.endBridge() == 0)
+        #expect(pair.heard.wait(forCount: 1_000))
+    }
+
+    @Test("Without a bus a bridge ends with 69, and when its bus goes away, too", arguments: BusKind.available)
+    func bus(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let machine = try Machine(kind, broker, ["import = com.example.*"])
+        machine.bus.kill()
+        let result = try machine.bridge.wait()
+        #expect(result.status == 69)
+        #expect(throws: (any Error).self) { try machine.startBridge() }
+        #expect(try machine.bridge.wait().status == 69)
+    }
+}

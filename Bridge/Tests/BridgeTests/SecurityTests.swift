@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// TLS, passwords and access lists of a real broker.
+@Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
+struct SecurityTests {
+    /// An authority, a certificate for 127.0.0.1, and one for a client.
+    private func makeCertificates(in folder: TemporaryFolder) throws {
+        let script = """
+            set -e
+            cd '\(folder.path)'
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority \
+              -keyout ca.key -out ca.crt
+            for name in server client; do
+              openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=$name -keyout $name.key -out $name.csr
+              printf 'subjectAltName=IP:127.0.0.1\\n' >$name.ext
+              openssl x509 -req -in $name.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile $name.ext \
+                -out $name.crt
+            done
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=other \
+              -keyout other.key -out other.crt
+            chmod 600 *.key
+            """
+        let result = try run("bash", ["-c", script])
+        guard result.status == 0 else { throw TestSupportError("openssl: \(result.errorOutput)") }
+    }
+
+    private func secret(_ text: String, in folder: TemporaryFolder, _ name: String = "password") throws -> String {
+        try folder.write(text, to: name)
+        chmod("\(folder.path)/\(name)", 0o600)
+        return "\(folder.path)/\(name)"
+    }
+
+    @Test("Names cross by TLS, with a certificate on both sides", arguments: BusKind.available)
+    func tls(kind: BusKind) throws {
+        let folder = try TemporaryFolder()
+        try makeCertificates(in: folder)
+        let path = folder.path
+        let broker = try Mosquitto(
+            listener: [
+                "cafile \(path)/ca.crt", "certfile \(path)/server.crt", "keyfile \(path)/server.key",
+                "require_certificate true",
+            ],
+            folder: folder
+        )
+        let lines = [
+            "broker = mqtts://127.0.0.1:\(broker.port)", "realm = home", "ca-file = \(path)/ca.crt",
+            "cert-file = \(path)/client.crt", "key-file = \(path)/client.key", "export = com.example.*",
+            "import = com.example.*",
+        ]
+        let here = try Machine(kind, lines)
+        try here.startBridge()
+        let there = try Machine(kind, lines)
+        try there.startBridge()
+        let heard = try there.hear(prefixes: ["com.example."])
+        try here.center.post("com.example.a")
+        #expect(heard.wait(forCount: 1))
+
+        // Another authority is not believed, and does not end the bridge: certificates are renewed.
+        let stranger = try Machine(kind, lines.filter { !$0.hasPrefix("ca-file") } + ["ca-file = \(path)/other.crt"])
+        try stranger.startBridge(waitsFor: "no connection to mqtts://")
+        #expect(try stranger.status()["connected"] == "boolean false")
+    }
+
+    @Test("A wrong password ends a bridge with 1", arguments: BusKind.available)
+    func password(kind: BusKind) throws {
+        let folder = try TemporaryFolder()
+        #expect(try run("mosquitto_passwd", ["-b", "-c", "\(folder.path)/users", "home", "sesame"]).status == 0)
+        let broker = try Mosquitto(
+            settings: ["allow_anonymous false", "password_file \(folder.path)/users"],
+            folder: folder
+        )
+        let lines = ["broker = \(broker.address)", "realm = home", "import = com.example.*", "user = home"]
+        let right = try Machine(kind, lines + ["password-file = \(try secret("sesame\n", in: folder))"])
+        try right.startBridge()
+        let wrong = try Machine(kind, lines + ["password-file = \(try secret("Sesame", in: folder, "wrong"))"])
+        try wrong.startBridge(waitsFor: "refuses this bridge")
+        #expect(try wrong.bridge.wait().status == 1)
+    }
+
+    @Test("With one access rule for all users, each stays in the realm of its name", arguments: BusKind.available)
+    func realms(kind: BusKind) throws {
+        let folder = try TemporaryFolder()
+        for (index, user) in ["home", "work"].enumerated() {
+            let create = index == 0 ? ["-c"] : []
+            let arguments = ["-b"] + create + ["\(folder.path)/users", user, "sesame"]
+            #expect(try run("mosquitto_passwd", arguments).status == 0)
+        }
+        try folder.write("pattern readwrite nb1/%u/#\n", to: "acl")
+        let broker = try Mosquitto(
+            settings: [
+                "allow_anonymous false", "password_file \(folder.path)/users", "acl_file \(folder.path)/acl",
+            ],
+            folder: folder
+        )
+        let password = try secret("sesame", in: folder)
+        func machine(realm: String, user: String) throws -> Machine {
+            let machine = try Machine(
+                kind,
+                [
+                    "broker = \(broker.address)", "realm = \(realm)", "user = \(user)", "password-file = \(password)",
+                    "import = com.example.*", "export = com.example.*",
+                ]
+            )
+            try machine.startBridge()
+            return machine
+        }
+        let here = try machine(realm: "home", user: "home")
+        let there = try machine(realm: "home", user: "home")
+        // Listens where it may not.
+        let spy = try machine(realm: "home", user: "work")
+        let heard = try there.hear(prefixes: ["com.example."])
+        try here.center.post("com.example.a")
+        #expect(heard.wait(forCount: 1))
+        // Posts where it may not.
+        try spy.center.post("com.example.b")
+        try spy.center.post("com.example.c")
+        #expect(try waitUntil { try spy.figure("sent") == 2 })
+        try here.center.post("com.example.last")
+        #expect(heard.wait(forCount: 2))
+        #expect(heard.elements == ["com.example.a", "com.example.last"])
+        #expect(try spy.figure("received") == 0)
+    }
+
+    @Test("A filter that the broker refuses is told, and the others work", arguments: BusKind.available)
+    func refusedFilter(kind: BusKind) throws {
+        let plugin = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]
+            .map { "\($0)/mosquitto_dynamic_security.so" }.first { (path: String) in access(path, R_OK) == 0 }
+        guard let plugin else { return }
+        let folder = try TemporaryFolder()
+        try folder.write(
+            """
+            {"defaultACLAccess": {"publishClientSend": true, "publishClientReceive": true, "subscribe": true,
+              "unsubscribe": true},
+             "anonymousGroup": "all", "clients": [],
+             "groups": [{"groupname": "all", "roles": [{"rolename": "few"}]}],
+             "roles": [{"rolename": "few", "acls": [
+               {"acltype": "subscribeLiteral", "topic": "nb1/home/com/secret/#", "priority": 1, "allow": false}]}]}
+            """,
+            to: "security.json"
+        )
+        chmod("\(folder.path)/security.json", 0o600)
+        let broker = try Mosquitto(
+            settings: [
+                "allow_anonymous true", "plugin \(plugin)", "plugin_opt_config_file \(folder.path)/security.json",
+            ],
+            folder: folder
+        )
+        let machine = try Machine(kind, broker, ["import = com.secret.*", "import = com.example.*"])
+        let heard = try machine.hear(prefixes: ["com."])
+        try broker.publish("nb1/home/com/secret/a")
+        try broker.publish("nb1/home/com/example/a")
+        #expect(heard.wait(forCount: 1))
+        #expect(heard.elements == ["com.example.a"])
+        let filters = try machine.status()["filters"] ?? ""
+        #expect(filters.contains("nb1/home/com/secret/#: Not authorized"))
+        #expect(filters.contains("nb1/home/com/example/#: granted"))
+    }
+}
