@@ -9,6 +9,12 @@ import Synchronization
 final class Feed: Sendable {
     private struct Contents {
         var counts: [NotifyName: UInt64] = [:]
+        /// The unique name of the connection that posted each name last.
+        var senders: [NotifyName: String] = [:]
+        /// Who is behind the connections that the bus has answered for since the last look.
+        var posters: [String: Poster] = [:]
+        /// The connections that the bus was asked about.
+        var asked: Set<String> = []
         var observers: [AgentInterface.ListEntry]??
         var isBusAway: Bool?
         var isAsking = false
@@ -18,9 +24,15 @@ final class Feed: Sendable {
     private final class Peer: BusPeer {
         private static let bus = "org.freedesktop.DBus"
         let changed: @Sendable () -> Void
+        /// A connection has come. What it posts may be all that it does: it may be gone the moment after.
+        let appeared: @Sendable (String, borrowing BusLink) -> Void
 
-        init(changed: @escaping @Sendable () -> Void) {
+        init(
+            changed: @escaping @Sendable () -> Void,
+            appeared: @escaping @Sendable (String, borrowing BusLink) -> Void
+        ) {
             self.changed = changed
+            self.appeared = appeared
         }
 
         var keepsConnection: Bool { true }
@@ -38,6 +50,11 @@ final class Feed: Sendable {
         func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
         func handle(_ signal: BusSignal, on link: borrowing BusLink) {
             for case .descriptor(let descriptor) in signal.arguments where descriptor >= 0 { close(descriptor) }
+            if signal.member == "NameOwnerChanged", signal.arguments.count == 3, signal.sender == Peer.bus,
+                let name = signal.arguments[0].string, name.hasPrefix(":"), signal.arguments[2].string == name
+            {
+                appeared(name, link)
+            }
             changed()
         }
     }
@@ -64,8 +81,15 @@ final class Feed: Sendable {
         let box = Box()
         posts = NotifyCenter(bus: bus) { change in
             if case .disconnected = change { box.feed?.bus(isAway: true) } else { box.feed?.bus(isAway: false) }
+        } onPost: { name, sender in
+            box.feed?.noteSender(sender, of: name)
         }
-        agent = NotifyCenter(bus: bus, peer: Peer { box.feed?.askForObservers(at: Clock.monotonic + Feed.delay) })
+        let peer = Peer {
+            box.feed?.askForObservers(at: Clock.monotonic + Feed.delay)
+        } appeared: { name, link in
+            box.feed?.ask(whoIs: name, on: link)
+        }
+        agent = NotifyCenter(bus: bus, peer: peer)
         box.set(self)
         do throws(NotifyBusError) {
             let made = try posts.addObserver(for: .prefixes([""]), timeout: nil) { box.feed?.heard($0) }
@@ -92,6 +116,33 @@ final class Feed: Sendable {
             return isFirst
         }
         if isFirst { wakeup.signal() }
+    }
+
+    /// How many connections are remembered; beyond that the bus is asked again.
+    private static let limit = 4_096
+
+    private func noteSender(_ sender: UnsafePointer<CChar>, of name: NotifyName) {
+        let sender = String(cString: sender)
+        let isKnown = contents.withLock { contents in
+            contents.senders[name] = sender
+            return contents.asked.contains(sender)
+        }
+        if !isKnown { agent.perform { [weak self] link in self?.ask(whoIs: sender, on: link) } }
+    }
+
+    /// Asks the bus whose a connection is, once.
+    private func ask(whoIs sender: String, on link: borrowing BusLink) {
+        let isNew = contents.withLock { contents in
+            if contents.asked.count >= Feed.limit { contents.asked = [] }
+            return contents.asked.insert(sender).inserted
+        }
+        guard isNew else { return }
+        link.callBus("GetConnectionUnixProcessID", [.string(sender)]) { [weak self] answer, _ in
+            guard let self, let process = (try? answer.get())?.first?.uint32 else { return }
+            let poster = Poster(process: process)
+            contents.withLock { $0.posters[sender] = poster }
+            wakeup.signal()
+        }
     }
 
     private func bus(isAway: Bool) {
@@ -150,13 +201,20 @@ final class Feed: Sendable {
     @discardableResult
     func take(into model: inout Model) -> Bool {
         let contents = contents.withLock { contents in
-            defer { (contents.counts, contents.observers, contents.isBusAway) = ([:], nil, nil) }
+            defer {
+                // The callback that counts a post comes after the news of who made it.
+                let counts = contents.counts
+                contents.senders = contents.senders.filter { counts[$0.key] == nil }
+                (contents.counts, contents.observers, contents.isBusAway, contents.posters) = ([:], nil, nil, [:])
+            }
             return contents
         }
         let (moment, timeOfDay) = (Clock.monotonic, Clock.timeOfDay)
         for (name, count) in contents.counts { model.heard(name, count, at: moment, timeOfDay: timeOfDay) }
+        for (name, sender) in contents.senders { model.note(sender: sender, of: name) }
+        let namesPoster = model.learn(contents.posters)
         if let observers = contents.observers { model.observers = observers }
         if let isAway = contents.isBusAway { model.isBusAway = isAway }
-        return !contents.counts.isEmpty || contents.observers != nil || contents.isBusAway != nil
+        return !contents.counts.isEmpty || namesPoster || contents.observers != nil || contents.isBusAway != nil
     }
 }

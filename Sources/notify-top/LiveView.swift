@@ -17,6 +17,7 @@ struct LiveView {
 
     private let signals: Signals
     private var bus: NotifyCenter.Bus
+    private let buses: [NotifyCenter.Bus]
     private var feed: Feed
     private var model: Model
     private var part = Page.Part.both
@@ -28,7 +29,9 @@ struct LiveView {
     private var isMoving = false
 
     init(_ settings: TopSettings) throws(TopFailure) {
-        bus = settings.common.notifyBus
+        let bus = settings.common.notifyBus
+        self.bus = bus
+        buses = [.session, .system].contains(bus) ? [.session, .system] : [bus, .session, .system]
         feed = try Feed(bus)
         model = Model(order: settings.order, start: Clock.monotonic)
         do throws(ResourceError) {
@@ -115,8 +118,10 @@ struct LiveView {
         return true
     }
 
+    /// From the session's bus to the machine's, and to the one that was asked for at the start if it is neither.
     private mutating func changeBus() {
-        let other: NotifyCenter.Bus = bus == .system ? .session : .system
+        let next = (buses.firstIndex(of: bus) ?? 0) + 1
+        let other = buses[next % buses.count]
         do throws(TopFailure) {
             feed = try Feed(other)
             bus = other

@@ -21,6 +21,8 @@ struct NameActivity {
     private(set) var count: UInt64 = 0
     /// The time of day of the last post, in nanoseconds since 1970.
     private(set) var last: Int64 = 0
+    /// The unique name of the connection that posted it last.
+    fileprivate(set) var sender: String?
     /// How many came in each of the last seconds: the second on the monotonic clock, and the number.
     private var recent: [(second: Int64, count: UInt64)] = []
 
@@ -56,6 +58,8 @@ struct Model {
     private(set) var all = NameActivity()
     /// Posts of names that found no place.
     private(set) var others: UInt64 = 0
+    /// Who is behind the connections that may post.
+    private var posters: [String: Poster] = [:]
     var observers: [AgentInterface.ListEntry]?
     var isBusAway = false
 
@@ -72,6 +76,23 @@ struct Model {
             names[name, default: NameActivity()].add(count, at: moment, timeOfDay: timeOfDay)
         }
     }
+
+    mutating func note(sender: String, of name: NotifyName) {
+        names[name]?.sender = sender
+    }
+
+    /// - Returns: whether that says who has posted one of the names.
+    mutating func learn(_ news: [String: Poster]) -> Bool {
+        if news.isEmpty { return false }
+        let senders = Set(names.values.compactMap(\.sender))
+        // Connections come and go; those that have posted stay as long as their names.
+        if posters.count > Model.limit { posters = posters.filter { senders.contains($0.key) } }
+        posters.merge(news) { $1 }
+        return news.keys.contains { senders.contains($0) }
+    }
+
+    /// Who has posted a name last; nil if the bus does not tell.
+    func poster(of activity: NameActivity) -> Poster? { activity.sender.flatMap { posters[$0] } }
 
     mutating func forgetCounts(at moment: Int64) {
         (names, all, others, start) = ([:], NameActivity(), 0, moment)
@@ -105,6 +126,11 @@ struct Model {
             object.add("count", .uint64(activity.count))
             object.add("rate", .double(activity.rate(at: now, since: start)))
             object.add("last", .string(LocalTime.text(nanosecondsSince1970: activity.last)))
+            if let sender = activity.sender { object.add("sender", .string(sender)) }
+            if let poster = poster(of: activity) {
+                object.add("pid", .uint32(poster.process))
+                if let program = poster.program { object.add("program", .string(program)) }
+            }
             lines += object.line
         }
         for observer in AgentInterface.ListEntry.sorted(observers ?? []) {

@@ -63,7 +63,8 @@ struct Page {
     private var nameTable: TextTable {
         let columns = [
             TextTable.Column("RATE", isNumber: true), TextTable.Column("COUNT", isNumber: true),
-            TextTable.Column("LAST", dropOrder: 0), TextTable.Column("NAME", minimum: 12),
+            TextTable.Column("LAST", dropOrder: 0), TextTable.Column("POSTER", minimum: 8, dropOrder: 1),
+            TextTable.Column("NAME", minimum: 12),
         ]
         return TextTable(
             columns,
@@ -74,10 +75,17 @@ struct Page {
                     TextTable.Cell(String(activity.count)),
                     // The time of day, of the whole.
                     TextTable.Cell(String(LocalTime.text(nanosecondsSince1970: activity.last).dropFirst(11).prefix(8))),
+                    Page.cell(poster(of: activity)),
                     TextTable.Cell(Printable.text(name.string)),
                 ]
             }
         )
+    }
+
+    /// The program and its process, or what is known of them.
+    private func poster(of activity: NameActivity) -> String {
+        guard let poster = model.poster(of: activity) else { return activity.sender ?? "" }
+        return poster.program.map { "\($0) \(poster.process)" } ?? "pid \(poster.process)"
     }
 
     private var observerTable: TextTable? {

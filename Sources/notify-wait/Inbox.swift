@@ -26,6 +26,8 @@ final class Inbox: Sendable {
     private struct Contents {
         var arrivals = CoalescingQueue<Arrival>()
         var changes: [NotifyCenter.ConnectionChange] = []
+        /// Whether the next return of the bus is no news.
+        var ignoresReturn = false
         var refused = 0
     }
 
@@ -50,11 +52,24 @@ final class Inbox: Sendable {
 
     func put(_ change: NotifyCenter.ConnectionChange) {
         contents.withLock { contents in
+            if contents.ignoresReturn, case .reconnected = change {
+                contents.ignoresReturn = false
+                return
+            }
             // A bus that comes and goes while the main thread can't look leaves only the latest news.
             if contents.changes.count >= 16 { contents.changes.removeFirst() }
             contents.changes.append(change)
         }
         wakeup.signal()
+    }
+
+    /// Leaves out that the bus is back, once: whether that was put in already or will be.
+    func ignoreReturn() {
+        contents.withLock { contents in
+            let index = contents.changes.firstIndex(of: .reconnected)
+            if let index { contents.changes.remove(at: index) }
+            contents.ignoresReturn = index == nil
+        }
     }
 
     func takeArrival() -> Arrival? {

@@ -42,15 +42,11 @@ enum Subject {
         return names.filter { seen.insert($0).inserted }
     }
 
-    /// - Parameter timeout: how long to wait for the bus; as long as the library does if nil.
-    func observe(
-        in center: NotifyCenter,
-        timeout: Duration?,
-        _ body: @escaping @Sendable (NotifyName) -> Void
-    ) throws(NotifyBusError) -> NotifyCenter.Observation {
+    /// The same for the library.
+    var ofCenter: NotifyCenter.Subject {
         switch self {
-        case .names(let names): try center.addObserver(for: .names(names), timeout: timeout, using: body)
-        case .prefixes(let prefixes): try center.addObserver(for: .prefixes(prefixes), timeout: timeout, using: body)
+        case .names(let names): .names(names)
+        case .prefixes(let prefixes): .prefixes(prefixes)
         }
     }
 }

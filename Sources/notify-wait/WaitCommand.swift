@@ -54,6 +54,10 @@ struct StartError: Error {
         StartError("timed out after \(count) notification\(count == 1 ? "" : "s")\(reason)", code: .timedOut)
     }
 
-    /// What `--retry` waits for to pass.
-    static let mayPass: Set<NotifyBusError.Code> = [.noBus, .disconnected, .timedOut]
+    /// The bus has taken all of the time.
+    static func lateBus(since start: Int64) -> StartError {
+        // A bus that is well takes milliseconds.
+        let isSlow = Clock.monotonic - start >= 500_000_000
+        return timedOut(after: 0, isSlow ? "; the bus did not answer" : "")
+    }
 }

@@ -54,10 +54,14 @@ struct Waiter {
         }
         let inbox = Inbox(wakeup: wakeup)
         self.inbox = inbox
-        center = NotifyCenter(bus: settings.common.notifyBus) { inbox.put($0) }
+        center = NotifyCenter(bus: settings.common.notifyBus, waitsForBus: settings.retries) { inbox.put($0) }
         // Not to wait at all is to see what is there, and that takes a bus.
         let limit = settings.timeout == .zero ? Clock.monotonic + 2_000_000_000 : deadline
-        observation = try Waiter.observe(subject, in: center, settings, until: limit, diagnostics) { inbox.put($0) }
+        if settings.retries {
+            observation = try Waiter.observeWaiting(subject, in: center, inbox, wakeup, until: limit, diagnostics)
+        } else {
+            observation = try Waiter.observe(subject, in: center, inbox, until: limit)
+        }
         do throws(ResourceError) {
             signals = try Signals()
         } catch {
@@ -73,41 +77,6 @@ struct Waiter {
         }
         if let then = settings.then {
             self.then = try Self.start(then)
-        }
-    }
-
-    /// Comes back when the bus has confirmed the observer; with `--retry` it tries until then.
-    private static func observe(
-        _ subject: Subject,
-        in center: NotifyCenter,
-        _ settings: WaitSettings,
-        until deadline: Int64?,
-        _ diagnostics: Diagnostics,
-        _ body: @escaping @Sendable (NotifyName) -> Void
-    ) throws(StartError) -> NotifyCenter.Observation {
-        let start = Clock.monotonic
-        var pause: Int64 = 20_000_000
-        var hasTold = false
-        while true {
-            let left = deadline.map { max(0, $0 - Clock.monotonic) }
-            do throws(NotifyBusError) {
-                return try subject.observe(in: center, timeout: left.map { .nanoseconds($0) }, body)
-            } catch {
-                let now = Clock.monotonic
-                let mayPass = settings.retries && StartError.mayPass.contains(error.code)
-                if let deadline, now >= deadline, mayPass || error.code == .timedOut {
-                    // A bus that is well takes milliseconds.
-                    let isSlow = now - start >= 1_000_000_000
-                    let reason = hasTold ? "; there is no bus" : isSlow ? "; the bus did not answer" : ""
-                    throw .timedOut(after: 0, reason)
-                }
-                guard mayPass else { throw StartError(error) }
-                if !hasTold { diagnostics.notice("\(error.description) Trying again until there is a bus.") }
-                hasTold = true
-                let wait = deadline.map { min(pause, $0 - now) } ?? pause
-                poll(nil, 0, Int32(clamping: (wait + 999_999) / 1_000_000))
-                pause = min(pause * 2, 1_000_000_000)
-            }
         }
     }
 

@@ -37,6 +37,8 @@ import Testing
         screen = try terminal.read(until: "3 posts of 2 names")
         screen += try terminal.read(until: "com.example.b")
         #expect(screen.contains(#"a\x1b]0;x\x07"#) && !screen.contains("]0;x\u{7}"))
+        // The poster is this process, and the bus says so a moment later.
+        if !screen.contains(" \(getpid())  ") { screen += try terminal.read(until: " \(getpid())  ") }
         try terminal.write("q")
         #expect(try top.wait().status == 0)
         #expect(try terminal.readAll().hasSuffix("\u{1b}[?25h\u{1b}[?1049l"))
@@ -124,6 +126,30 @@ import Testing
         #expect(json[0].hasPrefix(#"{"kind":"name","name":"com.example.a","count":2,"rate":"#))
         #expect(json[2].hasPrefix(#"{"kind":"observer","name":":1.5","pid":100,"#))
         #expect(agent.calls.count >= 2)
+    }
+
+    @Test(arguments: busKinds)
+    func `it says which program and process has posted a name last`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        // One that was connected before, and one that comes afterwards.
+        try center.post("com.example.early")
+        let top = try TestSupport.start(
+            productPath("notify-top"),
+            ["--address", bus.address, "--once", "--json", "-v", "-t", "5s", "--sort", "name"]
+        )
+        try top.waitForErrorOutput(containing: "listening")
+        try center.post("com.example.early")
+        try center.post("com.example.late")
+        let other = try TestSupport.start(productPath("notify-post"), ["--address", bus.address, "-"])
+        try other.writeInput("com.example.other\n")
+        let objects = try top.wait().lines
+        other.closeInput()
+        #expect(try other.wait().status == 0)
+        let program = try #require(contents(ofFile: "/proc/self/comm")).dropLast()
+        #expect(objects.count == 3, "\(objects)")
+        #expect(objects.first?.contains(#""pid":\#(getpid()),"program":"\#(program)""#) == true, "\(objects)")
+        #expect(objects.last?.contains(#""program":"notify-post""#) == true, "\(objects)")
     }
 
     @Test func `without a terminal it is 1 and a sentence, and --json needs --once`() throws {

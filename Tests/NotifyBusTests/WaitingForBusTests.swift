@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import NotifyBus
 import NotifyCore
 import TestSupport
@@ -32,6 +33,44 @@ import Testing
         // Nothing was missed before it was live.
         #expect(heard.value == 2)
         observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a center that waits for the bus observes when it comes, in every form, and says so`(
+        kind: BusKind
+    ) async throws {
+        let bus = try PrivateBus(kind)
+        bus.kill()
+        let changes = Recorder<String>()
+        let center = NotifyCenter(bus: .address(bus.address), waitsForBus: true) { change in
+            switch change {
+            case .disconnected(let error): changes.append("\(error.code)")
+            case .reconnected: changes.append("reconnected")
+            }
+        }
+        let heard = Counter()
+        let observation = try await center.addObserver(forName: "com.example.a") { _ in heard.add() }
+        let onQueue = try await center.addObserver(forPrefixes: ["com.example."], queue: .global()) { _ in heard.add() }
+        let names = try await center.notifications(named: ["com.example.a", "com.example.b"])
+        try #require(changes.wait(forCount: 1))
+        #expect(changes.elements == ["noBus"])
+        try bus.restart()
+        try #require(changes.wait(forCount: 2, timeout: .seconds(20)))
+        #expect(changes.elements == ["noBus", "reconnected"])
+        #expect(center.statistics.reconnects == 0, "it was not lost")
+        // Every registration is live once that has been said.
+        try await bus.makeCenter().post("com.example.a")
+        #expect(heard.wait(for: 2))
+        var iterator = names.makeAsyncIterator()
+        #expect(await iterator.next() == "com.example.a")
+        // And it is a center like any other from then on.
+        try bus.restart()
+        try #require(changes.wait(forCount: 4, timeout: .seconds(20)))
+        #expect(changes.elements.last == "reconnected")
+        try await bus.makeCenter().post("com.example.a")
+        #expect(heard.wait(for: 4))
+        await observation.cancel()
+        await onQueue.cancel()
     }
 
     @Test(arguments: busKinds)

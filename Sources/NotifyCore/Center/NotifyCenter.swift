@@ -28,9 +28,9 @@ public final class NotifyCenter: Sendable {
 
     /// What a center tells about its observing connection.
     public enum ConnectionChange: Hashable, Sendable {
-        /// The bus went away; posts are not heard until `reconnected`.
+        /// The bus went away, or a center that waits for the bus did not find it; posts are not heard until `reconnected`.
         case disconnected(NotifyBusError)
-        /// The bus is back, and every registration was made again.
+        /// The bus is back, or there at last, and every registration was made.
         case reconnected
     }
 
@@ -47,15 +47,42 @@ public final class NotifyCenter: Sendable {
 
     /// Makes a center of its own, with its own connections. It opens nothing yet.
     ///
+    /// A center that waits for the bus is for a program that may start before it. To observe does not fail then because
+    /// the bus cannot be reached or does not answer: it returns at once, `onConnectionChange` is called with
+    /// ``ConnectionChange/disconnected(_:)``, and when the bus is there the registrations are made and
+    /// ``ConnectionChange/reconnected`` follows. What was posted before that is not heard. To post fails as it does
+    /// everywhere.
+    ///
     /// - Parameters:
     ///   - bus: the bus to use.
+    ///   - waitsForBus: whether observers are registered when the bus comes, if it is not there yet.
     ///   - onConnectionChange: called when the observing connection is lost and when it is made again, on the center's
     ///     thread, in turn with the callbacks of observers.
-    public init(bus: Bus = .session, onConnectionChange: (@Sendable (ConnectionChange) -> Void)? = nil) {
+    public init(
+        bus: Bus = .session,
+        waitsForBus: Bool = false,
+        onConnectionChange: (@Sendable (ConnectionChange) -> Void)? = nil
+    ) {
         self.bus = bus
         let peer = LifecyclePeer()
         self.peer = peer
-        engine = Engine(bus: bus, peer: peer, onConnectionChange: onConnectionChange)
+        engine = Engine(bus: bus, waitsForBus: waitsForBus, peer: peer, onConnectionChange: onConnectionChange)
+    }
+
+    /// Makes a center that also tells who posts what its observers hear.
+    ///
+    /// - Parameter onPost: is given the name and the unique name of the poster's connection, which is valid until it
+    ///   returns, on the thread that reads: it must not wait. Posts that were heard in another way, by an agent while the
+    ///   program was suspended, are left out.
+    package init(
+        bus: Bus,
+        onConnectionChange: (@Sendable (ConnectionChange) -> Void)?,
+        onPost: @escaping @Sendable (NotifyName, UnsafePointer<CChar>) -> Void
+    ) {
+        self.bus = bus
+        let peer = LifecyclePeer()
+        self.peer = peer
+        engine = Engine(bus: bus, peer: peer, onConnectionChange: onConnectionChange, onPost: onPost)
     }
 
     /// Makes a center whose observing connection also speaks for a peer.

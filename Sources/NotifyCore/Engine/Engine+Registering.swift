@@ -25,6 +25,7 @@ extension Engine {
         within limit: Duration? = nil,
         waitsForBus: Bool = false
     ) throws(NotifyBusError) -> (Subscription, delay: NotifyBusError?) {
+        let waitsForBus = waitsForBus || self.waitsForBus
         let subscription = try enter(observer, keys, waitsForBus: waitsForBus)
         guard !subscription.busTopics.isEmpty else { return (subscription, nil) }
         prepareToWait()

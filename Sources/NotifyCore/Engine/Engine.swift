@@ -34,15 +34,25 @@ final class Engine: Sendable {
     let observers = Monitor(Registered())
     /// Told of each post of this center.
     let witness = PostWitness()
+    /// Whether every registration is kept where there is no bus, and made when there is one.
+    let waitsForBus: Bool
     private let life = Monitor(Life.idle)
 
     init(
         bus: NotifyCenter.Bus,
+        waitsForBus: Bool = false,
         peer: (any BusPeer)?,
-        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
+        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?,
+        onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
+        self.waitsForBus = waitsForBus
         outbox = Outbox(bus: bus, counters: counters)
-        observing = ObservingConnection(bus: bus, peer: peer, onConnectionChange: onConnectionChange)
+        observing = ObservingConnection(
+            bus: bus,
+            peer: peer,
+            onConnectionChange: onConnectionChange,
+            onPost: onPost
+        )
     }
 
     var threads: EngineThreads? {

@@ -30,7 +30,9 @@ extension ObservingConnection {
         }
         if case .owned = name.storage.scope { return verify(name, arrival, message, on: engine) }
         if senders.isHolding { return verify(name, arrival, message, on: engine) }
-        return message.sender.map { arrival.leavingOut(ownPostsFrom: $0, on: engine) } ?? arrival
+        guard let sender = message.sender else { return arrival }
+        onPost?(name, sender)
+        return arrival.leavingOut(ownPostsFrom: sender, on: engine)
     }
 
     private func ignore(on engine: Engine) -> Arrival? {
@@ -42,7 +44,9 @@ extension ObservingConnection {
     private func verify(_ name: NotifyName, _ arrival: Arrival, _ message: BusMessage, on engine: Engine) -> Arrival? {
         guard let sender = message.sender.map({ String(cString: $0) }) else { return ignore(on: engine) }
         switch senders.judge(name, from: sender, users[sender]) {
-        case .believed: return arrival.leavingOut(ownPostsFrom: sender, on: engine)
+        case .believed:
+            onPost?(name, sender)
+            return arrival.leavingOut(ownPostsFrom: sender, on: engine)
         case .refused: return ignore(on: engine)
         case .held(let isFirst, let isDropped):
             if isDropped { engine.counters.dropped.increment() }
@@ -71,6 +75,7 @@ extension ObservingConnection {
         while let (name, sender, verdict) = senders.nextVerified() {
             switch verdict {
             case .believed:
+                onPost?(name, sender)
                 let observers = engine.registry.state.withLock { $0.topics.observers(of: name) }
                 let arrival = Arrival(name: name, observers: observers).leavingOut(ownPostsFrom: sender, on: engine)
                 if !arrival.observers.isEmpty { return arrival }

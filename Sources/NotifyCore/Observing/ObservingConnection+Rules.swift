@@ -40,7 +40,12 @@ extension ObservingConnection {
             // The topic waits for the wide rules.
             if reach.mode == .narrow { widen(on: engine) }
         case .refused(let error):
-            engine.registry.settle { _ in topic.state = .failed(error) }
+            engine.registry.settle { _ in
+                topic.state = .failed(error)
+                if topic.isOwed { unrestored -= 1 }
+                topic.isOwed = false
+            }
+            noteRestored(on: engine)
         }
     }
 
@@ -53,7 +58,8 @@ extension ObservingConnection {
         engine.registry.settle { _ in
             for topic in topics {
                 if case .failed = topic.state { continue }
-                if case .lost = topic.state { unrestored -= 1 }
+                if topic.isOwed { unrestored -= 1 }
+                topic.isOwed = false
                 topic.state = .active
                 topic.wasActive = true
             }
@@ -95,8 +101,8 @@ extension ObservingConnection {
             }
         } else {
             reach.mode = .wide
-            // Also those that no longer stand in the table have been made again, in a way.
-            unrestored = 0
+            // Those that no longer stand in the table have been made again, in a way.
+            unrestored = topics.count { $0.isOwed }
             activate(topics, on: engine)
             for topic in topics where topic.generation == generation { withdraw(topic.rules) }
         }

@@ -26,6 +26,8 @@ final class ObservingConnection: @unchecked Sendable {
 
     let bus: NotifyCenter.Bus
     private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
+    /// Told of each post that observers hear and who sent it; nil if nobody wants to know.
+    let onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)?
     let peer: (any BusPeer)?
     @exclusivity(unchecked) private var phase = Phase.closed
     @exclusivity(unchecked) private var retry = BackOff()
@@ -34,6 +36,8 @@ final class ObservingConnection: @unchecked Sendable {
     private var earlyBarriers: [Barrier] = []
     /// Whether this connection takes the place of one that was lost.
     private var isReplacement = false
+    /// Whether somebody waits for a bus that was not found, and was told so.
+    private var isAwaited = false
     /// Which bus the connection is on, or the last one was. See the D-Bus specification, "Server Addresses", `guid`.
     private var busIdentity: String?
     /// Whether this connection takes the place of one that the same bus has cut off, with posts that were not heard.
@@ -63,11 +67,13 @@ final class ObservingConnection: @unchecked Sendable {
     init(
         bus: NotifyCenter.Bus,
         peer: (any BusPeer)?,
-        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
+        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?,
+        onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.bus = bus
         self.peer = peer
         self.onConnectionChange = onConnectionChange
+        self.onPost = onPost
     }
 
     var pollRequest: PollRequest {
@@ -209,7 +215,13 @@ final class ObservingConnection: @unchecked Sendable {
         engine.registry.settle(absence: nil) { table in
             table.forEach { topic in
                 topics.append(topic)
-                if case .lost = topic.state { unrestored += 1 }
+                topic.isOwed =
+                    switch topic.state {
+                    case .lost: true
+                    case .adding: (isAwaited || isReplacement) && topic.waitsForBus
+                    case .active, .failed: false
+                    }
+                if topic.isOwed { unrestored += 1 }
             }
         }
         for topic in topics { sendRules(of: topic, on: engine) }
@@ -221,9 +233,9 @@ final class ObservingConnection: @unchecked Sendable {
 
     /// Counts the return of the bus, once everything is registered again.
     func noteRestored(on engine: Engine) {
-        guard isReplacement, unrestored == 0 else { return }
-        isReplacement = false
-        engine.counters.reconnects.increment()
+        guard isReplacement || isAwaited, unrestored == 0 else { return }
+        if isReplacement { engine.counters.reconnects.increment() }
+        (isReplacement, isAwaited) = (false, false)
         if let onConnectionChange { engine.enqueue { onConnectionChange(.reconnected) } }
     }
 
@@ -242,7 +254,7 @@ final class ObservingConnection: @unchecked Sendable {
         users = UserDirectory()
 
         var hasLost = false
-        var isAwaited = false
+        var hasWaiters = false
         engine.registry.settle(absence: wasReady ? .disconnected : error) { topics in
             topics.forEach { topic in
                 switch topic.state {
@@ -250,7 +262,7 @@ final class ObservingConnection: @unchecked Sendable {
                     topic.state = .lost
                     hasLost = true
                 case .adding where topic.waitsForBus:
-                    isAwaited = true
+                    hasWaiters = true
                 case .adding:
                     // Somebody waits for it, and is told.
                     topic.state = .failed(wasReady ? .disconnected : error)
@@ -259,11 +271,11 @@ final class ObservingConnection: @unchecked Sendable {
                 }
             }
         }
-        if hasLost || isAwaited || peer?.keepsConnection == true { retry.schedule() } else { retry.reset() }
+        if hasLost || hasWaiters || peer?.keepsConnection == true { retry.schedule() } else { retry.reset() }
         isReplacement = hasLost
-        if hasLost, wasReady, let onConnectionChange {
-            engine.enqueue { onConnectionChange(.disconnected(error)) }
-        }
+        let isNews = hasLost && wasReady || hasWaiters && !hasLost && !isAwaited
+        isAwaited = hasWaiters && !hasLost
+        if isNews, let onConnectionChange { engine.enqueue { onConnectionChange(.disconnected(error)) } }
     }
 
     func close() {

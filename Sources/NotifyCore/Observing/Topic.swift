@@ -37,6 +37,8 @@ final class Topic: @unchecked Sendable {
     var waitsForBus = false
     /// Whether posts of it were heard on some connection, so that some may have been missed since.
     var wasActive = false
+    /// Whether it is to be live again, or at last, before the center says that the bus is back.
+    var isOwed = false
     /// How many of the rules the bus has yet to answer for.
     var unanswered = 0
     /// The connection that the rules were sent on.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import NotifyCore
+import Synchronization
+
+extension Waiter {
+    /// Comes back when the bus has confirmed the observer.
+    static func observe(
+        _ subject: Subject,
+        in center: NotifyCenter,
+        _ inbox: Inbox,
+        until deadline: Int64?
+    ) throws(StartError) -> NotifyCenter.Observation {
+        let start = Clock.monotonic
+        let left = deadline.map { Duration.nanoseconds(max(0, $0 - start)) }
+        do throws(NotifyBusError) {
+            return try center.addObserver(for: subject.ofCenter, timeout: left) { inbox.put($0) }
+        } catch {
+            guard let deadline, Clock.monotonic >= deadline, error.code == .timedOut else { throw StartError(error) }
+            throw .lateBus(since: start)
+        }
+    }
+
+    /// Comes back when the bus has confirmed the observer, whenever it is there.
+    static func observeWaiting(
+        _ subject: Subject,
+        in center: NotifyCenter,
+        _ inbox: Inbox,
+        _ wakeup: WakeDescriptor,
+        until deadline: Int64?,
+        _ diagnostics: Diagnostics
+    ) throws(StartError) -> NotifyCenter.Observation {
+        let start = Clock.monotonic
+        let outcome = Mutex<Result<Void, NotifyBusError>?>(nil)
+        let observation: NotifyCenter.Observation
+        do throws(NotifyBusError) {
+            observation = try center.observe(subject.ofCenter, waitsForBus: true) {
+                inbox.put($0)
+            } whenLive: { result in
+                outcome.withLock { $0 = result }
+                wakeup.signal()
+            }
+        } catch {
+            throw StartError(error)
+        }
+        var isAway = false
+        while true {
+            wakeup.clear()
+            if let result = outcome.withLock({ $0 }) {
+                if case .failure(let error) = result { throw StartError(error) }
+                // That it is there goes without saying.
+                if isAway { inbox.ignoreReturn() }
+                return observation
+            }
+            for case .disconnected(let error) in inbox.takeChanges() where !isAway {
+                diagnostics.notice("\(error.description) Trying again until there is a bus.")
+                isAway = true
+            }
+            let now = Clock.monotonic
+            if let deadline, now >= deadline {
+                throw isAway ? .timedOut(after: 0, "; there is no bus") : .lateBus(since: start)
+            }
+            var source = pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0)
+            poll(&source, 1, deadline.map { Int32(clamping: ($0 - now + 999_999) / 1_000_000) } ?? -1)
+        }
+    }
+}
