@@ -14,12 +14,11 @@ extension BusConnection {
         case error(destination: String, serial: UInt32, name: String)
 
         /// A call of a method of the bus itself.
-        static func busCall(_ member: String) -> Draft {
-            let bus = BusMessage.busName
-            return .call(
-                destination: bus,
+        static func busCall(_ member: String, of interface: String = BusMessage.busName) -> Draft {
+            .call(
+                destination: BusMessage.busName,
                 path: "/org/freedesktop/DBus",
-                interface: bus,
+                interface: interface,
                 member: member,
                 activates: true
             )
@@ -65,8 +64,13 @@ extension BusConnection {
     }
 
     /// The bytes of a call of the bus.
-    static func callBytes(_ member: String, _ argument: String? = nil, serial: UInt32) -> [UInt8] {
-        bytes(.busCall(member), argument.map { [.string($0)] } ?? [], serial: serial)
+    static func callBytes(
+        _ member: String,
+        _ argument: String? = nil,
+        of interface: String = BusMessage.busName,
+        serial: UInt32
+    ) -> [UInt8] {
+        bytes(.busCall(member, of: interface), argument.map { [.string($0)] } ?? [], serial: serial)
     }
 
     /// - Returns: nothing if the message is not valid.

@@ -8,8 +8,6 @@ package struct BusValueReader {
     private static let maximumDepth = 16
     /// How many values are read from one message: a value takes 40 bytes or more here, a byte on the wire.
     private static let maximumCount = 262_144
-    /// The longest array that the specification allows.
-    private static let longestArray: UInt32 = 67_108_864
 
     private(set) var wire: WireReader
     private var budget = BusValueReader.maximumCount
@@ -87,10 +85,9 @@ package struct BusValueReader {
         _ depth: Int,
         _ descriptors: inout MessageDescriptors
     ) -> BusValue? {
-        guard depth + 1 < BusValueReader.maximumDepth, let count = wire.uint32(), count <= BusValueReader.longestArray,
-            wire.align(to: BusValueReader.alignment(of: element[0])), Int(count) <= wire.end - wire.position
+        guard depth + 1 < BusValueReader.maximumDepth,
+            let end = wire.arrayEnd(alignment: BusValueReader.alignment(of: element[0]))
         else { return nil }
-        let end = wire.position + Int(count)
         var values: [BusValue] = []
         while wire.position < end {
             guard let value = value(element, depth + 1, &descriptors) else {

@@ -7,6 +7,9 @@ import Glibc
 /// Everything is nil where the bytes end too early, or hold what may not stand there. Lengths are compared before they
 /// are added to anything, so that none of them overflows, wherever `Int` has 32 bits as well.
 package struct WireReader {
+    /// The longest array that the specification allows.
+    private static let longestArray: UInt32 = 67_108_864
+
     let bytes: UnsafeRawBufferPointer
     let isBigEndian: Bool
     /// Where reading stops: at most the number of bytes.
@@ -55,6 +58,22 @@ package struct WireReader {
     /// Goes back over bytes that have been read.
     mutating func goBack(_ count: Int) {
         position -= count
+    }
+
+    /// Reads how long an array is.
+    ///
+    /// - Returns: where it ends; the reader then stands at its first element.
+    mutating func arrayEnd(alignment: Int) -> Int? {
+        guard let count = uint32(), count <= WireReader.longestArray, align(to: alignment), Int(count) <= end - position
+        else { return nil }
+        return position + Int(count)
+    }
+
+    /// Moves on to a place that has not been reached yet.
+    mutating func skip(to place: Int) -> Bool {
+        guard position <= place, place <= end else { return false }
+        position = place
+        return true
     }
 
     mutating func uint16() -> UInt16? {

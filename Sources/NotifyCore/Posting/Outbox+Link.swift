@@ -123,7 +123,9 @@ extension Outbox {
             switch message.kind {
             case .reply where message.replySerial == connection.helloSerial && message.isFromBus:
                 if let name = message.text { ownName.set(name) }
-                return .success(PostingPace(welcome: message))
+                // The system bus's policy keeps its accounts from everyone else, and logs who asks.
+                let mayLook = bus != .system || geteuid() == 0
+                return .success(PostingPace(welcome: message, mayLook: mayLook))
             case .error where message.replySerial == connection.helloSerial && message.isFromBus:
                 return .failure(message.refusalError(by: bus.title))
             case .disconnected:
@@ -172,7 +174,7 @@ extension Outbox {
                 return PollRequest(
                     descriptor: connection.descriptor,
                     events: events,
-                    deadline: state.pace.listensUntil
+                    deadline: state.pace.deadline
                 )
             }
         }

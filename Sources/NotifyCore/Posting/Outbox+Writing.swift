@@ -12,10 +12,10 @@ extension Outbox {
             case .reply, .error:
                 // Anybody may send what looks like an answer.
                 guard message.isFromBus else { continue }
-                switch state.pace.take(answer: message.replySerial) {
+                switch state.pace.take(message) {
                 case .taken: continue
                 case .mustAskAgain(let sent):
-                    state.pace.noteRepeatedQuestion(ask(&state), sent: sent)
+                    state.pace.noteRepeatedQuestion(ask(.anything, &state), sent: sent)
                     continue
                 case .none: break
                 }
@@ -69,25 +69,35 @@ extension Outbox {
     /// Asks the questions that stand behind what has been taken out of the backlog.
     private func askWhatIsDue(_ state: inout State) {
         if state.pace.wantsQuestion {
-            state.pace.noteQuestion(ask(&state))
+            askAboutPosts(&state)
             if state.pace.isStorm { listen(&state) }
         }
         while let next = state.laterBarriers.first, next.position <= state.dequeued {
             state.laterBarriers.removeFirst()
-            state.barriers[ask(&state)] = next.barrier
+            state.barriers[ask(.anything, &state)] = next.barrier
         }
     }
 
     /// Asks a question behind the last post.
     func askLast(_ state: inout State) {
-        if !state.pace.isAsked { state.pace.noteQuestion(ask(&state)) }
+        if !state.pace.isAsked { askAboutPosts(&state) }
         drain(&state)
     }
 
-    private func ask(_ state: inout State) -> UInt32 {
+    private func askAboutPosts(_ state: inout State) {
+        let question = state.pace.nextQuestion
+        state.pace.note(question, ask(question, &state))
+    }
+
+    private func ask(_ question: PostingPace.Question, _ state: inout State) -> UInt32 {
         ExitFlush.cover(self)
         let serial = state.nextSerial()
-        state.rest.append(BusConnection.callBytes("GetId", serial: serial))
+        let call =
+            switch question {
+            case .anything: BusConnection.callBytes("GetId", serial: serial)
+            case .queues: BusConnection.callBytes(BrokerQueues.member, of: BrokerQueues.interface, serial: serial)
+            }
+        state.rest.append(call)
         return serial
     }
 

@@ -199,9 +199,11 @@ final class Outbox: Sendable {
         // Threads may start meanwhile, and read the answer before we do: nothing would come to wake us.
         let longestSleep: Int32 = 20
         while !barrier.isComplete, deadline.map({ $0 > .now }) ?? true {
-            var request = pollRequest.pollfd
-            let timeout = min(longestSleep, deadline?.millisecondsFromNow ?? longestSleep)
-            if poll(&request, 1, timeout) > 0 { service(request.revents) }
+            let request = pollRequest
+            var events = request.pollfd
+            let wakeUp = MonotonicTime.earlier(deadline, request.deadline)
+            let timeout = min(longestSleep, wakeUp?.millisecondsFromNow ?? longestSleep)
+            service(poll(&events, 1, timeout) > 0 ? events.revents : 0)
         }
         try barrier.wait(until: .now)
     }

@@ -3,22 +3,24 @@
 /// How far a poster is ahead of the bus, and whether it may go on.
 ///
 /// dbus-broker reads posts faster than it writes them to observers, and keeps the rest in memory: it reads 2 kB from each
-/// poster in turn, a dozen posts, and writes 16 to each observer. Two posters are enough to outrun every observer, until
-/// it has used what it allows a user (263 MiB in version 33) and disconnects somebody. So on dbus-broker a poster asks the
-/// bus a question after each `interval` posts, and has no more than `window` posts under way that no answer covers; the
-/// others wait in the outbox. dbus-daemon needs nothing of the kind: 4 posters × 20,000 posts to 20 observers made it grow
-/// by less than 1 MB.
+/// poster in turn, a dozen posts, and writes 16 to each observer, and those only when the observer has read something since.
+/// Two posters are enough to outrun every observer, until it has used what it allows a user and disconnects somebody. So on
+/// dbus-broker a poster asks the bus a question after each `interval` posts, and has a window of posts, 256 at the most, under
+/// way that no answer covers; the others wait in the outbox. dbus-daemon needs nothing of the kind: 4 posters × 20,000 posts to
+/// 20 observers made it grow by less than 1 MB.
 ///
-/// An answer alone says that the bus has routed the posts, and not that observers have them. So in a storm the poster
-/// listens: it has the bus send it every post. The answers then wait behind these in the queue that the bus keeps for the
-/// poster, which is as long as that of any observer that reads at once. And each question is asked twice, one after the
-/// other, before its posts count: what the poster waits for is then half of what the bus can write, and an observer that has
-/// fallen behind, because it had to wait for a processor, catches up.
+/// An answer alone says that the bus has routed the posts, and not that observers have them. So every now and then the
+/// question is how much waits for observers (`QueueGauge`), and posting goes on when they have read enough of it, however
+/// long they had to wait for a processor.
+///
+/// A poster that the bus does not tell that, because it is older than version 33 or the poster belongs to another user than
+/// the bus, listens in a storm: it has the bus send it every post. The answers then wait behind these in the queue that the
+/// bus keeps for the poster, which is as long as that of any observer that reads at once. And each question is asked twice,
+/// one after the other, before its posts count: what the poster waits for is then half of what the bus can write, and an
+/// observer that has fallen behind a little catches up.
 struct PostingPace {
     /// How many posts are written between two questions.
     static let interval = 64
-    /// How many posts may be under way without an answer.
-    static let window = 256
     /// Questions that follow each other within so many nanoseconds are a storm, from the fourth on: 12,800 posts a second.
     private static let stormInterval: Int64 = 5_000_000
     private static let stormLength = 4
@@ -28,7 +30,16 @@ struct PostingPace {
     /// The rule for what a poster listens to.
     static var rule: String { MatchRule.everything[0] }
 
-    private struct Question {
+    /// What the bus is asked.
+    enum Question {
+        /// Anything that it answers in its turn.
+        case anything
+        /// How much waits for observers.
+        case queues
+    }
+
+    private struct Asked {
+        let question: Question
         let serial: UInt32
         /// How many posts it covers.
         let sent: Int
@@ -42,7 +53,8 @@ struct PostingPace {
     /// How many posts were written to the connection, and how many of them an answer covers.
     private var sent = 0
     private var answered = 0
-    private var questions: [Question] = []
+    private var questions: [Asked] = []
+    private var gauge = QueueGauge()
     private var lastAsked = 0
     /// When the last question was asked, in nanoseconds of the monotonic clock, and how many in a row were asked soon after
     /// the one before.
@@ -59,16 +71,23 @@ struct PostingPace {
     private var isNeeded = false
 
     /// Whether the next post has to wait.
-    var isFull: Bool { sent &- answered >= PostingPace.window && isNeeded }
+    var isFull: Bool { isNeeded && (sent &- answered >= gauge.window || gauge.isTooHigh) }
     /// Whether it is time for a question.
-    var wantsQuestion: Bool { sent &- lastAsked >= PostingPace.interval && isNeeded }
+    var wantsQuestion: Bool { isNeeded && (sent &- lastAsked >= PostingPace.interval || gauge.wantsAnotherLook) }
+    /// What to ask next.
+    var nextQuestion: Question { gauge.mayLook ? .queues : .anything }
+    /// When something is to be done though nothing has come.
+    var deadline: MonotonicTime? { MonotonicTime.earlier(listensUntil, isNeeded ? gauge.nextLook : nil) }
 
     init() {}
 
-    /// - Parameter welcome: the answer of the bus to Hello. dbus-broker gives every message of its own the serial
-    ///   4294967295; dbus-daemon counts.
-    init(welcome: BusMessage) {
+    /// - Parameters:
+    ///   - welcome: the answer of the bus to Hello. dbus-broker gives every message of its own the serial 4294967295;
+    ///     dbus-daemon counts.
+    ///   - mayLook: whether the bus may be asked how much waits.
+    init(welcome: BusMessage, mayLook: Bool) {
         isNeeded = welcome.serial == .max
+        gauge = QueueGauge(isOpen: mayLook)
     }
 
     /// Has posts no longer wait for answers: the program is about to end, and what waits must be written.
@@ -86,25 +105,27 @@ struct PostingPace {
     }
 
     /// Notes a question about all posts so far.
-    mutating func noteQuestion(_ serial: UInt32) {
-        let now = MonotonicTime.now.nanoseconds
-        quickQuestions = now - lastAskedTime < PostingPace.stormInterval ? quickQuestions + 1 : 0
-        lastAskedTime = now
-        questions.append(Question(serial: serial, sent: sent, isLast: !isListening))
+    mutating func note(_ question: Question, _ serial: UInt32) {
+        let now = MonotonicTime.now
+        quickQuestions = now.nanoseconds - lastAskedTime < PostingPace.stormInterval ? quickQuestions + 1 : 0
+        lastAskedTime = now.nanoseconds
+        questions.append(Asked(question: question, serial: serial, sent: sent, isLast: !isListening))
         lastAsked = sent
+        if question == .queues { gauge.noteLook() }
     }
 
     /// Notes that the question was asked again.
     mutating func noteRepeatedQuestion(_ serial: UInt32, sent: Int) {
-        questions.append(Question(serial: serial, sent: sent, isLast: true))
+        questions.append(Asked(question: .anything, serial: serial, sent: sent, isLast: true))
     }
 
     /// Takes the answer to a question.
-    mutating func take(answer serial: UInt32) -> Answer {
-        guard let index = questions.firstIndex(where: { $0.serial == serial }) else { return .none }
-        let question = questions.remove(at: index)
-        guard question.isLast else { return .mustAskAgain(sent: question.sent) }
-        answered = max(answered, question.sent)
+    mutating func take(_ answer: BusMessage) -> Answer {
+        guard let index = questions.firstIndex(where: { $0.serial == answer.replySerial }) else { return .none }
+        let asked = questions.remove(at: index)
+        if asked.question == .queues { gauge.take(BrokerQueues(answer), now: .now) }
+        guard asked.isLast else { return .mustAskAgain(sent: asked.sent) }
+        answered = max(answered, asked.sent)
         return .taken
     }
 
@@ -118,6 +139,7 @@ struct PostingPace {
 
     /// - Returns: whether the bus is to be asked for all posts now.
     mutating func beginListening() -> Bool {
+        guard !gauge.isOpen else { return false }
         listensUntil = nil
         defer { isListening = true }
         return !isListening

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What waits in dbus-broker, by connection, and how much may wait for the connections of a user.
+///
+/// It charges a user for each message that waits for one of the user's connections, with its head and its bookkeeping:
+/// 2 kB for a short post, and that for each receiver, though it keeps the post once. When nothing is left, it disconnects
+/// the next connection that a message is for, however quickly that one reads.
+struct BrokerQueues {
+    struct Queue {
+        /// The connection's unique name.
+        let name: String
+        let user: UInt32
+        let bytes: Int
+    }
+
+    /// Those of connections that something waits for.
+    var queues: [Queue] = []
+    /// How many bytes each user may have in queues and in all else.
+    var limits: [UInt32: Int] = [:]
+
+    /// The method that tells; dbus-broker has it from version 33 on, for the bus's own user and for root.
+    static let interface = "org.freedesktop.DBus.Debug.Stats"
+    static let member = "GetStats"
+
+    init() {}
+
+    /// - Parameter message: the answer to `GetStats`.
+    /// - Returns: nil if the message is something else.
+    init?(_ message: BusMessage) {
+        guard message.kind == .reply, message.signature.elementsEqual("a{sv}".utf8) else { return nil }
+        var reader = message.bodyReader
+        guard let end = reader.arrayEnd(alignment: 8) else { return nil }
+        while reader.position < end {
+            guard reader.align(to: 8), let key = reader.string(), let type = reader.signature() else { return nil }
+            let isRead: Bool
+            if key.elementsEqual("org.bus1.DBus.Debug.Stats.PeerAccounting".utf8) {
+                guard type.elementsEqual("a(sa{sv}a{su})".utf8) else { return nil }
+                isRead = readConnections(&reader)
+            } else if key.elementsEqual("org.bus1.DBus.Debug.Stats.UserAccounting".utf8) {
+                guard type.elementsEqual("a(ua(suu)a{ua{su}})".utf8) else { return nil }
+                isRead = readUsers(&reader)
+            } else {
+                isRead = reader.skip(type)
+            }
+            guard isRead else { return nil }
+        }
+        if limits.isEmpty { return nil }
+    }
+
+    /// Reads the name, the credentials and the figures of each connection.
+    private mutating func readConnections(_ reader: inout WireReader) -> Bool {
+        guard let end = reader.arrayEnd(alignment: 8) else { return false }
+        while reader.position < end {
+            guard reader.align(to: 8), let name = reader.string(), let credentials = reader.arrayEnd(alignment: 8)
+            else {
+                return false
+            }
+            var user: UInt32?
+            while user == nil, reader.position < credentials {
+                guard reader.align(to: 8), let key = reader.string(), let type = reader.signature() else {
+                    return false
+                }
+                if key.elementsEqual("UnixUserID".utf8), type.elementsEqual("u".utf8) {
+                    user = reader.uint32()
+                } else if !reader.skip(type) {
+                    return false
+                }
+            }
+            guard reader.skip(to: credentials), let figures = reader.arrayEnd(alignment: 8) else { return false }
+            var bytes: UInt32 = 0
+            while reader.position < figures {
+                guard reader.align(to: 8), let key = reader.string(), let figure = reader.uint32() else { return false }
+                if key.elementsEqual("OutgoingBytes".utf8) { bytes = figure }
+            }
+            if bytes > 0, let user {
+                queues.append(Queue(name: String(decoding: name, as: UTF8.self), user: user, bytes: Int(bytes)))
+            }
+        }
+        return true
+    }
+
+    /// Reads what each user has left and may have.
+    private mutating func readUsers(_ reader: inout WireReader) -> Bool {
+        guard let end = reader.arrayEnd(alignment: 8) else { return false }
+        while reader.position < end {
+            guard reader.align(to: 8), let user = reader.uint32(), let slots = reader.arrayEnd(alignment: 8) else {
+                return false
+            }
+            while reader.position < slots {
+                guard reader.align(to: 8), let key = reader.string(), reader.uint32() != nil,
+                    let limit = reader.uint32()
+                else { return false }
+                if key.elementsEqual("Bytes".utf8) { limits[user] = Int(limit) }
+            }
+            // What each user has used of this one's.
+            guard let shares = reader.arrayEnd(alignment: 8), reader.skip(to: shares) else { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@testable import NotifyCore
+
+@Suite struct QueueGaugeTests {
+    private let start = MonotonicTime(nanoseconds: 1_000_000_000)
+
+    /// A gauge that looks every 10 ms, and sees such queues each time. More than 100 bytes are too much.
+    private func look(_ gauge: inout QueueGauge, from first: Int, _ times: Int = 1, _ bytes: (Int) -> [String: Int]) {
+        for index in first..<first + times {
+            gauge.noteLook()
+            gauge.take(queues(bytes(index)), now: start + Int64(index) * 10)
+        }
+    }
+
+    private func queues(_ bytes: [String: Int]) -> BrokerQueues {
+        var queues = BrokerQueues()
+        queues.queues = bytes.map { BrokerQueues.Queue(name: $0.key, user: 1_000, bytes: $0.value) }
+        queues.limits = [0: 1, 1_000: 6_400]
+        return queues
+    }
+
+    @Test func `posters wait while queues get shorter, however slowly`() {
+        var gauge = QueueGauge(isOpen: true)
+        look(&gauge, from: 0) { _ in [":1.1": 50, ":1.2": 50] }
+        #expect(!gauge.isTooHigh)
+        look(&gauge, from: 1, 1_000) { [":1.1": 2_000 - $0] }
+        #expect(gauge.isTooHigh)
+        look(&gauge, from: 1_001) { _ in [":1.1": 100] }
+        #expect(!gauge.isTooHigh)
+        look(&gauge, from: 1_002) { _ in [":1.1": 50, ":1.2": 51] }
+        #expect(gauge.isTooHigh)
+    }
+
+    @Test func `posters wait for who reads though others post more meanwhile`() {
+        var gauge = QueueGauge(isOpen: true)
+        look(&gauge, from: 0, 1_000) { [":1.1": $0 % 10 == 0 ? 1_000 + $0 : 1_100 + $0] }
+        #expect(gauge.isTooHigh)
+    }
+
+    @Test func `posters wait a while and no longer for who does not read, and always for who does`() {
+        var gauge = QueueGauge(isOpen: true)
+        look(&gauge, from: 0, 50) { [":1.1": 1_000 + $0] }
+        #expect(gauge.isTooHigh)
+        look(&gauge, from: 50, 10) { [":1.1": 1_000 + $0] }
+        #expect(!gauge.isTooHigh)
+        look(&gauge, from: 60) { _ in [":1.1": 2_000, ":1.2": 101] }
+        #expect(gauge.isTooHigh)
+        look(&gauge, from: 61) { _ in [":1.1": 2_000, ":1.2": 100] }
+        #expect(!gauge.isTooHigh)
+        // It reads again.
+        look(&gauge, from: 62) { _ in [":1.1": 1_999] }
+        #expect(gauge.isTooHigh)
+    }
+
+    @Test func `few looks in a long time give nobody up`() {
+        var gauge = QueueGauge(isOpen: true)
+        for second in 0..<20 {
+            gauge.noteLook()
+            gauge.take(queues([":1.1": 1_000]), now: start + Int64(second) * 1_000)
+        }
+        #expect(gauge.isTooHigh)
+    }
+
+    @Test func `a poster has few posts under way until it knows that observers read, and when they do not`() {
+        var gauge = QueueGauge(isOpen: true)
+        #expect(gauge.window == 64)
+        look(&gauge, from: 0, 3) { _ in [":1.1": 20] }
+        #expect(gauge.window == 256)
+        look(&gauge, from: 3) { _ in [":1.1": 80] }
+        #expect(gauge.window == 256)
+        look(&gauge, from: 4) { _ in [":1.1": 101] }
+        #expect(gauge.window == 64)
+        #expect(QueueGauge(isOpen: false).window == 256)
+    }
+
+    @Test func `a bus that does not tell is asked once`() {
+        var gauge = QueueGauge(isOpen: true)
+        look(&gauge, from: 0) { _ in [":1.1": 1_000] }
+        #expect(gauge.isTooHigh)
+        gauge.noteLook()
+        gauge.take(nil, now: start + 10)
+        #expect(!gauge.isTooHigh && !gauge.isOpen && !gauge.mayLook)
+    }
+}
+
+@Suite struct QueueTests {
+    @Test(.enabled(if: BusKind.broker.unavailable == nil))
+    func `posters wait for a while, and not for ever, for a program that does not read`() throws {
+        let bus = try PrivateBus(.broker)
+        let deaf = try RawBusClient(address: bus.address)
+        try deaf.addMatch("type='signal'")
+        let count = 40_000
+        let command = "\(try productPath("notify-post")) --address \(bus.address) -"
+        let result = try run("sh", ["-c", "yes com.example.deaf | head -n \(count) | \(command)"])
+        #expect(result.status == 0 && result.errorOutput.isEmpty, "\(result.errorOutput)")
+    }
+}
