@@ -109,7 +109,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case .refuse(let call, let refusal): face.refuse(call, refusal, on: link)
         case .tell(let id, let state, let marks): tell(id, state, marks: marks, on: link)
         case .deliver(let id, let names):
-            if let name = coordinator.name(of: id) { face.deliver(names, to: name, on: link) }
+            if let name = coordinator.name(of: id) {
+                face.deliver(names, to: name, on: link) { [self] link in handle(.delivered(id), on: link) }
+            }
         case .tellDecider(let id, let decider):
             if let name = coordinator.name(of: id) {
                 link.emit(AgentInterface.Decided(decider: decider.name), to: name)

@@ -16,6 +16,7 @@ extension Coordinator {
         holding.releaseAll(for: .connection(id))
         followHolding()
         _ = takePending(of: id)
+        _ = takeDelivered(to: id)
     }
 
     /// Passes on what the holding wants.
@@ -69,11 +70,7 @@ extension Coordinator {
             for name in observer.returning where observer.subjects.contains(name) { _ = keep(name, for: id) }
             answer(call, .registered(.suspended, pending: [], isComplete: false))
             tellDecider(id)
-            step(id) { $0.entered() }
-            // It stands still with the others only when it has said that it hears nothing.
-            if directory[process: observer.process]?.freezing.isWaiting == true {
-                step(id) { $0.want(.suspended, by: [], isForced: true) }
-            }
+            step(id) { $0.entered(isInForce: false) }
             return updateLook(at: observer.process)
         }
         let names = takePending(of: id)
@@ -94,7 +91,7 @@ extension Coordinator {
         }
         answer(call, .registered(.foreground, pending: observer.returning, isComplete: true))
         tellDecider(id)
-        step(id) { $0.entered() }
+        step(id) { $0.entered(isInForce: true) }
         step(id) { $0.want(.foreground, by: []) }
         updateLook(at: observer.process)
     }
@@ -159,8 +156,46 @@ extension Coordinator {
         switch observer.state {
         case .background: break
         case .suspended: for name in observed { _ = keep(name, for: id) }
-        case .foreground: if !observed.isEmpty { emit(.deliver(id, observed)) }
+        case .foreground:
+            let counted = observed.filter { ledger.keepPending($0, of: observer.user) }
+            deliver(counted, to: id)
+            directory.change(id) { $0.dropped += UInt64(observed.count - counted.count) }
         }
+    }
+
+    // MARK: - Deliveries
+
+    /// Hands over what waits for a connection; if only none: it then knows that this was all.
+    mutating func deliverPending(to id: ConnectionID) {
+        guard let names = directory.change(id, { $0.pending.take() }) else { return }
+        if names.isEmpty { emit(.deliver(id, [])) } else { deliver(names, to: id) }
+    }
+
+    /// Hands over names, which are on their user's account until the connection has read them: it may be stopped before.
+    private mutating func deliver(_ names: [NotifyName], to id: ConnectionID) {
+        guard !names.isEmpty else { return }
+        directory.change(id) { $0.deliveries.append(names) }
+        window.delivers(to: id, now: now.nanoseconds)
+        emit(.deliver(id, names))
+    }
+
+    /// A connection has read what was delivered to it first.
+    mutating func deliveryIsRead(_ id: ConnectionID) {
+        guard let observer = directory[id], let names = observer.deliveries.first else { return }
+        directory.change(id) { _ = $0.deliveries.removeFirst() }
+        ledger.forgetPending(names, of: observer.user)
+        if observer.deliveries.count == 1 { window.hasAnswered(.delivery(id)) }
+        pumpWindow()
+    }
+
+    /// Takes back what a connection is not known to have read.
+    mutating func takeDelivered(to id: ConnectionID) -> [NotifyName] {
+        guard let observer = directory[id], !observer.deliveries.isEmpty else { return [] }
+        let names = Array(observer.deliveries.joined())
+        directory.change(id) { $0.deliveries = [] }
+        window.hasAnswered(.delivery(id))
+        ledger.forgetPending(names, of: observer.user)
+        return names
     }
 
     mutating func takePending(of id: ConnectionID) -> [NotifyName] {

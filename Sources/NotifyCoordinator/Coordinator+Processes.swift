@@ -17,7 +17,7 @@ extension Coordinator {
         guard let process = directory[process: id], process.freezing.isWaiting, mayStandStill(id) else { return }
         let isSuspended = process.connections.allSatisfy { connection in
             guard let observer = directory[connection] else { return true }
-            // One that registers suspended stands with its rules on the bus until it has read the answer.
+            // What it has added is held first.
             return observer.isParked
                 || observer.transition.isSettled && observer.state == .suspended && observer.holdWaiters.isEmpty
         }
@@ -89,7 +89,12 @@ extension Coordinator {
             observer.transition = Transition(state, isHolding: state == .suspended)
             observer.hasSocket = false
         }
-        if state == .background { releaseHeld(of: id) }
+        if state == .background {
+            releaseHeld(of: id)
+        } else {
+            // It may stand in the stream, which nobody reads for that.
+            for name in takeDelivered(to: id) { _ = keep(name, for: id) }
+        }
         emit(.drain(id))
     }
 

@@ -42,7 +42,7 @@ extension Coordinator {
         let id = observer.id
         let state = initialState(of: &observer, newcomer.statement, previous.flatMap { directory[$0] })
         let isSuspended = state == .suspended
-        observer.transition = Transition(state, isHolding: isSuspended, isEntering: isSuspended)
+        observer.transition = Transition(state, isHolding: isSuspended, isEntering: state != .foreground)
         directory.insert(observer)
         ledger.connectionCame(of: observer.user)
         observedNames.insert(observer.subjects)
@@ -55,6 +55,7 @@ extension Coordinator {
         } else {
             answer(call, .registered(state, pending: [], isComplete: false))
             tellDecider(id)
+            step(id) { $0.entered(isInForce: false) }
             updateLook(at: observer.process)
         }
         // What it remembers may have been reported for the whole process.
@@ -104,7 +105,7 @@ extension Coordinator {
             observer.dropped = old.dropped
         }
         guard let observer = directory[id] else { return }
-        let names = old.unconfirmed + old.returning + takePending(of: previous)
+        let names = old.unconfirmed + old.returning + takeDelivered(to: previous) + takePending(of: previous)
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
         if case .draining = old.parking { successors[previous] = id }
         // The names go from hand to hand: the rules that both need stay on the bus.
@@ -197,14 +198,15 @@ extension Coordinator {
     /// - Parameter keepsAccount: what it observed is on somebody else's account already.
     mutating func remove(_ id: ConnectionID, keepsAccount: Bool = false) {
         guard var observer = directory.remove(id) else { return }
-        ledger.forgetPending(observer.pending.take(), of: observer.user)
+        ledger.forgetPending(observer.pending.take() + observer.deliveries.joined(), of: observer.user)
         ledger.connectionWent(of: observer.user)
         if !keepsAccount { ledger.observeLess(observer.subjects, by: observer.user) }
         observedNames.remove(observer.subjects)
         nameStates.forget(observer.subjects.names) { observedNames.containsExactly($0) }
         holding.releaseAll(for: .connection(id))
         followHolding()
-        window.hasAnswered(id)
+        window.hasAnswered(.state(id))
+        window.hasAnswered(.delivery(id))
         for waiter in observer.holdWaiters {
             // Nobody hears it any more; but the call is no longer under way.
             switch waiter {

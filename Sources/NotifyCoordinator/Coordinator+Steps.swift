@@ -20,9 +20,7 @@ extension Coordinator {
                 window.enqueue(id, state)
                 pumpWindow()
             case .awaitHeldBack: emit(.awaitHeldBack(id))
-            case .deliver:
-                // If only none: the observer then knows that this was all.
-                emit(.deliver(id, takePending(of: id)))
+            case .deliver: deliverPending(to: id)
             case .forgetPending: _ = takePending(of: id)
             case .announce(let old, let new): announce(id, from: old, to: new)
             case .answer(let waiting, let outcome):
@@ -59,7 +57,7 @@ extension Coordinator {
     mutating func pumpWindow() {
         while let (id, state) = window.next(now: now.nanoseconds) {
             guard let observer = directory[id], !observer.isParked else {
-                window.hasAnswered(id)
+                window.hasAnswered(.state(id))
                 continue
             }
             directory.change(id) { $0.isToBeMarked = false }
@@ -68,8 +66,8 @@ extension Coordinator {
     }
 
     mutating func observerReplied(_ id: ConnectionID, _ reply: Event.Reply) {
-        window.hasAnswered(id)
-        pumpWindow()
+        window.hasAnswered(.state(id))
+        defer { pumpWindow() }
         switch reply {
         case .done(let dropped, let isHoldingBack):
             // What was sent to it before it has read.

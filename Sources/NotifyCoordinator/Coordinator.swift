@@ -109,6 +109,7 @@ package struct Coordinator {
             followHolding()
         case .markIsReached(let id): directory.change(id) { $0.transition.markIsReached() }
         case .told(let id, let reply): observerReplied(id, reply)
+        case .delivered(let id): deliveryIsRead(id)
         case .nothingIsHeldBack(let id): advance(id) { $0.nothingIsHeldBack() }
         case .froze(let process, let outcome): processFroze(process, outcome)
         case .thawed(let process, let failure):

@@ -16,6 +16,8 @@ package enum Effect: Sendable {
     /// - Parameter marks: just before, find the place in the stream of posts from which on they set bits; ends in
     ///   `markIsReached`.
     case tell(ConnectionID, LifecycleState, marks: Bool)
+    /// Hand over names that were posted while a connection was suspended; if there are any, it ends in `delivered`. None
+    /// says that there are no more.
     case deliver(ConnectionID, [NotifyName])
     /// Tell a connection who has decided its state.
     case tellDecider(ConnectionID, Decider)

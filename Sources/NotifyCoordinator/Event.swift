@@ -32,6 +32,8 @@ package enum Event: Sendable {
     case markIsReached(ConnectionID)
     /// The answer to `tell`.
     case told(ConnectionID, Reply)
+    /// The answer to `deliver` with names: the connection has read them. The answers come in the order of the calls.
+    case delivered(ConnectionID)
     /// The answer to `awaitHeldBack`.
     case nothingIsHeldBack(ConnectionID)
     /// The answer to `freeze`.

@@ -47,6 +47,8 @@ struct Observer {
     var returning: [NotifyName] = []
     /// What the answer to its registration has told it, until it is known to have read that.
     var unconfirmed: [NotifyName] = []
+    /// What was delivered to it, a list for each call, until it is known to have read that. It is on its user's account.
+    var deliveries: [[NotifyName]] = []
     /// Whether posts are to set bits from the moment on at which it is told its state.
     var isToBeMarked = false
     var holdWaiters: [HoldWaiter] = []
@@ -83,7 +85,8 @@ struct Observer {
 
     var isParked: Bool { if case .none = parking { false } else { true } }
 
-    /// Whether the bus may queue posts for the connection, so that a stop of its process would do harm.
+    /// Whether the bus may queue posts for the connection, so that a stop of its process would do harm. It may as long as
+    /// the connection has not said that it is in its state.
     var mayBeQueuedFor: Bool { !isParked && !((transition.isSettled || transition.isEntering) && state != .foreground) }
 }
 

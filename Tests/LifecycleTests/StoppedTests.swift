@@ -73,17 +73,17 @@ import Testing
         #expect(wakeUps(of: agent.agentProcess) == idle)
 
         let poster = agent.makeCenter()
-        for _ in 0..<2 {
+        for round in 1...2 {
             observer.send(signal: SIGSTOP)
             #expect(waitUntil { processState(observer.pid) == "T" })
             try poster.post("com.example.stop.1")
             try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
             observer.send(signal: SIGCONT)
             try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == false })
+            // Stopped before it has heard the name, it would hear it once for both.
+            let lines = try observer.waitForOutputLines(round, timeout: .seconds(20))
+            #expect(lines == Array(repeating: "com.example.stop.1", count: round))
         }
-        #expect(
-            try observer.waitForOutputLines(2, timeout: .seconds(10)) == ["com.example.stop.1", "com.example.stop.1"]
-        )
         // Traffic alone is no reason to look more than once a second.
         for _ in 0..<100 { try poster.post("com.example.stop.2") }
         _ = try observer.waitForOutputLines(102, timeout: .seconds(20))
@@ -105,6 +105,42 @@ import Testing
         #expect(lines.sorted() == names[0..<4].map(\.string))
         try poster.post(names[7])
         #expect(try observer.waitForOutputLines(5, timeout: .seconds(20)).last == "com.example.stop.7")
+    }
+
+    @Test(arguments: busKinds)
+    func `a process that is stopped while it is handed its names hears them all`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-f", "-v", "--prefix", "com.example.many."],
+            environment: ["NOTIFY_SOCKET": nil]
+        )
+        _ = try observer.waitForErrorOutput(containing: "live", timeout: .seconds(10))
+        let poster = agent.makeCenter()
+        let names = try (0..<12_000).map { try NotifyName("com.example.many.\($0)") }
+        try agent.set("pid:\(observer.pid)", .suspended)
+        for (number, name) in names.enumerated() {
+            try poster.post(name)
+            if number % 4_000 == 3_999 { try poster.synchronize(timeout: .seconds(30)) }
+        }
+        try #require(
+            waitUntil(timeout: .seconds(30)) {
+                (try? agent.list().first { $0["pid"]?.uint32 == UInt32(observer.pid) }?["pending"]?.uint32) == 12_000
+            }
+        )
+        try agent.set("pid:\(observer.pid)", .foreground)
+        // Three calls are on their way to it, and it can't have read them all.
+        observer.send(signal: SIGSTOP)
+        try #require(waitUntil(timeout: .seconds(20)) { (try? agent.isParked(observer.pid)) == true })
+        observer.send(signal: SIGCONT)
+        var lines: Set<String> = []
+        try #require(
+            try waitUntil(timeout: .seconds(30)) {
+                lines = Set(try observer.waitForOutputLines(names.count, timeout: .seconds(60)))
+                return lines.count == names.count
+            },
+            "\(lines.count) of \(names.count) names"
+        )
     }
 
     @Test(arguments: busKinds)

@@ -133,9 +133,11 @@ import Testing
             try observer.register(["com.example.a"], state: "suspended", previous: observer.uniqueName).string
                 == "suspended"
         )
+        // It is in force when the observer has said so.
+        #expect(try observer.takeCall("SetState").string == "suspended")
         try poster.post("com.example.a")
         let serial = try control.begin(observer.uniqueName, "foreground")
-        _ = try observer.takeCall("SetState")
+        #expect(try observer.takeCall("SetState").string == "foreground")
         #expect(try observer.takeCall("Deliver").strings == ["com.example.a"])
         #expect(try control.answer(to: serial).kind == .reply)
     }

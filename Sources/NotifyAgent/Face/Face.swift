@@ -93,15 +93,33 @@ final class Face: @unchecked Sendable {
     }
 
     /// Delivers names. The last call has fewer than the limit, if only none: so the observer knows that this was all.
-    func deliver(_ names: [NotifyName], to name: String, on link: borrowing BusLink) {
+    ///
+    /// - Parameter completion: told when the observer has read them, if there are any.
+    func deliver(
+        _ names: [NotifyName],
+        to name: String,
+        on link: borrowing BusLink,
+        then completion: @escaping @Sendable (borrowing BusLink) -> Void
+    ) {
         var rest = names[...]
-        var part: ArraySlice<NotifyName>
-        repeat {
-            part = rest.prefix(ObserverInterface.Deliver.limit)
-            rest = rest.dropFirst(part.count)
-            let message = ObserverInterface.Deliver(names: part.map(\.string))
+        while rest.count >= ObserverInterface.Deliver.limit {
+            let message = ObserverInterface.Deliver(names: rest.prefix(ObserverInterface.Deliver.limit).map(\.string))
             send(message.arguments, ObserverInterface.Deliver.member, to: name, on: link)
-        } while part.count == ObserverInterface.Deliver.limit
+            rest = rest.dropFirst(ObserverInterface.Deliver.limit)
+        }
+        let last = ObserverInterface.Deliver(names: rest.map(\.string))
+        if names.isEmpty { return send(last.arguments, ObserverInterface.Deliver.member, to: name, on: link) }
+        link.call(
+            name,
+            path: ObserverInterface.path,
+            interface: ObserverInterface.name,
+            member: ObserverInterface.Deliver.member,
+            last.arguments
+        ) { answer, link in
+            // One that has gone is forgotten with all that it was to get.
+            if case .success(let values) = answer { values.closeDescriptors() }
+            completion(link)
+        }
     }
 
     /// Puts a mark into the stream of an observer, for the agent's own eyes.

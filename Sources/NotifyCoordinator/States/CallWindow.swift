@@ -2,14 +2,21 @@
 
 import NotifyNames
 
-/// Which connections are being told their state, and which have to wait for that.
+/// Which connections are being asked something, and which have to wait until they are told their state.
 ///
 /// A bus lets a connection wait for a limited number of answers: a default system bus for 128.
 struct CallWindow {
     private static let limit = 64
 
-    /// Until when the answer of a connection counts as under way, in nanoseconds of the monotonic clock.
-    private var underWay: [ConnectionID: Int64] = [:]
+    /// A call that a connection has yet to answer.
+    enum Call: Hashable {
+        case state(ConnectionID)
+        /// All that was delivered to it.
+        case delivery(ConnectionID)
+    }
+
+    /// Until when an answer counts as under way, in nanoseconds of the monotonic clock.
+    private var underWay: [Call: Int64] = [:]
     private var waiting: [(id: ConnectionID, state: LifecycleState)] = []
     private var head = 0
 
@@ -17,8 +24,13 @@ struct CallWindow {
         waiting.append((id, state))
     }
 
-    mutating func hasAnswered(_ id: ConnectionID) {
-        underWay[id] = nil
+    /// A connection was delivered something. That does not wait: it takes the place of the call that it follows.
+    mutating func delivers(to id: ConnectionID, now: Int64) {
+        underWay[.delivery(id)] = now + ChangeRequest.limit
+    }
+
+    mutating func hasAnswered(_ call: Call) {
+        underWay[call] = nil
     }
 
     /// The next connection that can be told.
@@ -35,7 +47,7 @@ struct CallWindow {
             waiting.removeAll(keepingCapacity: head <= 64)
             head = 0
         }
-        underWay[entry.id] = now + ChangeRequest.limit
+        underWay[.state(entry.id)] = now + ChangeRequest.limit
         return entry
     }
 }

@@ -74,8 +74,7 @@ struct Transition<Waiter> {
 
     // MARK: - Events
 
-    /// - Parameter isForced: tell the observer even what it should know.
-    mutating func want(_ wished: LifecycleState, by newWaiters: [Waiter], isForced: Bool = false) -> [Action] {
+    mutating func want(_ wished: LifecycleState, by newWaiters: [Waiter]) -> [Action] {
         guard isSettled else {
             if next == nil, wished == aim {
                 waiters += newWaiters
@@ -84,15 +83,22 @@ struct Transition<Waiter> {
             }
             return []
         }
-        if wished == state, !isForced { return [.answer(newWaiters, .inForce)] }
+        if wished == state { return [.answer(newWaiters, .inForce)] }
         aim = wished
         waiters = newWaiters
         return begin()
     }
 
-    /// The connection has been told its first state.
-    mutating func entered() -> [Action] {
+    /// The connection has been answered.
+    ///
+    /// - Parameter isInForce: whether nothing more is to be done about the state. Else it is told once more: its answer says
+    ///   that it has read the first, and that the bus holds nothing for it.
+    mutating func entered(isInForce: Bool) -> [Action] {
         guard step == .entering else { return [] }
+        guard isInForce else {
+            step = .closing(state)
+            return [.tell(state)]
+        }
         step = .settled
         let answered = waiters
         waiters = []

@@ -45,7 +45,9 @@ enum PeerMessage {
     case refused(Int)
     case setState(Int, LifecycleState)
     case stateIsSet(Int)
-    case deliver([String])
+    /// The serial is -1 if no answer is wanted.
+    case deliver(Int, [String])
+    case delivered(Int)
     case decided(String)
     case mark(UInt64)
 
@@ -55,6 +57,7 @@ enum PeerMessage {
         case .register(let serial, _), .report(let serial, _), .change(let serial, _, _, _), .release(let serial, _),
             .setState(let serial, _):
             serial
+        case .deliver(let serial, _): serial >= 0 ? serial : nil
         default: nil
         }
     }
@@ -62,7 +65,9 @@ enum PeerMessage {
     /// The serial of the call that this answers.
     var serialOfAnswer: Int? {
         switch self {
-        case .registered(let serial, _), .done(let serial), .refused(let serial), .stateIsSet(let serial): serial
+        case .registered(let serial, _), .done(let serial), .refused(let serial), .stateIsSet(let serial),
+            .delivered(let serial):
+            serial
         default: nil
         }
     }
@@ -79,13 +84,13 @@ enum PeerMessage {
             case .setState(let serial, let state):
                 let call = ObserverInterface.SetState(state: state)
                 return .setState(serial, try ObserverInterface.SetState(call.arguments).state)
-            case .deliver(let names):
+            case .deliver(let serial, let names):
                 let call = ObserverInterface.Deliver(names: names)
-                return .deliver(try ObserverInterface.Deliver(call.arguments).names)
+                return .deliver(serial, try ObserverInterface.Deliver(call.arguments).names)
             case .decided(let decider):
                 let signal = AgentInterface.Decided(decider: decider)
                 return .decided(try AgentInterface.Decided(signal.arguments).decider)
-            case .report, .change, .release, .done, .refused, .stateIsSet, .mark: return self
+            case .report, .change, .release, .done, .refused, .stateIsSet, .delivered, .mark: return self
             }
         } catch {
             return .refused(-1)

@@ -12,6 +12,7 @@ final class SimulatedAgent {
         case heldBack(ConnectionID)
         case whose(Int, String, AgentInterface.Register)
         case state(ConnectionID)
+        case delivery(ConnectionID)
     }
 
     private struct Sender {
@@ -112,11 +113,13 @@ final class SimulatedAgent {
             )
         case .release(let serial, let target):
             feed(.release(newCall(sender, serial), by: NotifyCoordinator.Caller(user: 0), target), world)
-        case .stateIsSet(let serial): answered(serial, isDone: true, world)
+        case .stateIsSet(let serial), .delivered(let serial): answered(serial, isDone: true, world)
         case .refused(let serial):
             if case .state(let id) = questions[serial] {
                 questions[serial] = nil
                 feed(.told(id, .failed("no")), world)
+            } else {
+                answered(serial, isDone: false, world)
             }
         default: break
         }
@@ -130,6 +133,7 @@ final class SimulatedAgent {
         case .heldBack(let id): feed(.nothingIsHeldBack(id), world)
         case .whose(let serial, let sender, let registration):
             if isDone { register(serial, sender, registration, world) }
+        case .delivery(let id): feed(.delivered(id), world)
         case .state(let id): feed(.told(id, isDone ? .done(dropped: 0, isHoldingBack: false) : .gone), world)
         }
     }
@@ -200,7 +204,7 @@ final class SimulatedAgent {
             }
             guard let name = coordinator.name(of: id) else { return }
             ask(.state(id), .send(to: name, .setState(lastSerial + 1, state)), world)
-        case .deliver(let id, let names): send(id, .deliver(names.map(\.string)), world)
+        case .deliver(let id, let names): deliver(names, to: id, world)
         case .tellDecider(let id, let decider): send(id, .decided(decider.name), world)
         case .awaitHeldBack(let id): ask(.heldBack(id), .ask(serial: lastSerial + 1), world)
         case .announce, .announceFact: break
@@ -239,7 +243,13 @@ final class SimulatedAgent {
     }
 
     func deliver(_ names: [NotifyName], to id: ConnectionID, _ world: World) {
-        send(id, .deliver(names.map(\.string)), world)
+        guard let name = coordinator.name(of: id) else { return }
+        let texts = names.map(\.string)
+        if names.isEmpty {
+            send(id, .deliver(-1, texts), world)
+        } else {
+            ask(.delivery(id), .send(to: name, .deliver(lastSerial + 1, texts)), world)
+        }
     }
 
     private static func subjects(_ names: [NotifyName], _ prefixes: [NamePrefix]) -> [Int] {

@@ -97,7 +97,8 @@ final class SimulatedObserver {
         }
         switch message {
         case .setState(let serial, let state): run(.setState(state, call(serial)), world)
-        case .deliver(let names): run(.deliver(names, call(0, wantsReply: false)), world)
+        case .deliver(let serial, let names):
+            run(.deliver(names, call(max(0, serial), wantsReply: serial >= 0)), world)
         case .decided(let decider): run(.decided(decider, by: sender), world)
         case .registered(let serial, let answer): answered(serial, true, nil, answer, world)
         case .done(let serial): answered(serial, true, nil, nil, world)
@@ -284,7 +285,8 @@ final class SimulatedObserver {
         case .askBarrier(let number): askBus(.barrier(number), world)
         case .publish(let state): world.note("observer \(number) is in \(state)")
         case .answer(let call): send(call.sender, .stateIsSet(Int(call.serial)), world)
-        case .acknowledge: break
+        case .acknowledge(let call):
+            if call.wantsReply { send(call.sender, .delivered(Int(call.serial)), world) }
         case .refuse(let call): if call.wantsReply { send(call.sender, .refused(Int(call.serial)), world) }
         case .tell(let agent, let statement): tell(agent, statement, world)
         case .ask(let agent, let request):
