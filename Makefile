@@ -9,6 +9,9 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # One installation and one build at a time, also with -j.
 .NOTPARALLEL:
 
+# $(call quote,TEXT) - TEXT as one word for the shell, whatever is in it
+quote = '$(subst ','\'',$(1))'
+
 # Where things are built, and further flags for every build: make test SWIFT_FLAGS='-Xswiftc -warnings-as-errors'
 SCRATCH ?= .build
 SWIFT_FLAGS ?=
@@ -22,18 +25,21 @@ SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peer
 # 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
 # toolchain's libraries first (2 cores; /bin/true takes 0.7 ms). A program that stands alone may not look for libraries.
 OPTIMIZED := -c release --static-swift-stdlib --disable-local-rpath $(SWIFT_FLAGS)
-RELEASE := $(OPTIMIZED) --scratch-path $(SCRATCH)
+RELEASE := $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH))
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
 # Packages say LIBRARIES=shared: a distribution mends a library once, and not in each program that carries it.
 LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
 # What to leave out of the commands: -s leaves no names of functions in them.
 STRIP ?= -s
-LINK := -Xswiftc "-L$(abspath $(STATIC))" -Xlinker --gc-sections -Xlinker --as-needed
+LINK := -Xswiftc "-L$$static" -Xlinker --gc-sections -Xlinker --as-needed
 RELEASE_LINK := $(LINK) -Xlinker $(STRIP)
+# Recipes that link begin with this: the shell, unlike make, has no trouble with a path that has spaces in it.
+FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
+	export PKG_CONFIG_PATH="$$static$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"
 # The library for C is a guest in other programs: it shares libdbus and the C++ library with them.
 LIBRARY_LINK := -Xlinker $(STRIP) -Xlinker --gc-sections -Xlinker --as-needed
-DEBUG := --scratch-path $(SCRATCH) $(SWIFT_FLAGS)
+DEBUG := --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 # The runner of the older test framework would add that it found nothing to run.
 TESTING := --disable-xctest
 
@@ -43,36 +49,35 @@ help: ## Says what there is
 
 .PHONY: build
 build: build-needs ## Builds the commands and the library for C, optimized, into .build/release, and their manuals
-	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(STATIC)
-	@export PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"; \
-	if [[ -e $(STATIC)/whole ]]; then \
+	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
+	@$(FIND_STATIC); \
+	if [[ -e $$static/whole ]]; then \
 		export NOTIFYBUS_STATIC=1; \
-		Scripts/record-startup-order $(STATIC)/startup-order.txt $(SCRATCH)/release swift build $(RELEASE) $(LINK); \
-		[[ ! -e $(STATIC)/startup-order.txt ]] || \
-			export NOTIFYBUS_STARTUP_ORDER="$(abspath $(STATIC))/startup-order.txt"; \
+		Scripts/record-startup-order "$$static/startup-order.txt" $(call quote,$(SCRATCH)/release) swift build $(RELEASE) $(LINK); \
+		[[ ! -e $$static/startup-order.txt ]] || export NOTIFYBUS_STARTUP_ORDER="$$static/startup-order.txt"; \
 	fi; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
 	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
-	@Scripts/manuals $(SCRATCH)/release $(SCRATCH)
+	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
 
 # What Scripts/manuals makes: the commands themselves say what their options are.
-MANPAGES := $(patsubst man/%,$(SCRATCH)/man/%,$(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9])))
-COMPLETIONS := $(foreach command,$(COMMANDS),$(SCRATCH)/completions/bash/$(command) \
-	$(SCRATCH)/completions/zsh/_$(command) $(SCRATCH)/completions/fish/$(command).fish)
+MANPAGES := $(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9]))
+COMPLETIONS := $(foreach command,$(COMMANDS),completions/bash/$(command) completions/zsh/_$(command) \
+	completions/fish/$(command).fish)
 
 .PHONY: manuals
 manuals: build ## Makes the manual pages in .build/man, the completions in .build/completions
-	@ls $(MANPAGES) $(COMPLETIONS)
+	@cd $(call quote,$(SCRATCH)) && ls $(MANPAGES) $(COMPLETIONS)
 
 .PHONY: docs
 docs: build-needs ## Makes the documentation of the package, as a web site in .build/docs
-	@Scripts/docs $(SCRATCH) $(SWIFT_FLAGS)
+	@Scripts/docs $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 include Scripts/install.mk
 
 .PHONY: demo
 demo: run-needs build ## Shows names travel between programs, on a bus of its own
-	@Scripts/demo $(SCRATCH)/release
+	@Scripts/demo $(call quote,$(SCRATCH)/release)
 
 .PHONY: demo-picture
 demo-picture: run-needs build ## Draws the README's picture from what the demo prints
@@ -83,6 +88,10 @@ demo-picture: run-needs build ## Draws the README's picture from what the demo p
 .PHONY: test
 test: test-needs ## Checks every promise, on dbus-daemon and on dbus-broker
 	@swift test $(DEBUG) $(TESTING)
+
+.PHONY: elsewhere-test
+elsewhere-test: test-needs ## Runs the tests where little is as usual: odd paths, another locale, no network; as root
+	@Scripts/check-elsewhere
 
 # Of the lifecycle's tests those in which this process observes. The sanitizer has a thread of its own that never rests
 # for long, so the count of context switches is left out; and it slows observers down so much that a storm fills the bus.
@@ -112,39 +121,39 @@ fuzz: test-needs ## Reads random messages beside libdbus, for a minute: FUZZ_SEC
 
 .PHONY: linkage
 linkage: build ## Checks that nothing brings Foundation along
-	@Scripts/check-linkage $(SCRATCH) $(SWIFT_FLAGS)
+	@Scripts/check-linkage $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 .PHONY: dependents
 dependents: test-needs ## Checks that packages can depend on this one by its version
-	@Scripts/check-dependents $(SCRATCH)
+	@Scripts/check-dependents $(call quote,$(SCRATCH))
 
 .PHONY: session-test
 session-test: session-needs build ## Plays whole sessions, in X and in sway: from installing to who is in front hears
 	@swift build $(DEBUG) --product broker-cradle
-	@Scripts/session-test $(SCRATCH)
+	@Scripts/session-test $(call quote,$(SCRATCH))
 
 .PHONY: policy
 policy: test-needs build ## Checks the system bus policy with two users, as root
 	@swift build $(DEBUG) --product broker-cradle
-	@Scripts/check-policy $(SCRATCH)
+	@Scripts/check-policy $(call quote,$(SCRATCH))
 
 # Which parts to measure, of those that 'Benchmarks/bench --help' names; all if none is.
 BENCH ?=
 
 .PHONY: bench
 bench: bench-build ## Measures against every peer, in five minutes; a part of it: make bench BENCH='latency storm'
-	@Benchmarks/bench --commands $(SCRATCH)/release $(BENCH)
+	@Benchmarks/bench --commands $(call quote,$(SCRATCH)/release) $(BENCH)
 
 .PHONY: bench-check
 bench-check: bench-build ## Checks that the benchmark works, in seconds
-	@Benchmarks/bench --check --commands $(SCRATCH)/release $(BENCH)
+	@Benchmarks/bench --check --commands $(call quote,$(SCRATCH)/release) $(BENCH)
 
 .PHONY: bench-build
 bench-build: bench-needs build
 	@swift build $(RELEASE) --product broker-cradle
-	@$(MAKE) -C Benchmarks/Peers OUT="$(abspath Benchmarks/.build/peers)" \
-		LIBRARY="$(abspath $(SCRATCH)/release/libnotifybus.so)"
-	@PKG_CONFIG_PATH="$(abspath $(STATIC))$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}" \
+	@library=$$(realpath -- $(call quote,$(SCRATCH)/release/libnotifybus.so)); \
+	$(MAKE) -C Benchmarks/Peers OUT=../.build/peers LIBRARY="$$library"
+	@$(FIND_STATIC); \
 	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
 
 .PHONY: bridge-test
@@ -158,8 +167,8 @@ SEED ?=
 
 .PHONY: simulate
 simulate: build-needs ## Runs a million histories of the lifecycle protocol, by seed: COUNT=N FIRST=SEED, or SEED=N for one
-	@swift build -c release --scratch-path $(SCRATCH) $(SWIFT_FLAGS) --product simulate
-	@$(SCRATCH)/release/simulate $(if $(SEED),--seed $(SEED),--count $(COUNT) --first $(FIRST))
+	@swift build -c release --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS) --product simulate
+	@$(call quote,$(SCRATCH)/release/simulate) $(if $(SEED),--seed $(SEED),--count $(COUNT) --first $(FIRST))
 
 .PHONY: lint
 lint: swift-needs ## Checks the layout of the sources, and the scripts where shellcheck is installed

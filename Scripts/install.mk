@@ -21,6 +21,8 @@ KWINSCRIPTSDIR ?= $(DATADIR)/kwin/scripts
 BASHCOMPLETIONSDIR ?= $(DATADIR)/bash-completion/completions
 ZSHCOMPLETIONSDIR ?= $(DATADIR)/zsh/site-functions
 FISHCOMPLETIONSDIR ?= $(DATADIR)/fish/vendor_completions.d
+# Set to nothing by packages that have the texts elsewhere.
+LICENSEDIR ?= $(DATADIR)/licenses/notifybus
 # The bus, systemd and the desktop look into their own folders, whatever our prefix is. These ask for them when they are
 # needed: folder PACKAGE,VARIABLE,DEFAULT
 folder = $(or $(shell pkg-config --variable=$(1) $(2) 2>/dev/null),$(3))
@@ -40,20 +42,19 @@ MANIFEST ?= $(DATADIR)/notifybus/installed
 VERSION = $(shell sed -n 's/.*notifyBusVersion = "\(.*\)"/\1/p' Sources/CommandSupport/Version.swift)
 INSTALL_VARIABLES := SYSTEM SCRATCH COMMANDS MANPAGES COMPLETIONS BINDIR LIBDIR INCLUDEDIR MANDIR PKGCONFIGDIR \
 	METAINFODIR KWINSCRIPTSDIR BASHCOMPLETIONSDIR ZSHCOMPLETIONSDIR FISHCOMPLETIONSDIR DBUSDIR SYSTEMDUSERUNITDIR \
-	SYSTEMDSYSTEMUNITDIR AUTOSTARTDIR
-TEMPLATE_VALUES = BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' INCLUDEDIR='$(INCLUDEDIR)' VERSION='$(VERSION)'
-# Handed over by name: a value may hold spaces.
-INSTALL_PLAN = $(foreach v,$(INSTALL_VARIABLES),$(v)='$($(v))') Scripts/install-plan
+	SYSTEMDSYSTEMUNITDIR AUTOSTARTDIR LICENSEDIR
+TEMPLATE_VALUES = $(foreach v,BINDIR LIBDIR INCLUDEDIR VERSION,$(call quote,$(v)=$($(v))))
+INSTALL_PLAN = $(foreach v,$(INSTALL_VARIABLES),$(v)=$(call quote,$($(v)))) Scripts/install-plan
 
 .PHONY: install
 install: ## Installs what 'make build' has built: below PREFIX, and where the bus and systemd look
 	@plan=$$($(INSTALL_PLAN)); \
-	DESTDIR='$(DESTDIR)' Scripts/install-tree install '$(MANIFEST)' $(TEMPLATE_VALUES) <<<"$$plan"
+	DESTDIR=$(call quote,$(DESTDIR)) Scripts/install-tree install $(call quote,$(MANIFEST)) $(TEMPLATE_VALUES) <<<"$$plan"
 	@$(if $(DESTDIR),,echo "Installed. It serves from your next login on; Documentation/installing.md says how to begin at once.")
 
 .PHONY: uninstall
 uninstall: ## Removes what install has installed, and nothing else
-	@DESTDIR='$(DESTDIR)' Scripts/install-tree uninstall '$(MANIFEST)'
+	@DESTDIR=$(call quote,$(DESTDIR)) Scripts/install-tree uninstall $(call quote,$(MANIFEST))
 
 .PHONY: install-list
 install-list: ## Says what install would install, and where to
@@ -62,22 +63,22 @@ install-list: ## Says what install would install, and where to
 .PHONY: install-test
 install-test: test-needs build ## Installs into a folder, and sees the bus start the agent from there
 	@swift build $(DEBUG) --product broker-cradle
-	@Scripts/check-install $(SCRATCH)
+	@Scripts/check-install $(call quote,$(SCRATCH))
 
 # Packages of what is built anew with the distribution's shared libraries, in a folder of its own.
 PACKAGES = $(SCRATCH)/packages
 .PHONY: deb
 deb: deb-needs ## Makes Debian packages, in .build/packages/out
-	@$(MAKE) build LIBRARIES=shared SCRATCH='$(PACKAGES)'
-	@Scripts/make-deb '$(PACKAGES)' '$(PACKAGES)/out'
+	@$(MAKE) build LIBRARIES=shared SCRATCH=$(call quote,$(PACKAGES))
+	@Scripts/make-deb $(call quote,$(PACKAGES)) $(call quote,$(PACKAGES)/out)
 
 .PHONY: deb-test
 deb-test: ## Installs, uses, upgrades, removes and purges the packages, in a copy of this system; as root
-	@Scripts/check-deb '$(PACKAGES)/out'
+	@Scripts/check-deb $(call quote,$(PACKAGES)/out)
 
 .PHONY: desktop
 desktop: desktop-needs build ## Checks units, metadata and the like with the tools of those who read them
-	@Scripts/check-desktop '$(SCRATCH)'
+	@Scripts/check-desktop $(call quote,$(SCRATCH))
 
 .PHONY: deb-needs desktop-needs
 deb-needs: swift-needs
