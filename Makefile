@@ -21,24 +21,29 @@ SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift B
 	Bridge/Package.swift Bridge/Sources Bridge/Tests/BridgeTests
 SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
 
+# What a distribution asks of programs in C. The rest of it Swift does anyway, or it needs a header that is preprocessed.
+HARDENED := -Xcc -fstack-protector-strong -Xcc -fstack-clash-protection \
+	-Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now
+# Nothing of the folder gets into what is built: two builds have the same bytes.
+REPRODUCIBLE := -Xswiftc -file-prefix-map -Xswiftc "$$PWD=." -Xcc "-ffile-prefix-map=$$PWD=."
 # Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
 # 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
 # toolchain's libraries first (2 cores; /bin/true takes 0.7 ms). A program that stands alone may not look for libraries.
-OPTIMIZED := -c release --static-swift-stdlib --disable-local-rpath $(SWIFT_FLAGS)
+OPTIMIZED := -c release --static-swift-stdlib --disable-local-rpath $(HARDENED) $(REPRODUCIBLE) $(SWIFT_FLAGS)
 RELEASE := $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH))
 # They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
 # Packages say LIBRARIES=shared: a distribution mends a library once, and not in each program that carries it.
 LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
-# What to leave out of the commands: -s leaves no names of functions in them.
+# What to leave out of the commands: -s leaves no names of functions in them, nothing leaves all in.
 STRIP ?= -s
 LINK := -Xswiftc "-L$$static" -Xlinker --gc-sections -Xlinker --as-needed
-RELEASE_LINK := $(LINK) -Xlinker $(STRIP)
+RELEASE_LINK := $(LINK) $(if $(STRIP),-Xlinker $(STRIP))
 # Recipes that link begin with this: the shell, unlike make, has no trouble with a path that has spaces in it.
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
 	export PKG_CONFIG_PATH="$$static$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"
 # The library for C is a guest in other programs: it shares libdbus and the C++ library with them.
-LIBRARY_LINK := -Xlinker $(STRIP) -Xlinker --gc-sections -Xlinker --as-needed
+LIBRARY_LINK := $(if $(STRIP),-Xlinker $(STRIP)) -Xlinker --gc-sections -Xlinker --as-needed
 DEBUG := --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 # The runner of the older test framework would add that it found nothing to run.
 TESTING := --disable-xctest
@@ -51,14 +56,18 @@ help: ## Says what there is
 build: build-needs ## Builds the commands and the library for C, optimized, into .build/release, and their manuals
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
 	@$(FIND_STATIC); \
-	if [[ -e $$static/whole ]]; then \
-		export NOTIFYBUS_STATIC=1; \
-		Scripts/record-startup-order "$$static/startup-order.txt" $(call quote,$(SCRATCH)/release) swift build $(RELEASE) $(LINK); \
-		[[ ! -e $$static/startup-order.txt ]] || export NOTIFYBUS_STARTUP_ORDER="$$static/startup-order.txt"; \
-	fi; \
+	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
 	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
+
+.PHONY: startup-order
+startup-order: build-needs ## Records which functions the commands call at their start, for packaging/startup-order.txt
+	@Scripts/install-dependencies order run
+	@Scripts/static-libraries $(call quote,$(STATIC))
+	@$(FIND_STATIC); \
+	NOTIFYBUS_STATIC=1 Scripts/record-startup-order packaging/startup-order.txt $(call quote,$(SCRATCH)/release) \
+		swift build $(RELEASE) $(LINK)
 
 # What Scripts/manuals makes: the commands themselves say what their options are.
 MANPAGES := $(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9]))

@@ -194,12 +194,14 @@ let package = Package(
 if Context.environment["NOTIFYBUS_STATIC"] != nil {
     for target in package.targets
     where ["notify-post", "notify-wait", "notify-lifecycle", "notify-state", "notify-top"].contains(target.name) {
-        var flags = ["-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld"]
-        // What runs at every start is put together: see Scripts/record-startup-order.
-        if let order = Context.environment["NOTIFYBUS_STARTUP_ORDER"] {
-            flags += ["-Xlinker", "--symbol-ordering-file=\(order)", "-Xlinker", "--no-warn-symbol-ordering"]
-        }
-        target.linkerSettings = [.unsafeFlags(flags)]
+        target.linkerSettings = [
+            .unsafeFlags([
+                "-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld",
+                // What runs at every start is put together: see Scripts/record-startup-order.
+                "-Xlinker", "--symbol-ordering-file=\(Context.packageDirectory)/packaging/startup-order.txt",
+                "-Xlinker", "--no-warn-symbol-ordering",
+            ])
+        ]
     }
 }
 
