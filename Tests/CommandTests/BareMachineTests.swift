@@ -46,7 +46,7 @@ import Testing
         let bare = Bubblewrap.arguments(without: ["proc"])
         let agent = try TestSupport.start("bwrap", bare + [productPath("notify-agent"), "--address", bus.address])
         try agent.waitForErrorOutput(containing: "serves")
-        let post = try "'\(productPath("notify-post"))' --address '\(bus.address)'"
+        let post = try "\(shellWord(productPath("notify-post"))) --address \(shellWord(bus.address))"
         let observer = try TestSupport.run(
             "bwrap",
             bare + [

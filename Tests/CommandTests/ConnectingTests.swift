@@ -39,11 +39,10 @@ import Testing
             #expect(result.errorOutput.hasPrefix("notify-post: "))
             #expect(result.errorOutput.contains(" in time"), "\(result.errorOutput)")
         }
-        let folder = try TemporaryFolder()
-        let server = try SilentServer("\(folder.path)/bus")
+        let hanging = try HangingBus()
         let silent = try run(
             productPath("notify-post"),
-            ["--address", "unix:path=\(server.path)", "-t", "500ms", "a"],
+            ["--address", hanging.address, "-t", "500ms", "a"],
             timeout: .seconds(8)
         )
         #expect(silent.status == 2)
@@ -51,11 +50,10 @@ import Testing
 
     @Test(arguments: [[], ["--retry"]])
     func `-t is the whole time at a bus that takes connections and never answers`(options: [String]) throws {
-        let folder = try TemporaryFolder()
-        let server = try SilentServer("\(folder.path)/bus")
+        let hanging = try HangingBus()
         let result = try run(
             productPath("notify-wait"),
-            ["--address", "unix:path=\(server.path)", "-t", "500ms", "a"] + options,
+            ["--address", hanging.address, "-t", "500ms", "a"] + options,
             timeout: .seconds(8)
         )
         #expect(result.status == 2)
@@ -135,28 +133,4 @@ import Testing
         let prefixes = try bus.run("notify-wait", ["--all", "--prefix", "-t", "1s", "a.", "b."])
         #expect(prefixes.errorOutput == "notify-wait: timed out after 0 notifications; missing: a.*, b.*\n")
     }
-}
-
-/// A socket that lets everybody in and says nothing.
-private final class SilentServer {
-    let path: String
-    private let descriptor: Int32
-
-    init(_ path: String) throws {
-        self.path = path
-        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let result = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard result == 0, listen(descriptor, 64) == 0 else {
-            throw TestSupportError("Cannot listen at \(path): error \(errno)")
-        }
-    }
-
-    deinit { close(descriptor) }
 }

@@ -86,7 +86,7 @@ import Testing
         let folder = try TemporaryFolder()
         let file = "\(folder.path)/state"
         let waiting = try bus.startWaiting(
-            policy + ["-f", "a", "--", "sh", "-c", "read value <\(file); echo =$value="]
+            policy + ["-f", "a", "--", "sh", "-c", "read value <\(shellWord(file)); echo =$value="]
         )
         let center = bus.makeCenter()
         var random = SeededGenerator(seed: 11)

@@ -23,7 +23,11 @@ struct SandboxTests {
         let bus = try PrivateBus(kind)
         let sandbox = try FlatpakSandbox(on: bus, sockets: "x11;wayland;")
         let stranger = try bus.startWaiting(["com.example.a"])
-        let observer = try startObserver(in: sandbox, "--then", "'\(productPath("notify-post"))' com.example.a")
+        let observer = try startObserver(
+            in: sandbox,
+            "--then",
+            "\(shellWord(productPath("notify-post"))) com.example.a"
+        )
         #expect(try stranger.wait().output == "com.example.a\n")
         // It would have heard its own post if anybody's.
         try sandbox.waitUntilHidden()

@@ -68,11 +68,11 @@ import Testing
     @Test func `files, commands and subcommands are offered where they belong, and nothing where nothing is known`()
         throws
     {
-        #expect(try offers("notify-wait --ready-file \(packageFolder)/READ") == ["\(packageFolder)/README.md"])
-        #expect(try offers("notify-agent --config \(packageFolder)/READ") == ["\(packageFolder)/README.md"])
+        #expect(try offers("notify-wait --ready-file /etc/os-rel") == ["/etc/os-release"])
+        #expect(try offers("notify-agent --config /etc/os-rel") == ["/etc/os-release"])
         #expect(try offers("notify-wait --then notify-po").contains("notify-post"))
         #expect(try offers("notify-wait a -- notify-po").contains("notify-post"))
-        #expect(try offers("notify-wait a -- ls \(packageFolder)/READ") == ["\(packageFolder)/README.md"])
+        #expect(try offers("notify-wait a -- ls /etc/os-rel") == ["/etc/os-release"])
         #expect(try offers("notify-lifecycle --json ") == CommandFacts.all[2].subcommands)
         #expect(try offers("notify-lifecycle --timeout 5 st") == ["status"])
         #expect(try offers("notify-wait ") == [])

@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func `files, commands and subcommands are offered where they belong`() throws {
-        #expect(try offers("notify-wait --ready-file \(packageFolder)/READ").contains("README.md"))
+        #expect(try offers("notify-wait --ready-file /etc/os-rel").contains("os-release"))
         #expect(try offers("notify-wait --then notify-pos").contains("notify-post"))
         #expect(try offers("notify-wait a -- notify-pos").contains("notify-post"))
         #expect(Set(try offers("notify-lifecycle ")) == Set(CommandFacts.all[2].subcommands))

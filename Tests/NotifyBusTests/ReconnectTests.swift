@@ -59,7 +59,7 @@ import Testing
         let (first, second) = (try PrivateBus(kind), try PrivateBus(kind))
         // An address of two buses: the first of them comes into being when everything else is ready.
         let link = first.path + "-next"
-        let poster = NotifyCenter(bus: .address("unix:path=\(link);\(first.address)"))
+        let poster = NotifyCenter(bus: .address("\(first.address)-next;\(first.address)"))
         let observing = second.makeCenter()
         let heard = Recorder<NotifyName>()
         let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0) }

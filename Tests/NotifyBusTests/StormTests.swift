@@ -54,7 +54,10 @@ import Testing
         let commands = try (0..<StormTests.posters).map { poster in
             let name = "com.example.storm.p\(poster)"
             let script = "(yes '\(name).a\n\(name).b\n\(name).c' | head -n \(StormTests.posts); echo \(name).last)"
-            return try start("sh", ["-c", "\(script) | \"$0\" --address \"$1\" -", productPath("notify-post"), bus.address])
+            return try start(
+                "sh",
+                ["-c", "\(script) | \"$0\" --address \"$1\" -", productPath("notify-post"), bus.address]
+            )
         }
         for command in commands {
             let result = try command.wait(timeout: .seconds(StormTests.isLong ? 900 : 240))

@@ -86,3 +86,8 @@ public func start(
         descriptors: descriptors
     )
 }
+
+/// A text as one word of a shell, whatever is in it.
+public func shellWord(_ text: String) -> String {
+    "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+}
