@@ -9,6 +9,35 @@ package struct Operands {
     package init() {}
 }
 
+extension Command where Settings: CommonSettings {
+    /// Understands a command line, or says what is wrong with it, or answers `--help` and `--version`.
+    ///
+    /// - Parameter understand: makes of the operands and the settings what is to be done.
+    /// - Returns: what is to be done; or the status to end with.
+    package func begin<Request>(
+        _ arguments: [Argument],
+        _ settings: inout Settings,
+        _ diagnostics: inout Diagnostics,
+        _ understand: (Operands, inout Settings) throws(UsageError) -> Request
+    ) -> Result<Request, EarlyEnd> {
+        do throws(UsageError) {
+            let operands = try parse(arguments, into: &settings)
+            if let question = settings.common.question { return .failure(EarlyEnd(code: answer(question))) }
+            let request = try understand(operands, &settings)
+            diagnostics.verbosity = settings.common.verbosity
+            return .success(request)
+        } catch {
+            diagnostics.error(error.message)
+            return .failure(EarlyEnd(code: .usage))
+        }
+    }
+}
+
+/// That a command ends before it has begun.
+package struct EarlyEnd: Error {
+    package let code: ExitCode
+}
+
 extension Command {
     /// Applies the options among `arguments` to `settings` and returns the rest.
     ///

@@ -56,6 +56,19 @@ package protocol CommonSettings: Sendable {
     var common: CommonOptions { get set }
 }
 
+extension Option {
+    /// `--timeout`, `-t`: how long something may take.
+    package static func timeout(
+        group: String,
+        help: String,
+        _ set: @escaping @Sendable (inout Settings, Duration) -> Void
+    ) -> Option {
+        .value("timeout", "t", "DURATION", .duration, group: group, help: help) { settings, value throws(UsageError) in
+            set(&settings, try Duration(argument: value))
+        }
+    }
+}
+
 extension Option where Settings: CommonSettings {
     /// The options that every command has.
     ///

@@ -18,6 +18,11 @@ package struct ExitCode: RawRepresentable, Equatable, Sendable {
     /// `EX_UNAVAILABLE` of `<sysexits.h>`: no bus, or no agent.
     package static let unavailable = ExitCode(rawValue: 69)
 
+    /// What the help says of a command that a signal has ended.
+    package static let killed = (
+        status: "128+N", meaning: "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."
+    )
+
     package init(_ error: NotifyBusError) {
         switch error.code {
         case .noBus, .disconnected: self = .unavailable

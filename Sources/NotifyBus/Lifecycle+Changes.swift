@@ -6,7 +6,7 @@ extension NotifyCenter.Lifecycle {
     /// The sequence ends when the task is cancelled or the center is closed. It connects to the bus, if nothing
     /// else has.
     ///
-    /// - Throws: ``NotifyBusError`` with the code `closed` after ``NotifyCenter/close()``, or `failed` if threads or
+    /// - Throws: ``NotifyBusError`` with the code `closed` after `NotifyCenter.close()`, or `failed` if threads or
     ///   descriptors ran out.
     public func changes() throws(NotifyBusError) -> AsyncStream<NotifyCenter.LifecycleState> {
         let (stream, continuation) = AsyncStream.makeStream(

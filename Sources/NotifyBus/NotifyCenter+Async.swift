@@ -41,9 +41,7 @@ extension NotifyCenter {
         ignoringOwnPosts: Bool = false,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) async throws(NotifyBusError) -> Observation {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.addObserver(forName: name, ignoringOwnPosts: ignoringOwnPosts, using: callback)
-        }
+        try await observe(.name(name), ignoringOwnPosts, callback)
     }
 
     /// Observes a name given as a string, and suspends the task until the bus has confirmed it.
@@ -54,9 +52,7 @@ extension NotifyCenter {
         ignoringOwnPosts: Bool = false,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) async throws(NotifyBusError) -> Observation {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.addObserver(forName: name, ignoringOwnPosts: ignoringOwnPosts, using: callback)
-        }
+        try await observe(.name(NotifyName(name)), ignoringOwnPosts, callback)
     }
 
     /// Observes several names, and suspends the task until the bus has confirmed it.
@@ -67,9 +63,7 @@ extension NotifyCenter {
         ignoringOwnPosts: Bool = false,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) async throws(NotifyBusError) -> Observation {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.addObserver(forNames: names, ignoringOwnPosts: ignoringOwnPosts, using: callback)
-        }
+        try await observe(.names(names), ignoringOwnPosts, callback)
     }
 
     /// Observes every name that begins with one of these prefixes, and suspends the task until the bus has confirmed it.
@@ -80,8 +74,16 @@ extension NotifyCenter {
         ignoringOwnPosts: Bool = false,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) async throws(NotifyBusError) -> Observation {
+        try await observe(.prefixes(prefixes), ignoringOwnPosts, callback)
+    }
+
+    private func observe(
+        _ subject: Subject,
+        _ ignoringOwnPosts: Bool,
+        _ callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
         try await Waiting.perform { () throws(NotifyBusError) in
-            try self.addObserver(forPrefixes: prefixes, ignoringOwnPosts: ignoringOwnPosts, using: callback)
+            try self.observe(subject, ignoringOwnPosts: ignoringOwnPosts, with: callback)
         }
     }
 }

@@ -59,9 +59,7 @@ extension NotifyCenter {
         named name: NotifyName,
         ignoringOwnPosts: Bool = false
     ) async throws(NotifyBusError) -> Notifications {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.notifications(named: name, ignoringOwnPosts: ignoringOwnPosts)
-        }
+        try await sequence(of: .name(name), ignoringOwnPosts)
     }
 
     /// The notifications of a name given as a string. Suspends the task until the bus has confirmed the registration.
@@ -69,9 +67,7 @@ extension NotifyCenter {
         named name: String,
         ignoringOwnPosts: Bool = false
     ) async throws(NotifyBusError) -> Notifications {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.notifications(named: name, ignoringOwnPosts: ignoringOwnPosts)
-        }
+        try await sequence(of: .name(NotifyName(name)), ignoringOwnPosts)
     }
 
     /// The notifications of several names. Suspends the task until the bus has confirmed the registration.
@@ -79,9 +75,7 @@ extension NotifyCenter {
         named names: [NotifyName],
         ignoringOwnPosts: Bool = false
     ) async throws(NotifyBusError) -> Notifications {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.notifications(named: names, ignoringOwnPosts: ignoringOwnPosts)
-        }
+        try await sequence(of: .names(names), ignoringOwnPosts)
     }
 
     /// The notifications of all names that begin with one of these prefixes. Suspends the task until the bus has confirmed the registration.
@@ -89,8 +83,15 @@ extension NotifyCenter {
         withPrefixes prefixes: [String],
         ignoringOwnPosts: Bool = false
     ) async throws(NotifyBusError) -> Notifications {
+        try await sequence(of: .prefixes(prefixes), ignoringOwnPosts)
+    }
+
+    private func sequence(
+        of subject: Subject,
+        _ ignoringOwnPosts: Bool
+    ) async throws(NotifyBusError) -> Notifications {
         try await Waiting.perform { () throws(NotifyBusError) in
-            try self.notifications(withPrefixes: prefixes, ignoringOwnPosts: ignoringOwnPosts)
+            try Notifications(center: self, subject, ignoringOwnPosts)
         }
     }
 

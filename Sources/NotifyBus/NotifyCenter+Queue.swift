@@ -77,9 +77,7 @@ extension NotifyCenter {
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) async throws(NotifyBusError) -> Observation {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.addObserver(forName: name, ignoringOwnPosts: ignoringOwnPosts, queue: queue, using: callback)
-        }
+        try await observe(.name(name), ignoringOwnPosts, on: queue, callback)
     }
 
     /// Observes a name given as a string, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
@@ -91,9 +89,7 @@ extension NotifyCenter {
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) async throws(NotifyBusError) -> Observation {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.addObserver(forName: name, ignoringOwnPosts: ignoringOwnPosts, queue: queue, using: callback)
-        }
+        try await observe(.name(NotifyName(name)), ignoringOwnPosts, on: queue, callback)
     }
 
     /// Observes several names, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
@@ -105,9 +101,7 @@ extension NotifyCenter {
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) async throws(NotifyBusError) -> Observation {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.addObserver(forNames: names, ignoringOwnPosts: ignoringOwnPosts, queue: queue, using: callback)
-        }
+        try await observe(.names(names), ignoringOwnPosts, on: queue, callback)
     }
 
     /// Observes every name that begins with one of these prefixes, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
@@ -119,14 +113,7 @@ extension NotifyCenter {
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) async throws(NotifyBusError) -> Observation {
-        try await Waiting.perform { () throws(NotifyBusError) in
-            try self.addObserver(
-                forPrefixes: prefixes,
-                ignoringOwnPosts: ignoringOwnPosts,
-                queue: queue,
-                using: callback
-            )
-        }
+        try await observe(.prefixes(prefixes), ignoringOwnPosts, on: queue, callback)
     }
 
     private func observe(
@@ -136,6 +123,17 @@ extension NotifyCenter {
         _ callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
         try observe(subject, ignoringOwnPosts: ignoringOwnPosts, for: QueueClient(queue: queue), calling: callback).1
+    }
+
+    private func observe(
+        _ subject: Subject,
+        _ ignoringOwnPosts: Bool,
+        on queue: DispatchQueue,
+        _ callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await Waiting.perform { () throws(NotifyBusError) in
+            try self.observe(subject, ignoringOwnPosts, on: queue, callback)
+        }
     }
 }
 

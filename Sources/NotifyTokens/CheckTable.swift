@@ -140,7 +140,7 @@ final class CheckTable: @unchecked Sendable {
 
     // MARK: - With the lock held
 
-    /// Begins anew after `abandon`; numbers go on.
+    /// Starts over after `abandon`; numbers go on.
     func restart() {
         count = 0
         freeCells = []

@@ -40,7 +40,7 @@ final class FileMonitors: Sendable {
 
     /// Of inotify_event: watch, mask, cookie, length of the name.
     private static let headerSize = 16
-    /// How long to wait for the writer to close the file, in milliseconds. Who opens a file to write it anew empties it
+    /// How long to wait for the writer to close the file, in milliseconds. Who opens a file to rewrite it empties it
     /// first, and that must not count as a write of its own.
     private static let patience: Int64 = 50
 

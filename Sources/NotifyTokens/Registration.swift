@@ -17,7 +17,7 @@ package final class Registration: Sendable {
         case queue(@Sendable (Registration) -> Void)
     }
 
-    /// As many notifications wait for a queue; more are merged.
+    /// As many notifications wait for a queue; more are coalesced.
     private static let queueLimit = 4_096
 
     private static let cancelled: UInt32 = 1 << 31

@@ -20,7 +20,7 @@ extension TokenEngine {
         )
     }
 
-    /// Begins anew in a child, with the lock held.
+    /// Starts over in a child, with the lock held.
     func beginInChild(_ state: inout State) {
         wasForked.store(false, ordering: .relaxed)
         // What there was belongs to threads that the child does not have, and may be locked by them: it is left alone

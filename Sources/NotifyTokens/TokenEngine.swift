@@ -197,7 +197,7 @@ package final class TokenEngine: Sendable {
     }
 }
 
-/// Names that were posted or registered lately, so that a name is not made anew from its bytes each time.
+/// Names that were posted or registered lately, so that a name is not made from its bytes again each time.
 struct RecentNames {
     // 64, as many as the six bits that a name is found by can tell apart.
     private var names: [NotifyName?] = Array(repeating: nil, count: 64)

@@ -57,7 +57,7 @@ struct AgentConnection {
     /// - Parameter target: whose state is to be changed, for the message of the error that is thrown.
     mutating func call<Call: ProtocolCall>(
         _ call: Call,
-        for target: Target? = nil
+        for target: Whom? = nil
     ) throws(LifecycleFailure) -> Call.Answer {
         calls += 1
         let (number, mailbox) = (calls, mailbox)

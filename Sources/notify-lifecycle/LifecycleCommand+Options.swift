@@ -34,7 +34,7 @@ extension LifecycleCommand {
             ("2", "An observer did not follow, or the agent did not answer, in time."),
             ("64", "The command line was wrong; nothing was changed."),
             ("69", "There is no bus or no agent, or it went away."),
-            ("128+N", "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."),
+            ExitCode.killed,
         ],
         examples: [
             "notify-lifecycle list",
@@ -56,16 +56,10 @@ extension LifecycleCommand {
                 group: group,
                 help: "With suspend: stops the processes as well. Resume lets them go on."
             ) { $0.freezes = true },
-            .value(
-                "timeout",
-                "t",
-                "DURATION",
-                .duration,
+            .timeout(
                 group: group,
                 help: "How long to wait for each answer of the agent: 500ms, 2s, 1m; 10s if not given."
-            ) { settings, value throws(UsageError) in
-                settings.timeout = try Duration(argument: value)
-            },
+            ) { $0.timeout = $1 },
         ]
     }
 }

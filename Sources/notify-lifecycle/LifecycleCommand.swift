@@ -9,18 +9,14 @@ enum LifecycleCommand {
     static func run(_ arguments: [Argument]) -> ExitCode {
         var diagnostics = Diagnostics(command: command.name)
         var settings = LifecycleSettings()
-        let request: Request
-        do throws(UsageError) {
-            let operands = try command.parse(arguments, into: &settings)
-            if let question = settings.common.question {
-                return command.answer(question)
-            }
-            request = try Request(operands, settings)
-        } catch {
-            diagnostics.error(error.message)
-            return .usage
+        let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
+            try Request(operands, settings)
         }
-        diagnostics.verbosity = settings.common.verbosity
+        let request: Request
+        switch beginning {
+        case .failure(let end): return end.code
+        case .success(let understood): request = understood
+        }
         do throws(LifecycleFailure) {
             switch request {
             case .list: return try list(settings, diagnostics)

@@ -7,7 +7,7 @@ extension LifecycleFailure {
     /// What an error from the agent, or from the bus in its place, means for whoever runs the command.
     ///
     /// - Parameter target: whose state was to be changed; nil if none was.
-    init(_ fault: BusFault, to member: String, target: Target? = nil, on bus: CommonOptions.Bus?) {
+    init(_ fault: BusFault, to member: String, target: Whom? = nil, on bus: CommonOptions.Bus?) {
         let reason = fault.message.isEmpty ? fault.name : fault.message
         let standard = "org.freedesktop.DBus.Error."
         switch fault.name {

@@ -44,7 +44,7 @@ struct LifecycleFailure: Error {
     static let lateAgent = LifecycleFailure("the agent did not answer in time", code: .timedOut, isLasting: true)
 
     /// The agent said something else than the protocol has it say.
-    static func nonsense(_ member: String, _ error: ArgumentError, for target: Target?) -> LifecycleFailure {
+    static func nonsense(_ member: String, _ error: ArgumentError, for target: Whom?) -> LifecycleFailure {
         let detail =
             switch error {
             case .types(let expected, let given):

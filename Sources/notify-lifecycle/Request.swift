@@ -19,8 +19,8 @@ enum Request {
             if rest.isEmpty, verb != .release {
                 throw UsageError("'\(name)' needs a TARGET: pid:N, :1.N or app:ID; 'notify-lifecycle list' shows them")
             }
-            var targets: [Target] = []
-            for operand in rest { targets.append(try Target(operand)) }
+            var targets: [Whom] = []
+            for operand in rest { targets.append(try Whom(operand)) }
             let change = verb.state.map { StateCommand.Change.set($0, freezes: settings.freezes) } ?? .release
             self = .change(StateCommand(change: change, targets: targets.isEmpty ? [.everyone] : targets))
             return

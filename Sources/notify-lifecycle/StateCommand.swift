@@ -11,7 +11,7 @@ struct StateCommand {
     }
 
     let change: Change
-    let targets: [Target]
+    let targets: [Whom]
 
     /// Changes one target after another and comes back when all changes are in force.
     ///
@@ -40,7 +40,7 @@ struct StateCommand {
         }
     }
 
-    private func change(_ target: Target, by agent: inout AgentConnection) throws(LifecycleFailure) -> UInt32 {
+    private func change(_ target: Whom, by agent: inout AgentConnection) throws(LifecycleFailure) -> UInt32 {
         switch change {
         case .set(let state, let freezes):
             let call = AgentInterface.SetState(target: target.text, state: state, freezes: freezes)

@@ -25,21 +25,15 @@ enum PostCommand {
             "Posts each NAME to everyone who observes it, in the order given, over one connection. Nobody need be "
                 + "observing; it ends when the bus has taken every post.",
             "With - it reads names from standard input, one a line, and posts each line as it comes. A line that is no "
-                + "name is reported and left out. No line is merged with another: it waits for the bus instead.",
+                + "name is reported and left out. No line is coalesced with another: it waits for the bus instead.",
             "A name is 1 to 511 bytes of UTF-8, such as com.example.backup.done.",
         ],
         options: [
-            .value(
-                "timeout",
-                "t",
-                "DURATION",
-                .duration,
+            .timeout(
                 group: "When it gives up",
                 help: "With status 2 when not every post was taken after this long, connecting and reading included: "
                     + "500ms, 2s, 1h30m; a number alone is seconds."
-            ) { settings, value throws(UsageError) in
-                settings.timeout = try Duration(argument: value)
-            }
+            ) { $0.timeout = $1 }
         ]
             + Option.common(
                 quiet: "Says nothing but errors, which is what it does anyway.",
@@ -62,18 +56,14 @@ enum PostCommand {
     static func run(_ arguments: [Argument]) -> ExitCode {
         var diagnostics = Diagnostics(command: command.name)
         var settings = PostSettings()
-        let items: [Item]
-        do throws(UsageError) {
-            let operands = try command.parse(arguments, into: &settings)
-            if let question = settings.common.question {
-                return command.answer(question)
-            }
-            items = try self.items(operands)
-        } catch {
-            diagnostics.error(error.message)
-            return .usage
+        let beginning = command.begin(arguments, &settings, &diagnostics) { operands, _ throws(UsageError) in
+            try self.items(operands)
         }
-        diagnostics.verbosity = settings.common.verbosity
+        let items: [Item]
+        switch beginning {
+        case .failure(let end): return end.code
+        case .success(let understood): items = understood
+        }
         let deadline = settings.timeout.map { Deadline(after: $0) }
         var poster = Poster(NotifyCenter(bus: settings.common.notifyBus), until: deadline)
         do throws(PostFailure) {
@@ -109,11 +99,7 @@ enum PostCommand {
     }
 
     private static func name(_ operand: Argument) throws(UsageError) -> NotifyName {
-        do throws(NotifyBusError) {
-            return try NotifyName(utf8: operand.bytes)
-        } catch {
-            throw UsageError("\(operand.quoted) is no name, so nothing was posted: \(error.description)")
-        }
+        try NotifyName(operand: operand, consequence: ", so nothing was posted")
     }
 
     private static func post(

@@ -46,7 +46,7 @@ extension StateCommand {
             ("2", "The time was over first."),
             ("64", "The command line was wrong."),
             ("69", "There is no bus or no agent."),
-            ("128+N", "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."),
+            ExitCode.killed,
         ],
         examples: [
             "notify-state com.example.battery",
@@ -75,17 +75,11 @@ extension StateCommand {
             .flag("json", group: group, help: "Prints JSON, an object a line, with name and state.") {
                 $0.isJSON = true
             },
-            .value(
-                "timeout",
-                "t",
-                "DURATION",
-                .duration,
+            .timeout(
                 group: group,
                 help: "Ends with status 2 after this long: 500ms, 2s, 1h30m; a number alone is seconds. If not given, "
                     + "wait and watch go on for ever, and the others for 10s."
-            ) { settings, value throws(UsageError) in
-                settings.timeout = try Duration(argument: value)
-            },
+            ) { $0.timeout = $1 },
         ]
     }
 }

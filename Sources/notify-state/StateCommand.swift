@@ -9,18 +9,14 @@ enum StateCommand {
     static func run(_ arguments: [Argument]) -> ExitCode {
         var diagnostics = Diagnostics(command: command.name)
         var settings = StateSettings()
-        let request: StateRequest
-        do throws(UsageError) {
-            let operands = try command.parse(arguments, into: &settings)
-            if let question = settings.common.question {
-                return command.answer(question)
-            }
-            request = try StateRequest(operands, settings)
-        } catch {
-            diagnostics.error(error.message)
-            return .usage
+        let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
+            try StateRequest(operands, settings)
         }
-        diagnostics.verbosity = settings.common.verbosity
+        let request: StateRequest
+        switch beginning {
+        case .failure(let end): return end.code
+        case .success(let understood): request = understood
+        }
         do throws(StateFailure) {
             switch request {
             case .get(let names): return try get(names, settings)

@@ -42,11 +42,7 @@ enum StateRequest {
         if operands.isEmpty { throw UsageError("no name; give one, as in 'notify-state com.example.battery'") }
         var names: [NotifyName] = []
         for operand in operands {
-            do throws(NotifyBusError) {
-                names.append(try NotifyName(utf8: operand.bytes))
-            } catch {
-                throw UsageError("\(operand.quoted) is no name: \(error.description)")
-            }
+            names.append(try NotifyName(operand: operand))
         }
         return names
     }

@@ -63,7 +63,7 @@ enum TopCommand {
             ("1", "Something failed, or standard output is no terminal and --once was not given."),
             ("64", "The command line was wrong."),
             ("69", "There is no bus."),
-            ("128+N", "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."),
+            ExitCode.killed,
         ],
         examples: ["notify-top", "notify-top --system", "notify-top --once -t 5s --sort count"]
     )
@@ -71,18 +71,13 @@ enum TopCommand {
     static func run(_ arguments: [Argument]) -> ExitCode {
         var diagnostics = Diagnostics(command: command.name)
         var settings = TopSettings()
-        do throws(UsageError) {
-            let operands = try command.parse(arguments, into: &settings)
-            if let question = settings.common.question { return command.answer(question) }
+        let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
             if let operand = operands.beforeDashes.first ?? operands.afterDashes?.first {
                 throw UsageError("there is nothing to do with \(operand.quoted); '\(command.name)' takes only options")
             }
             if settings.isJSON, !settings.isOnce { throw UsageError("--json is for --once") }
-        } catch {
-            diagnostics.error(error.message)
-            return .usage
         }
-        diagnostics.verbosity = settings.common.verbosity
+        if case .failure(let end) = beginning { return end.code }
         do throws(TopFailure) {
             if settings.isOnce { return try printOnce(settings, diagnostics) }
             guard StandardStreams.outputIsTerminal else {

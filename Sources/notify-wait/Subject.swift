@@ -26,11 +26,7 @@ enum Subject {
         }
         var names: [NotifyName] = []
         for operand in operands {
-            do throws(NotifyBusError) {
-                names.append(try NotifyName(utf8: operand.bytes))
-            } catch {
-                throw UsageError("\(operand.quoted) is no name: \(error.description)")
-            }
+            names.append(try NotifyName(operand: operand))
         }
         self = .names(names)
     }

@@ -34,7 +34,7 @@ extension WaitCommand {
                 "A COMMAND or the one of --then failed: the status of the last one that did, 128 and the number of "
                     + "the signal that killed it, or 127 or 126 if it can't be found or run."
             ),
-            ("128+N", "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."),
+            ExitCode.killed,
         ],
         examples: [
             "notify-wait com.example.backup.done -t 10m",
@@ -95,17 +95,11 @@ extension WaitCommand {
                 $0.follows = true
             },
             .flag("all", group: group, help: "When each NAME has been posted at least once.") { $0.wantsAll = true },
-            .value(
-                "timeout",
-                "t",
-                "DURATION",
-                .duration,
+            .timeout(
                 group: group,
                 help: "With status 2 when this long has passed, the wait for the bus included: 500ms, 2s, 1h30m, 1d; a "
                     + "number alone is seconds, and 0 doesn't wait at all."
-            ) { settings, value throws(UsageError) in
-                settings.timeout = try Duration(argument: value)
-            },
+            ) { $0.timeout = $1 },
         ]
     }
 

@@ -8,20 +8,16 @@ enum WaitCommand {
     static func run(_ arguments: [Argument]) -> ExitCode {
         var diagnostics = Diagnostics(command: command.name)
         var settings = WaitSettings()
-        let subject: Subject
-        do throws(UsageError) {
-            let operands = try command.parse(arguments, into: &settings)
-            if let question = settings.common.question {
-                return command.answer(question)
-            }
+        let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
             settings.command = operands.afterDashes
             try settings.check()
-            subject = try Subject(operands.beforeDashes, arePrefixes: settings.isPrefix)
-        } catch {
-            diagnostics.error(error.message)
-            return .usage
+            return try Subject(operands.beforeDashes, arePrefixes: settings.isPrefix)
         }
-        diagnostics.verbosity = settings.common.verbosity
+        let subject: Subject
+        switch beginning {
+        case .failure(let end): return end.code
+        case .success(let understood): subject = understood
+        }
         do throws(StartError) {
             var waiter = try Waiter(subject, settings, diagnostics)
             switch waiter.run() {

@@ -66,18 +66,9 @@ struct CProgramTests {
     }
 
     @Test func `blocks run on dispatch queues, and may cancel their own token`() throws {
-        // libdispatch and its headers come with the toolchain, beside its clang.
-        let clang = try run("sh", ["-c", "readlink -f \"$(command -v clang)\""]).lines.first ?? ""
-        let toolchain = clang.split(separator: "/").dropLast(2).map { "/" + $0 }.joined() + "/lib/swift"
-        guard access(toolchain + "/dispatch/dispatch.h", F_OK) == 0 else {
+        guard let program = try library.compileWithBlocks("blocks-on-a-queue.c") else {
             try Test.cancel("The clang in PATH has no libdispatch beside it.")
         }
-        let program = try library.compile(
-            "blocks-on-a-queue.c",
-            with: clang,
-            ["-fblocks", "-I", toolchain, "-I", toolchain + "/Block", "-L", toolchain + "/linux"]
-                + ["-ldispatch", "-lBlocksRuntime", "-Wl,-rpath,\(toolchain)/linux"]
-        )
         let result = try run(program, environment: library.environment(bus))
         #expect(result.status == 0, "\(result.errorOutput)")
         #expect(result.lines.sorted() == ["done 1, same token", "done 2, same token", "hello from the block, 3 times"])
@@ -111,6 +102,49 @@ struct CProgramTests {
         let flags = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", library.includes, source]
         let result = try run(words[0], words.dropFirst() + flags)
         #expect(result.status == 0, "\(result.errorOutput)")
+    }
+
+    @Test(arguments: busKinds)
+    func `a tool like notifyutil compiles with a stub for Mach, and each of its options works`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        guard let tool = try library.compileWithBlocks("key-tool.c", library.machStub) else {
+            try Test.cancel("The clang in PATH has no libdispatch beside it.")
+        }
+        let agent = try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null)
+        defer { agent.send(signal: SIGKILL) }
+        let environment = library.environment(bus)
+        let names = ["a", "b", "c", "d", "e"].map { "com.example." + $0 }
+        let kinds = zip(["-c", "-f", "-S", "-d", "-f"], names).flatMap { [$0, $1] }
+        let watching = try start(tool, ["-2"] + kinds + ["-m", "com.example.port", "-o"], environment: environment)
+        #expect(try watching.waitForOutputLines(3) == ["port 3 1", "disabled 8", "ready"])
+        for round in 1...2 {
+            for (index, name) in names.enumerated() {
+                try run(tool, ["-p", name], environment: environment)
+                let count = 3 + (round - 1) * names.count + index + 1
+                #expect(try watching.waitForOutputLines(count).last == name)
+            }
+        }
+        #expect(try watching.wait().status == 0)
+
+        // The agent was asked by the first registration, and keeps the state.
+        let state = try run(tool, ["-s", names[0], "0x10", "-g", names[0]], environment: environment)
+        #expect(state.lines == ["\(names[0]) 16", "ready"], "\(state.errorOutput)")
+        let observing = try start(tool, ["-1", "-d", names[0]], environment: environment)
+        _ = try observing.waitForOutputLines(1)
+        let pid = "\(observing.pid)"
+        #expect(try run(tool, ["-z", pid, "-p", names[0]], environment: environment).status == 0)
+        #expect(try observing.wait().lines == ["ready", names[0]])
+    }
+
+    @Test(arguments: busKinds)
+    func `a tool like notifybench compiles with a stub for Mach, and each call says what it should`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let tool = try library.compile("call-timer.c", library.machStub)
+        let result = try run(tool, ["1000"], environment: library.environment(bus), timeout: .seconds(60))
+        #expect(result.status == 0, "\(result.errorOutput)")
+        #expect(result.lines == ["every call said what it should"])
     }
 
     @Test func `Python uses the library through ctypes`() throws {

@@ -8,7 +8,7 @@
  *
  * A name is 1 to 511 bytes of UTF-8 in reverse-DNS style, "com.example.backup.done". A post reaches every registration
  * of its name, in every process on the bus, the poster's own too. When a registration has returned NOTIFY_STATUS_OK,
- * every later post is heard. Posts may be merged: a notification says that its name was posted once or more.
+ * every later post is heard. Posts may be coalesced: a notification says that its name was posted once or more.
  *
  *   "self.…"             stays inside the process and needs no bus
  *   "user.uid.N", "user.uid.N.…"   belong to the user with the number N; only that user and root can post them
@@ -63,7 +63,7 @@ extern "C" {
 /*
  * notify_post() - post a name
  *
- * It does not wait: while the bus is busy, posts wait in the library, and equal ones may be merged. That nobody has
+ * It does not wait: while the bus is busy, posts wait in the library, and equal ones may be coalesced. That nobody has
  * registered for the name is not an error. Posts of one thread arrive in order.
  *
  * A program that returns from main() or calls exit(3) first writes the posts that still wait, for one second at most.
@@ -87,7 +87,7 @@ uint32_t notify_register_check(const char *name, int *out_token);
  * notify_register_signal() - register to be sent a signal, as by kill(getpid(), sig), for each notification
  * @sig: its number
  *
- * Signals of one number that wait for a process are merged by the system.
+ * Signals of one number that wait for a process are coalesced by the system.
  */
 uint32_t notify_register_signal(const char *name, int sig, int *out_token);
 
@@ -137,8 +137,8 @@ typedef void (^notify_handler_t)(int token);
  *
  * For programs compiled with -fblocks. The library has no libdispatch of its own: it uses the one that the program has
  * loaded, and the Blocks runtime, so that the queue never meets another copy. It retains the queue and copies the block;
- * notify_cancel() lets go of both. What the queue has not run yet waits, 4,096 notifications one for one, beyond that
- * merged. The block may cancel its own token. A block that has not begun when notify_cancel() returns never will; one
+ * notify_cancel() releases both. Up to 4,096 notifications wait for the queue individually; further ones are coalesced.
+ * The block may cancel its own token. A block that has not begun when notify_cancel() returns never will; one
  * that another thread has begun may still be running.
  *
  * Return: also NOTIFY_STATUS_NULL_INPUT if the queue or the handler is NULL, and NOTIFY_STATUS_INVALID_REQUEST if the

@@ -7,10 +7,10 @@
 ///
 /// When this returns, the bus has confirmed the registration. It can be called from any thread. Each call makes one
 /// registration more, and each registration is called back for itself, also where all arguments are the same: remove the
-/// observer before you add it anew. The posts of this program are heard too.
+/// observer before you add it again. The posts of this program are heard too.
 ///
 /// The main queue must run: `dispatchMain()`, `RunLoop.main.run()` of Foundation, and an asynchronous `main` each see to
-/// that. While it does not, 4,096 notifications of a name wait, and any further ones are merged into those.
+/// that. While it does not, 4,096 notifications of a name wait, and further ones are coalesced with those.
 ///
 /// If there is no bus, that is told to ``CFNotificationCenter/onError``, and the registration is made when there is one.
 /// If the name is not one, that is told as well, and nothing is registered.

@@ -17,7 +17,7 @@ public typealias notify_handler_t = (Int32) -> Void
 
 /// Registers a closure to be run on a queue for each notification of a name.
 ///
-/// What the queue has not run yet waits, 4,096 notifications one for one, beyond that merged. The closure may cancel its
+/// Up to 4,096 notifications wait for the queue individually; further ones are coalesced. The closure may cancel its
 /// own token. One that has not begun when ``notify_cancel(_:)`` returns never will.
 ///
 /// - Parameters:

@@ -21,7 +21,7 @@ extension NotifyCenter {
     /// - Returns: the observation. It ends when you cancel it, or when nothing refers to it any more: keep it.
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached,
     ///   `limitExceeded` if the bus allows no more match rules, `timedOut` if it does not answer within 25 seconds,
-    ///   `closed` after ``close()``.
+    ///   `closed` after `close()`.
     public func addObserver(
         forName name: NotifyName,
         ignoringOwnPosts: Bool = false,
@@ -161,7 +161,8 @@ extension NotifyCenter {
         return Observation(center: self, subscription: subscription)
     }
 
-    private func observe(
+    /// Observes with callbacks on the center's thread.
+    package func observe(
         _ subject: Subject,
         ignoringOwnPosts: Bool = false,
         with callback: @escaping @Sendable (NotifyName) -> Void

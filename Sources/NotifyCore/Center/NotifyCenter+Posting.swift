@@ -23,7 +23,7 @@ extension NotifyCenter {
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached, `queueFull`
     ///   if 65,536 names wait, `notPermitted` if the name belongs to someone else, `timedOut` if the bus does not let
     ///   the program in within 10 seconds, `forked` in the child of a process that used the bus, `closed` after
-    ///   ``close()``. The post was not made then.
+    ///   `close()`. The post was not made then.
     public func post(_ name: NotifyName) throws(NotifyBusError) {
         if linux_is_cut_off() { throw .forked }
         switch name.storage.scope {

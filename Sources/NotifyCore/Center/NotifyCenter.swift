@@ -12,7 +12,7 @@
 ///
 /// A center opens nothing until it is used. Then it keeps up to two private connections to the bus: one to post on,
 /// and, once there are observers, one to read from. It can be used from any thread. When the bus goes away, the center
-/// tries to reach it again and makes every registration anew.
+/// reconnects and makes every registration again.
 ///
 /// A center lives as long as you keep it or one of its observations. To let go of it waits for nothing.
 public final class NotifyCenter: Sendable {

@@ -3,10 +3,10 @@
 extension NotifyCenter {
     /// A registration of an observer.
     ///
-    /// It ends when ``cancel()`` is called or when nothing refers to it any more. It keeps its center alive.
+    /// It ends when `cancel()` is called or when nothing refers to it any more. It keeps its center alive.
     ///
     /// To let go of it waits for nothing: no callback begins afterwards, but one that another thread has begun may still
-    /// be running. ``cancel()`` waits for that.
+    /// be running. `cancel()` waits for that.
     public final class Observation: Sendable {
         private let center: NotifyCenter
         private let subscription: Subscription

@@ -71,7 +71,7 @@ package final class Monitor<State>: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
-    /// Makes the lock anew in the child, where those who waited are not.
+    /// Makes a new lock in the child, where those who waited are not.
     package func renewAfterFork() {
         initializeLocks()
     }

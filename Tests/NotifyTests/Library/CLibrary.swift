@@ -60,6 +60,22 @@ final class CLibrary: Sendable {
         return program
     }
 
+    /// Compiles a program with blocks for the libdispatch of the toolchain; gives nil where the clang in PATH has none.
+    func compileWithBlocks(_ source: String, _ flags: [String] = []) throws -> String? {
+        let clang = try run("sh", ["-c", "readlink -f \"$(command -v clang)\""]).lines.first ?? ""
+        let toolchain = clang.split(separator: "/").dropLast(2).map { "/" + $0 }.joined() + "/lib/swift"
+        guard access(toolchain + "/dispatch/dispatch.h", F_OK) == 0 else { return nil }
+        return try compile(
+            source,
+            with: clang,
+            ["-fblocks", "-I", toolchain, "-I", toolchain + "/Block", "-L", toolchain + "/linux"]
+                + ["-ldispatch", "-lBlocksRuntime", "-Wl,-rpath,\(toolchain)/linux"] + flags
+        )
+    }
+
+    /// Stands for the headers of Mach, for programs that include them.
+    var machStub: [String] { ["-I", source("mach-stub")] }
+
     /// Compiles and starts a program on a bus.
     func start(_ source: String, _ arguments: [String] = [], on bus: PrivateBus) throws -> RunningCommand {
         try TestSupport.start(compile(source), arguments, environment: environment(bus))

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyCore
+
+/// Whose state is to be changed.
+enum Whom {
+    /// All that there are.
+    case everyone
+    case one(Target)
+
+    /// As the agent wants it written.
+    var text: String {
+        switch self {
+        case .everyone: ""
+        case .one(let target): target.description
+        }
+    }
+
+    /// For people.
+    var title: String {
+        switch self {
+        case .everyone: "everyone"
+        case .one(let target): target.description
+        }
+    }
+
+    init(_ argument: Argument) throws(UsageError) {
+        // A number alone is a process.
+        guard let text = argument.string, let target = Target(text) ?? Target("pid:" + text), Whom.mayBe(target) else {
+            throw UsageError(
+                "\(argument.quoted) is no TARGET; write pid:N for a process, :1.N for a connection or app:ID for an "
+                    + "application"
+            )
+        }
+        self = .one(target)
+    }
+
+    /// Both bus daemons make unique names of two numbers, so that a slip can be told before the agent is asked.
+    private static func mayBe(_ target: Target) -> Bool {
+        guard case .connection(let name) = target else { return true }
+        let parts = name.dropFirst().split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 2
+            && parts.allSatisfy { part in
+                !part.isEmpty && part.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            }
+    }
+}
