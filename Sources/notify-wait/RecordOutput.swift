@@ -15,8 +15,14 @@ struct RecordOutput {
         end = settings.endsWithNull ? 0 : UInt8(ascii: "\n")
     }
 
+    /// So much a pipe takes at once when poll(2) calls it writable.
+    private static let pageSize = 4_096
+
     /// Whether something has not been written yet.
     var isPending: Bool { written < record.count }
+
+    /// Whether more can be added without a record that is not written at once.
+    var hasRoom: Bool { record.count - written < RecordOutput.pageSize }
 
     /// Whether `write` would get anything written now.
     var isWritable: Bool {
@@ -24,7 +30,7 @@ struct RecordOutput {
         return poll(&descriptor, 1, 0) == 1
     }
 
-    /// Adds a record.
+    /// Adds a record, after those that are pending.
     mutating func add(_ arrival: Arrival, count: Int, state: UInt64?) {
         if !isPending { drop() }
         format.write(
@@ -38,16 +44,18 @@ struct RecordOutput {
     }
 
     mutating func drop() {
-        record.removeAll(keepingCapacity: record.capacity <= 4_096)
+        record.removeAll(keepingCapacity: record.capacity <= 2 * RecordOutput.pageSize)
         written = 0
     }
 
     /// Writes what is pending, or a page of it; call it when standard output is writable.
-    ///
-    /// A pipe that poll(2) calls writable takes 4,096 bytes at once.
     mutating func write() -> StandardStreams.WriteResult {
         let count = record.withUnsafeBytes { bytes in
-            Glibc.write(STDOUT_FILENO, bytes.baseAddress.map { $0 + written }, min(bytes.count - written, 4_096))
+            Glibc.write(
+                STDOUT_FILENO,
+                bytes.baseAddress.map { $0 + written },
+                min(bytes.count - written, RecordOutput.pageSize)
+            )
         }
         if count >= 0 {
             written += count

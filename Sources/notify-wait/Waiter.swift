@@ -179,7 +179,10 @@ struct Waiter {
     /// Deals with what has come, until there is a record to write.
     private mutating func takeArrivals() {
         takeSettled()
-        while outcome == nil, !output.isPending, let arrival = inbox.takeArrival() {
+        // A name stands before the output of the command that runs for it, so it is written before another is taken. Where
+        // there is no command many are written at once: a write for each takes longer than a post takes to come, and then
+        // equal ones that wait are coalesced.
+        while outcome == nil, runner == nil ? output.hasRoom : !output.isPending, let arrival = inbox.takeArrival() {
             // One that came in time counts, even if a slow reader or another notification held it up.
             if let deadline, arrival.moment > deadline { return timeIsOver() }
             if settling != nil {

@@ -97,10 +97,9 @@ import Testing
     @Test(arguments: busKinds)
     func `notifications of one poster that came before the timeout all count`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        // Not more than wait individually, as a command that has to wait for its processor coalesces by right.
-        let waiting = try bus.startWaiting(["-t", "20s", "-n", "4096", "a"])
-        let result = try bus.script("yes a | head -4096 | notify-post -")
+        let waiting = try bus.startWaiting(["-t", "20s", "-n", "10000", "a"])
+        let result = try bus.script("yes a | head -10000 | notify-post -")
         #expect(result.status == 0)
-        #expect(try waiting.wait().lines.count == 4_096)
+        #expect(try waiting.wait().lines.count == 10_000)
     }
 }

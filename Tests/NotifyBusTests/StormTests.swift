@@ -6,11 +6,12 @@ import TestSupport
 import Testing
 
 /// Several posters at once, as fast as they can, to observers of which half are slow. With `NOTIFYBUS_LONG=1` in the
-/// environment each posts 250,000 times, which takes minutes.
+/// environment each posts 250,000 times, which takes minutes, and with `NOTIFYBUS_STORM=N` N times.
 @Suite(.serialized) struct StormTests {
     private static let posters = 4
     private static let isLong = getenv("NOTIFYBUS_LONG") != nil
-    private static let posts = isLong ? 250_000 : 10_000
+    private static let posts =
+        getenv("NOTIFYBUS_STORM").flatMap { Int(String(cString: $0)) } ?? (isLong ? 250_000 : 10_000)
     /// How much the bus may grow, in bytes.
     private static let room = (isLong ? 64 : 32) << 20
 
