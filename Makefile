@@ -136,6 +136,21 @@ linkage: build ## Checks that nothing brings Foundation along
 dependents: test-needs ## Checks that packages can depend on this one by its version
 	@Scripts/check-dependents $(call quote,$(SCRATCH))
 
+.PHONY: specs
+specs: specs-needs build ## Checks what packages for Fedora, Arch and Nix are made from, as far as that can be done here
+	@Scripts/check-specs $(call quote,$(SCRATCH))
+
+# The version to release, and what must pass before.
+CHECKS ?= .ci/run
+
+.PHONY: release
+release: ## Cuts a release, of the version in the sources if not told: make release VERSION=1.2.3
+	@Scripts/release $(call quote,$(VERSION)) $(call quote,$(CHECKS)) $(call quote,$(SCRATCH)/release-$(VERSION))
+
+.PHONY: release-test
+release-test: swift-needs ## Cuts releases of a clone, with stand-ins for the checks
+	@Scripts/check-release
+
 .PHONY: session-test
 session-test: session-needs build ## Plays whole sessions, in X and in sway: from installing to who is in front hears
 	@swift build $(DEBUG) --product broker-cradle
@@ -193,7 +208,7 @@ clean: ## Removes everything that was built
 	@rm -rf .build .build-address .build-fuzz .build-thread Benchmarks/.build Bridge/.build
 
 # What each job needs, installed where it is missing.
-.PHONY: swift-needs build-needs run-needs test-needs session-needs bench-needs bridge-needs
+.PHONY: specs-needs swift-needs build-needs run-needs test-needs session-needs bench-needs bridge-needs
 swift-needs:
 	@Scripts/check-swift
 build-needs: swift-needs
@@ -202,6 +217,8 @@ run-needs: swift-needs
 	@Scripts/install-dependencies build run
 test-needs: swift-needs
 	@Scripts/install-dependencies build run test
+specs-needs: swift-needs
+	@Scripts/install-dependencies build specs
 session-needs: swift-needs
 	@Scripts/install-dependencies build run session
 bench-needs: swift-needs

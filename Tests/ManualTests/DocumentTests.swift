@@ -95,9 +95,11 @@ import Testing
                     """
             )
         ),
+        ("README.md", "dependencies: [", .target("dependents")),
         ("README.md", "import NotifyBus", .compiles(after: "")),
         ("README.md", "CFNotificationCenterPostNotification(", .compiles(after: "import DarwinNotify")),
         ("Documentation/installing.md", "$ make build", .target("install-test")),
+        ("Documentation/installing.md", "export PATH=", .target("install-test")),
         ("Documentation/installing.md", "$ systemctl --user reload dbus", .target("install-test")),
         ("Documentation/installing.md", "$ notify-wait com.example.test --then", .prints("eval \"$1\"")),
         ("Documentation/installing.md", "<busconfig>", .target("policy")),

@@ -54,19 +54,22 @@ import Testing
 
     /// Files that state the version for tools which read nothing else, and how they write it.
     private static let statements = [
+        ("README.md", "from: \"@\""),
         ("Documentation/porting.md", "from: \"@\""),
         ("desktop/metainfo/org.notifybus.NotifyBus.metainfo.xml", "<release version=\"@\""),
         ("desktop/kwin/notifybus-focus/metadata.json", "\"Version\": \"@\""),
         ("packaging/debian/changelog", "notifybus (@-"),
-        ("packaging/debian/libnotifybus0.symbols", " @\n"),
+        ("packaging/fedora/notifybus.spec", " @\n"),
+        ("packaging/arch/PKGBUILD", "\n_upstream=@\n"),
+        ("packaging/nix/default.nix", "version = \"@\""),
         ("CHANGELOG.md", "\n## @"),
     ]
 
     @Test(arguments: statements)
     func `whatever states the version states that of the commands`(file: String, statement: String) throws {
-        // Debian sorts by itself what comes before a version; see deb-version(7).
-        let isDebian = file.hasPrefix("packaging/debian")
-        let version = isDebian ? notifyBusVersion.replacing("-", with: "~", maxReplacements: 1) : notifyBusVersion
+        // What comes before a version sorts before it with a tilde; see deb-version(7). rpm does the same.
+        let hasTilde = file.hasPrefix("packaging/debian") || file.hasPrefix("packaging/fedora")
+        let version = hasTilde ? notifyBusVersion.replacing("-", with: "~", maxReplacements: 1) : notifyBusVersion
         let text = try run("cat", ["\(packageFolder)/\(file)"]).output
         #expect(text.contains(statement.replacing("@", with: version)))
     }
