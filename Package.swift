@@ -73,10 +73,12 @@ let package = Package(
 
         // Who observes what, in which state: values that know neither D-Bus nor Linux.
         .target(name: "NotifyCoordinator", dependencies: ["NotifyNames"]),
+        // What happens to the machine, from the kernel and from services, as names.
+        .target(name: "NotifyEvents", dependencies: ["NotifyCore", "NotifyNames", "CLinux"]),
         // The lifecycle agent.
         .target(
             name: "NotifyAgent",
-            dependencies: ["NotifyCoordinator", "NotifyCore", "NotifyNames", "CLinux", "CXcb"],
+            dependencies: ["NotifyCoordinator", "NotifyEvents", "NotifyCore", "NotifyNames", "CLinux", "CXcb"],
             exclude: ["Interface"]
         ),
         .executableTarget(
@@ -181,7 +183,8 @@ let package = Package(
         .testTarget(
             name: "NotifyAgentTests",
             dependencies: [
-                "NotifyAgent", "NotifyCoordinator", "NotifyNames", "NotifyBus", "TestSupport", "notify-agent",
+                "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
+                "TestSupport", "notify-agent",
                 "notify-wait",
             ]
         ),

@@ -4,15 +4,16 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
-#include <malloc.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -31,19 +32,6 @@ int linux_pipe(int ends[2]) {
     return 0;
 }
 
-int linux_inotify(void) {
-    return inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-}
-
-int linux_inotify_watch(int inotify, const char *folder) {
-    uint32_t mask = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR;
-    return inotify_add_watch(inotify, folder, mask);
-}
-
-void linux_inotify_unwatch(int inotify, int watch) {
-    inotify_rm_watch(inotify, watch);
-}
-
 int linux_timerfd(void) {
     return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 }
@@ -53,6 +41,46 @@ int linux_timerfd_fire(int timer, int64_t nanoseconds) {
         .it_value = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000},
     };
     return timerfd_settime(timer, 0, &setting, NULL);
+}
+
+int linux_clock_timer(void) {
+    return timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+int linux_clock_timer_arm(int timer) {
+    // The far future: in the year 2262 nanoseconds no longer fit into 64 bits.
+    struct itimerspec setting = {.it_value = {.tv_sec = INT64_MAX / 1000000000}};
+    return timerfd_settime(timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &setting, NULL);
+}
+
+int linux_route_socket(bool listens) {
+    int type = SOCK_RAW | SOCK_CLOEXEC | (listens ? SOCK_NONBLOCK : 0);
+    int result = socket(AF_NETLINK, type, NETLINK_ROUTE);
+    if (result < 0) return -1;
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK};
+    if (listens)
+        address.nl_groups =
+            RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE;
+    if (bind(result, (struct sockaddr *)&address, sizeof address) < 0) {
+        int code = errno;
+        close(result);
+        errno = code;
+        return -1;
+    }
+    return result;
+}
+
+int linux_route_ask(int socket, uint16_t request) {
+    struct {
+        struct nlmsghdr header;
+        struct rtmsg body; // longer than the bodies of all other requests, and as good with zeros
+        uint32_t rest;
+    } message = {
+        .header = {
+            .nlmsg_len = sizeof message, .nlmsg_type = request, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+        },
+    };
+    return send(socket, &message, sizeof message, 0) == sizeof message ? 0 : -1;
 }
 
 int linux_signalfd(const sigset_t *signals) {

@@ -59,7 +59,7 @@ extension Agent {
                 guard let user = try? user.get() else { return }
                 handle(.setNameState(face.keep(call), by: Caller(user: user), name, value), on: link)
             }
-        case .getNameState(let name): handle(.getNameState(face.keep(call), name), on: link)
+        case .getNameState(let name): answerState(of: name, call, on: link)
         case .list:
             link.findUser(of: sender) { [self] user, link in
                 let user = try? user.get()
@@ -71,6 +71,8 @@ extension Agent {
             let report = AgentInterface.StatusReport(
                 coordinator.totals,
                 coordinator.sources,
+                events: eventPart.entries,
+                wanted: coordinator.observedNames,
                 version: version,
                 since: started
             )

@@ -2,6 +2,8 @@
 
 package import NotifyCoordinator
 package import NotifyCore
+import NotifyEvents
+import NotifyNames
 
 /// The lifecycle agent, put together: the face brings calls, the identity says who has made them, the coordinator decides
 /// and says what to do, and the parts do it.
@@ -29,6 +31,12 @@ package final class Agent: BusPeer, @unchecked Sendable {
         package var quotas = Quotas()
         /// What Status says; the version of the program.
         package var version = ""
+        /// Whether what happens to the machine and the session is posted.
+        package var postsEvents = true
+        /// Names that are posted when a file changes.
+        package var files: [(name: NotifyName, path: String)] = []
+        /// Names whose state stays although nobody observes them, and what it is at first.
+        package var pinnedStates: [NotifyName: UInt64] = [:]
         /// Whether to take the name from another agent.
         package var replaces = false
 
@@ -47,6 +55,8 @@ package final class Agent: BusPeer, @unchecked Sendable {
     let sockets: Sockets
     let ends = EndWatch()
     let sources: SourceSet
+    let eventPart: EventPart
+    var alarms: Alarms
     private let watcher: Watcher
     private let report: @Sendable (Report) -> Void
     private(set) var coordinator: Coordinator
@@ -63,12 +73,15 @@ package final class Agent: BusPeer, @unchecked Sendable {
         logger: Logger,
         watcher: Watcher,
         sources: SourceSet,
+        events: EventPart,
         report: @escaping @Sendable (Report) -> Void
     ) {
         self.configuration = configuration
         self.logger = logger
         self.watcher = watcher
         self.sources = sources
+        eventPart = events
+        alarms = Alarms(watcher)
         self.report = report
         identity = Identity(bus: bus)
         processes = ProcessTable(watcher: watcher, logger: logger)
@@ -80,6 +93,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
         plan.sources = sources.names
         plan.untouchables = [1, ProcessHandle.own]
         plan.reservesNames = bus == .system
+        plan.interests = events.names
+        plan.events = events.names.subtracting(configuration.files.map(\.name))
+        plan.pinnedStates = configuration.pinnedStates
         coordinator = Coordinator(plan)
         for change in sources.beginnings { note(change) }
     }
@@ -150,10 +166,11 @@ package final class Agent: BusPeer, @unchecked Sendable {
             for change in sources.start() { note(change) }
             sources.run()
         case .observersHaveGone: if sources.isRunning { watcher.rest(after: Agent.lingering) }
-        // No resident has moved in, and no name is of interest.
-        case .interest, .residentIsHeld, .residentHasPending: break
+        case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted), on: link)
+        // No resident has moved in.
+        case .residentIsHeld, .residentHasPending: break
         case .giveMemoryBack: Memory.giveBack()
-        case .alarm(let time): watcher.alarm(at: time)
+        case .alarm(let time): alarms.set(.coordinator, at: time)
         }
     }
 
@@ -287,7 +304,13 @@ package final class Agent: BusPeer, @unchecked Sendable {
             if let process = processes[number: number] { handle(.processContinued(process), on: link) }
         case .hungUp(let number): handle(.connectionEnded(ConnectionID(number)), on: link)
         case .drained(let number, let outcome): streamIsRead(ConnectionID(number), outcome, on: link)
-        case .alarm: handle(Event.alarm, on: link)
+        case .alarm:
+            for owner in alarms.take(now: MonotonicTime.now.nanoseconds) {
+                switch owner {
+                case .coordinator: handle(Event.alarm, on: link)
+                case .events: handle(EventTable.Input.alarm, on: link)
+                }
+            }
         case .pause: takeNews(on: link)
         case .rest:
             if !coordinator.hasObservers { for change in sources.stop() { note(change) } }
@@ -308,6 +331,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     /// Lets everything go on that the agent has stopped.
     func end(on link: borrowing BusLink) {
         _ = sources.stop()
-        handle(.ending, on: link)
+        eventPart.end()
+        handle(Event.ending, on: link)
     }
 }

@@ -3,11 +3,17 @@
 import Glibc
 import NotifyCoordinator
 package import NotifyCore
+import NotifyEvents
+import NotifyNames
 
 /// An agent at work: its connection, and the thread that watches processes for it.
 package final class AgentService: Sendable {
     /// The names of all sources of facts, as Status lists them.
     package static let sourceNames = ["logind", "gnome", "x11", "sway", SourceSet.shell, Coordinator.freezerSource]
+    /// What `ignore` takes beside these.
+    package static let eventSourceNames = SystemEvent.Source.allCases.map(\.rawValue).filter {
+        !sourceNames.contains($0)
+    }
 
     /// The sources that this agent can use, and the environment it was started in.
     private static func makers(
@@ -48,10 +54,11 @@ package final class AgentService: Sendable {
         report: @escaping @Sendable (Agent.Report) -> Void
     ) throws(NotifyBusError) {
         watcher = try Watcher()
-        let (watcher, look) = (watcher, DeferredCall())
+        let (watcher, look) = (watcher, DeferredCall<Void>())
         let board = FactBoard { moment in
-            if let moment { watcher.pause(until: moment) } else { look() }
+            if let moment { watcher.pause(until: moment) } else { look(()) }
         }
+        let hear = DeferredCall<(source: String, news: EventNews)>()
         let agent = Agent(
             configuration,
             bus: bus,
@@ -62,12 +69,16 @@ package final class AgentService: Sendable {
                 ignoring: configuration.facts.ignoredSources,
                 board: board
             ),
+            events: EventPart(EventMakers(configuration), hear),
             report: report
         )
         self.agent = agent
         let center = NotifyCenter(bus: bus, peer: agent)
         self.center = center
-        look.set { [weak center] in center?.perform { link in agent.takeNews(on: link) } }
+        look.set { [weak center] _ in center?.perform { link in agent.takeNews(on: link) } }
+        hear.set { [weak center] source, news in
+            center?.perform { link in agent.handle(EventTable.Input.said(source, news), on: link) }
+        }
         thread = try watcher.start { [weak center] event in
             center?.perform { link in agent.handle(event, on: link) }
         }

@@ -4,10 +4,13 @@ import NotifyNames
 
 extension Coordinator {
     mutating func setNameState(_ call: CallID, _ caller: Caller, _ name: NotifyName, _ value: UInt64) throws(Refusal) {
+        guard !configuration.events.contains(name) else {
+            throw Refusal(.accessDenied, "The agent alone sets the state of '\(name)'.")
+        }
         guard maySetState(of: name, caller.user) else {
             throw Refusal(.accessDenied, "Only its owner and root can set the state of '\(name)'.")
         }
-        guard observedNames.containsExactly(name) else {
+        guard observedNames.containsExactly(name) || nameStates.isPinned(name) else {
             throw Refusal(.notObserved, "No connection observes '\(name)', so it has no state.")
         }
         answer(call, .stamp(nameStates.set(value, of: name, now: stamp)))
@@ -21,7 +24,9 @@ extension Coordinator {
     /// Takes over what a connection had set under an agent before this one.
     mutating func restoreStates(_ statement: Newcomer.Statement, of user: UInt32) {
         for (name, entry) in statement.states
-        where statement.subjects.names.contains(name) && maySetState(of: name, user) {
+        where statement.subjects.names.contains(name) && maySetState(of: name, user)
+            && !configuration.events.contains(name)
+        {
             nameStates.restore(entry, of: name, now: stamp)
         }
     }

@@ -21,6 +21,10 @@ package struct Coordinator {
         package var quotas = Quotas()
         /// The names of which it is told whether anybody wants them.
         package var interests: Set<NotifyName> = []
+        /// Names whose state the agent alone sets.
+        package var events: Set<NotifyName> = []
+        /// Names whose state stays although nobody observes them, and what it is at first.
+        package var pinnedStates: [NotifyName: UInt64] = [:]
 
         package init() {}
     }
@@ -33,7 +37,9 @@ package struct Coordinator {
     var directory = Directory()
     var residents: [ResidentID: Resident] = [:]
     var holding = Holding()
-    var nameStates = NameStateTable()
+    var nameStates: NameStateTable
+    /// What is known of names that the agent posts itself.
+    var eventStates: [NotifyName: UInt64] = [:]
     var requests = Requests()
     var window = CallWindow()
     var ledger: Ledger
@@ -48,6 +54,7 @@ package struct Coordinator {
         self.configuration = configuration
         sources = SourceTable(configuration.sources)
         observedNames = ObservedNames(interests: configuration.interests)
+        nameStates = NameStateTable(pinned: configuration.pinnedStates)
         ledger = Ledger(configuration.quotas)
     }
 
@@ -97,7 +104,8 @@ package struct Coordinator {
             accept(call, of: caller.user) { coordinator throws(Refusal) in
                 try coordinator.setNameState(call, caller, name, value)
             }
-        case .getNameState(let call, let name): emit(.answer(call, .value(nameStates[name])))
+        case .getNameState(let call, let name): emit(.answer(call, .value(eventStates[name] ?? nameStates[name])))
+        case .eventState(let name, let value): eventStates[name] = value
         default: takeNews(event)
         }
     }

@@ -56,6 +56,8 @@ package enum Event: Sendable {
     /// A process stands still, or runs again, and the agent has not done it.
     case processStopped(ProcessID)
     case processContinued(ProcessID)
+    /// What a name that the agent posts itself stands for; nil if nobody knows.
+    case eventState(NotifyName, UInt64?)
     /// Somebody inside the agent wants names: these, and no others any more. Ends in `residentIsHeld`, once for all such
     /// events until then.
     case residentWants(ResidentID, Subjects, of: UInt32)

@@ -40,17 +40,16 @@ final class Keeper: Sendable {
 
     /// Calls `changed` for each change of a file, on this thread.
     ///
-    /// - Throws: `invalidFile` if there is no such folder.
+    /// - Throws: `invalidFile` if the file can't be watched.
     func monitor(_ file: MonitoredFile) throws(NotifyStatus) {
         var failure: NotifyStatus?
         begin { state in
-            do throws(NotifyStatus) {
-                if let files = state.files { return try files.add(file) }
-                let files = try FileMonitors()
-                try files.add(file)
+            guard let files = state.files ?? (try? FileMonitors()) else { return failure = .failed }
+            if files.add(file) == nil {
                 state.files = files
-            } catch {
-                failure = error
+            } else {
+                files.remove(file)
+                failure = .invalidFile
             }
         }
         if let failure { throw failure }

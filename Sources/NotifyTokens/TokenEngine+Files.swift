@@ -14,7 +14,8 @@ extension TokenEngine {
             return (state.keeper, state.center, !state.followsLifecycle)
         }
         if isFirst { followLifecycle(of: center) }
-        let file = try MonitoredFile(path: String(cString: path)) { self.fileHasChanged(of: registration) }
+        guard let file = MonitoredFile(path: String(cString: path), changed: { self.fileHasChanged(of: registration) })
+        else { throw .invalidFile }
         try withState { state throws(NotifyStatus) in
             guard state.registrations[token] === registration else { throw .invalidToken }
             guard state.files[token] == nil else { throw .invalidRequest }

@@ -77,15 +77,84 @@ enum ConfigurationFile {
         case "sleep":
             return set(value, in: &configuration.facts.sleep)
         case "ignore":
-            guard AgentService.sourceNames.contains(value) else {
-                return "there is no source '\(Printable.text(value))'; there are "
-                    + AgentService.sourceNames.joined(separator: ", ")
+            let names = AgentService.sourceNames + AgentService.eventSourceNames
+            guard names.contains(value) else {
+                return "there is no source '\(Printable.text(value))'; there are " + names.joined(separator: ", ")
             }
             configuration.facts.ignoredSources.insert(value)
+        case "events":
+            guard value == "asked" || value == "none" else {
+                return "'\(Printable.text(value))' is neither asked nor none"
+            }
+            configuration.postsEvents = value == "asked"
+        case "file": return addFile(value, to: &configuration)
+        case "set": return pinState(value, in: &configuration)
         default:
-            return "there is no setting '\(Printable.text(key))'; there are exempt, focus, session, sleep and ignore"
+            return "there is no setting '\(Printable.text(key))'; there are exempt, focus, session, sleep, ignore, "
+                + "events, file and set"
         }
         return nil
+    }
+
+    /// Has a name posted when a file changes: `NAME PATH`.
+    private static func addFile(_ value: String, to configuration: inout Agent.Configuration) -> String? {
+        let parts = value.split(maxSplits: 1, whereSeparator: isBlank)
+        guard parts.count == 2 else { return "'\(Printable.text(value))' is no name and a path, with a blank between" }
+        let name: NotifyName
+        switch ownName(parts[0], configuration) {
+        case .success(let own): name = own
+        case .failure(let fault): return fault.message
+        }
+        var path = String(trimmed(parts[1]))
+        if path.utf8.starts(with: "~/".utf8), let home = getenv("HOME") {
+            path = String(cString: home) + path.dropFirst()
+        }
+        while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
+        guard path.utf8.first == UInt8(ascii: "/"), path.utf8.count < Int(PATH_MAX) else {
+            return "'\(Printable.text(path))' is no absolute path of at most \(PATH_MAX - 1) bytes, and none that "
+                + "begins with ~/"
+        }
+        guard configuration.files.count < maximumFiles else { return "there are more than \(maximumFiles) files" }
+        configuration.files.append((name, path))
+        return nil
+    }
+
+    private static let maximumFiles = 1_024
+
+    /// Has the state of a name stay although nobody observes it: `NAME [VALUE]`.
+    private static func pinState(_ value: String, in configuration: inout Agent.Configuration) -> String? {
+        let parts = value.split(whereSeparator: isBlank)
+        guard parts.count == 1 || parts.count == 2 else {
+            return "'\(Printable.text(value))' is no name with a value from 0 to \(UInt64.max) behind it"
+        }
+        switch ownName(parts[0], configuration) {
+        case .failure(let fault): return fault.message
+        case .success(let name):
+            guard let state = parts.count == 1 ? 0 : UInt64(parts[1]) else {
+                return "'\(Printable.text(String(parts[1])))' is no number from 0 to \(UInt64.max)"
+            }
+            configuration.pinnedStates[name] = state
+            return nil
+        }
+    }
+
+    /// A name that this agent may post.
+    private static func ownName(
+        _ text: Substring,
+        _ configuration: Agent.Configuration
+    ) -> Result<NotifyName, ConfigurationError> {
+        do throws(NotifyBusError) {
+            let name = try NotifyName(String(text))
+            if name.staysInProcess {
+                return .failure(ConfigurationError(message: "'\(name)' stays inside a process"))
+            }
+            guard name.isOpen(to: geteuid()) else {
+                return .failure(ConfigurationError(message: "'\(name)' belongs to another user"))
+            }
+            return .success(name)
+        } catch {
+            return .failure(ConfigurationError(message: error.description))
+        }
     }
 
     /// Sets whom a kind of fact concerns. The same words serve the focus, the session and sleep.
@@ -107,8 +176,11 @@ enum ConfigurationFile {
         "'\(Printable.text(value))' is no application; write app:ID, as in app:org.gnome.Maps"
     }
 
+    private static func isBlank(_ character: Character) -> Bool {
+        character == " " || character == "\t" || character == "\r"
+    }
+
     private static func trimmed(_ text: Substring) -> Substring {
-        func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" || character == "\r" }
         var text = text.drop(while: isBlank)
         while let last = text.last, isBlank(last) { text.removeLast() }
         return text

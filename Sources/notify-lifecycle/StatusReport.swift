@@ -20,15 +20,32 @@ struct StatusReport {
     /// A line a field, the values one below the other; the sources of facts in a table.
     var text: String {
         // What takes several lines comes last.
-        let fields =
-            fields.filter { sources($0.key, $0.value) == nil } + fields.filter { sources($0.key, $0.value) != nil }
+        let fields = fields.filter { table($0.key, $0.value) == nil } + fields.filter { table($0.key, $0.value) != nil }
         let names = fields.map { BusValue.string($0.key).readable + ":" }
         let width = names.map(\.count).max() ?? 0
         return zip(names, fields).map { name, field in
             let margin = String(repeating: " ", count: width + 1)
-            let value = sources(field.key, field.value).map { $0.joined(separator: "\n" + margin) }
+            let value = table(field.key, field.value).map { $0.joined(separator: "\n" + margin) }
             return name + margin.dropFirst(name.count) + (value ?? readable(field.key, field.value)) + "\n"
         }.joined()
+    }
+
+    private func table(_ key: String, _ value: BusValue) -> [String]? { sources(key, value) ?? events(key, value) }
+
+    /// A line a name that somebody wants or that was posted; nil if the value is not a list of them.
+    private func events(_ key: String, _ value: BusValue) -> [String]? {
+        guard key == "events", let all = try? AgentInterface.EventEntry.entries(in: value) else { return nil }
+        let shown = all.filter { $0.wanted > 0 || $0.posts > 0 }
+        guard !shown.isEmpty else { return ["nobody wants one of \(all.count) names; see notifybus-events(7)"] }
+        let names = shown.map { BusValue.string($0.name).readable }
+        let width = names.map(\.count).max() ?? 0
+        return zip(names, shown).map { name, event in
+            let time = event.last > 0 ? ", last " + readable("since", .uint64(event.last)) : ""
+            return name + String(repeating: " ", count: width - name.count) + (event.isLive ? "  live  " : "  off   ")
+                + "\(event.wanted) want\(event.wanted == 1 ? "s" : "") it, "
+                + "\(event.posts) post\(event.posts == 1 ? "" : "s")" + time
+                + (event.reason.isEmpty ? "" : ": " + BusValue.string(event.reason).readable)
+        }
     }
 
     /// A line a source of facts; nil if the value is not a list of them.

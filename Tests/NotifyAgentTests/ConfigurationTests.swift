@@ -41,14 +41,21 @@ import Testing
             ignore = sway
             ignore = shell
             ignore = freezer
+            ignore = timezone
+            events = asked
+            events = none
+            file = com.example.hosts /etc/hosts
+            file = com.example.notes ~/notes and more.txt
+            set = com.example.level
+            set = com.example.level 7
             """
         #expect(try verdict(on: good) == "serves")
         let bad: [(String, String)] = [
             ("focus = some", "write app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
             ("session = on", "write app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
             ("sleep = app:", "write app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
-            ("ignore = windows", "there are logind, gnome, x11, sway, shell, freezer"),
-            ("follow = all", "there are exempt, focus, session, sleep and ignore"),
+            ("ignore = windows", "there are logind, gnome, x11, sway, shell, freezer, timezone"),
+            ("follow = all", "there are exempt, focus, session, sleep, ignore, events, file and set"),
             ("exempt", "there is no '='"),
         ]
         for (line, sentence) in bad {

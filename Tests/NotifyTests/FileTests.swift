@@ -90,9 +90,89 @@ struct FileTests {
         #expect(status { try room.engine.monitorFile(token, path: nil) } == .invalidRequest)
         #expect(status { try room.engine.monitorFile(own, path: folder + "/file") } == .invalidRequest)
         #expect(status { try room.engine.monitorFile(99_999, path: folder + "/file") } == .invalidToken)
-        #expect(status { try room.engine.monitorFile(token, path: folder + "/none/file") } == .invalidFile)
         #expect(status { try room.engine.monitorFile(token, path: folder + "/") } == .invalidFile)
         #expect(status { try room.engine.monitorFile(token, path: folder + "/file") } == .ok)
         #expect(status { try room.engine.monitorFile(token, path: folder + "/file2") } == .invalidRequest)
+    }
+
+    @Test(arguments: busKinds)
+    func `a file is found through links and through folders that come later, and each is told once`(kind: BusKind)
+        throws
+    {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        let room = try NotifyRoom(kind)
+        let heard = Counter()
+        try shell("mkdir zones; echo a >zones/a; echo b >zones/b; ln -s zones/a localtime; ln -s zones linked")
+        func monitor(_ path: String) throws {
+            let token = try room.register("com.example.\(path)", .queue { _ in heard.add() })
+            try room.engine.monitorFile(token, path: folder + "/" + path)
+        }
+        var count = 0
+        func expect(_ script: String) throws {
+            count += 1
+            try shell(script)
+            #expect(heard.wait(for: count), "\(script)")
+        }
+        try monitor("localtime")
+        // As timedated does it: a link beside, renamed over the old one.
+        for zone in ["b", "a", "b"] { try expect("ln -s zones/\(zone) .new; mv -T .new localtime") }
+        try expect("echo c >>zones/b")
+        // A link to a folder on the way.
+        try monitor("linked/later")
+        try expect("mkdir other; echo d >other/later; ln -s other .new; mv -T .new linked")
+        // Folders that are missing.
+        try monitor("one/two/three/file")
+        try shell("mkdir -p one/two/three")
+        try expect(": >one/two/three/file")
+        try expect("mv one gone")
+        try expect("mkdir -p new/two/three; : >new/two/three/file; mv new one")
+        try expect("echo e >>one/two/three/file")
+        // What was told twice would be here by now.
+        #expect(heard.value == count)
+    }
+
+    @Test(arguments: busKinds)
+    func `a folder is told of what comes, goes and is written in it`(kind: BusKind) throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        let room = try NotifyRoom(kind)
+        let heard = Counter()
+        try shell("mkdir -p spool/deep")
+        let token = try room.register("com.example.spool", .queue { _ in heard.add() })
+        try room.engine.monitorFile(token, path: folder + "/spool")
+        var count = 0
+        for script in [
+            ": >spool/a", "echo x >>spool/a", "mv spool/a spool/deep/a", "rmdir spool/deep || mv spool/deep .",
+        ] {
+            count += 1
+            try shell(script)
+            #expect(heard.wait(for: count), "\(script)")
+        }
+        #expect(heard.value == count)
+    }
+
+    @Test(arguments: busKinds)
+    func `a file that is replaced without a pause is told at most 21 times a second, and after the last time`(
+        kind: BusKind
+    ) throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        let room = try NotifyRoom(kind)
+        let path = folder + "/file"
+        // The number of the inode that is there when it is told.
+        let heard = Recorder<UInt64>()
+        @Sendable func inode() -> UInt64 {
+            var status = Glibc.stat()
+            return lstat(path, &status) == 0 ? UInt64(status.st_ino) : 0
+        }
+        let token = try room.register("com.example.storm", .queue { _ in heard.append(inode()) })
+        try room.engine.monitorFile(token, path: path)
+        let began = ContinuousClock.now
+        for _ in 0..<10_000 {
+            close(open(folder + "/.new", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
+            try #require(rename(folder + "/.new", path) == 0)
+        }
+        let time = ContinuousClock.now - began
+        let last = inode()
+        #expect(waitUntil { heard.elements.last == last })
+        #expect(heard.count <= 21 + Int(time / .milliseconds(50)))
     }
 }

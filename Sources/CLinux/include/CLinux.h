@@ -21,18 +21,23 @@ int linux_eventfd(void);
 /* linux_pipe() - pipe2(2): both ends closed on exec; the one that is written to, the second, does not block */
 int linux_pipe(int ends[_Nonnull 2]);
 
-/* linux_inotify() - inotify_init1(2): a new one, closed on exec, that does not block */
-int linux_inotify(void);
-
-/* linux_inotify_watch(), linux_inotify_unwatch() - inotify(7): watch the files of a folder come, change and go */
-int linux_inotify_watch(int inotify, const char *folder);
-void linux_inotify_unwatch(int inotify, int watch);
-
 /* linux_timerfd() - timerfd_create(2): a monotonic one, closed on exec, that blocks */
 int linux_timerfd(void);
 
 /* linux_timerfd_fire() - timerfd_settime(2): expire once, after so many nanoseconds */
 int linux_timerfd_fire(int timer, int64_t nanoseconds);
+
+/* linux_clock_timer(), linux_clock_timer_arm() - timerfd_create(2), timerfd_settime(2): a timer of the wall clock that
+ * does not block or fire, and is cancelled when that clock is set */
+int linux_clock_timer(void);
+int linux_clock_timer_arm(int timer);
+
+/* linux_route_socket() - rtnetlink(7): a new socket, closed on exec, that hears changes of links, addresses and routes;
+ * it does not block. With @listens false, one to ask with, which blocks. */
+int linux_route_socket(bool listens);
+
+/* linux_route_ask() - rtnetlink(7): ask for all of what a request such as RTM_GETLINK means */
+int linux_route_ask(int socket, uint16_t request);
 
 /* linux_signalfd() - signalfd(2): a new one, closed on exec, that does not block */
 int linux_signalfd(const sigset_t *signals);

@@ -20,6 +20,8 @@ extension Command {
         case "commands": text = manual.commands
         case "options": text = manual.options
         case "exit-status": text = manual.exitStatus
+        case "events": text = manual.events
+        case "no-events": text = manual.unpostedEvents
         case "bash": text = BashCompletion(description).text
         case "zsh": text = ZshCompletion(description).text
         case "fish": text = FishCompletion(description).text

@@ -43,7 +43,7 @@ struct ManualSections {
     }
 
     /// An entry of a list, a sentence a line as roff wants them.
-    private func tagged(_ tag: String, _ text: String) -> String {
+    func tagged(_ tag: String, _ text: String) -> String {
         ".TP\n" + tag + "\n" + sentences(of: text).map { folded(marked($0)) + "\n" }.joined()
     }
 
@@ -88,7 +88,7 @@ struct ManualSections {
         return result
     }
 
-    private func bold(_ text: String) -> String { "\\fB" + escaped(text) + "\\fR" }
+    func bold(_ text: String) -> String { "\\fB" + escaped(text) + "\\fR" }
     private func italic(_ text: String) -> String { "\\fI" + escaped(text) + "\\fR" }
 
     /// A backslash and a minus as themselves; without that a minus becomes a hyphen, which nobody can paste.

@@ -3,6 +3,7 @@
 import Glibc
 import NotifyCoordinator
 import NotifyCore
+import NotifyEvents
 
 // What the coordinator knows, as the protocol shows it.
 extension AgentInterface.ListEntry {
@@ -45,7 +46,14 @@ extension AgentInterface.ListEntry {
 }
 
 extension AgentInterface.StatusReport {
-    init(_ totals: Coordinator.Totals, _ sources: SourceTable, version: String, since: UInt64) {
+    init(
+        _ totals: Coordinator.Totals,
+        _ sources: SourceTable,
+        events: [EventTable.Entry],
+        wanted: ObservedNames,
+        version: String,
+        since: UInt64
+    ) {
         self.init()
         self.version = version
         self.since = since
@@ -58,6 +66,16 @@ extension AgentInterface.StatusReport {
         parked = UInt32(totals.parked)
         held = UInt32(totals.held)
         self.sources = sources.entries.map(AgentInterface.SourceEntry.init)
+        self.events = events.map { event in
+            AgentInterface.EventEntry(
+                name: event.name.string,
+                isLive: event.isLive,
+                reason: event.reason,
+                wanted: UInt32(clamping: wanted.count(of: event.name)),
+                posts: event.posts,
+                last: event.last
+            )
+        }
     }
 }
 

@@ -3,14 +3,14 @@
 import NotifyCore
 
 /// Calls a function that is given later; until then a call does nothing.
-final class DeferredCall: Sendable {
-    private let function = Monitor<(@Sendable () -> Void)?>(nil)
+final class DeferredCall<Argument: Sendable>: Sendable {
+    private let function = Monitor<(@Sendable (Argument) -> Void)?>(nil)
 
-    func set(_ function: @escaping @Sendable () -> Void) {
+    func set(_ function: @escaping @Sendable (Argument) -> Void) {
         self.function.withLock { $0 = function }
     }
 
-    func callAsFunction() {
-        function.withLock { $0 }?()
+    func callAsFunction(_ argument: Argument) {
+        function.withLock { $0 }?(argument)
     }
 }

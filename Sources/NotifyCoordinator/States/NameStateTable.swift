@@ -17,8 +17,14 @@ package struct NameStateTable {
 
     private var entries: [NotifyName: Entry] = [:]
     private var lastStamp: UInt64 = 0
+    /// Names whose state stays, and what it is at first.
+    private let pinned: [NotifyName: UInt64]
 
-    subscript(name: NotifyName) -> UInt64 { entries[name]?.value ?? 0 }
+    init(pinned: [NotifyName: UInt64] = [:]) { self.pinned = pinned }
+
+    func isPinned(_ name: NotifyName) -> Bool { pinned[name] != nil }
+
+    subscript(name: NotifyName) -> UInt64 { entries[name]?.value ?? pinned[name] ?? 0 }
 
     /// Sets a state now.
     ///
@@ -41,6 +47,6 @@ package struct NameStateTable {
         if entries.isEmpty { return }
         let candidates =
             entries.count < names.count ? entries.keys.filter(names.contains) : names.filter { entries[$0] != nil }
-        for name in candidates where !isObserved(name) { entries[name] = nil }
+        for name in candidates where pinned[name] == nil && !isObserved(name) { entries[name] = nil }
     }
 }

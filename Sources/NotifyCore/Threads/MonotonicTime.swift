@@ -6,6 +6,8 @@ import Glibc
 package struct MonotonicTime: Comparable, Sendable {
     package var nanoseconds: Int64
 
+    package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
     package static var now: MonotonicTime {
         var time = Glibc.timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

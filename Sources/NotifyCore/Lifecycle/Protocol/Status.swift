@@ -46,6 +46,7 @@ extension AgentInterface {
         /// How many names and prefixes it matches for others.
         package var held: UInt32 = 0
         package var sources: [SourceEntry] = []
+        package var events: [EventEntry] = []
 
         package init() {}
 
@@ -57,6 +58,7 @@ extension AgentInterface {
                     ("foreground", .uint32(foreground)), ("background", .uint32(background)),
                     ("suspended", .uint32(suspended)), ("parked", .uint32(parked)), ("held", .uint32(held)),
                     ("sources", .array(element: "a{sv}", sources.map(\.value))),
+                    ("events", .array(element: "a{sv}", events.map(\.value))),
                 ])
             ]
         }
@@ -104,6 +106,55 @@ extension AgentInterface {
             .dictionary([
                 ("name", .string(name)), ("live", .boolean(isLive)), ("reason", .string(reason)),
                 ("fact", .string(fact)), ("facts", .uint64(facts)),
+            ])
+        }
+    }
+
+    /// A name that the agent posts when something happens.
+    package struct EventEntry: Equatable, Sendable {
+        package var name: String
+        package var isLive: Bool
+        /// Why it is not live, for people.
+        package var reason: String
+        /// How many observers want it.
+        package var wanted: UInt32
+        package var posts: UInt64
+        /// When it was posted last, in seconds since 1970.
+        package var last: UInt64
+
+        package init(name: String, isLive: Bool, reason: String, wanted: UInt32, posts: UInt64, last: UInt64) {
+            self.name = name
+            self.isLive = isLive
+            self.reason = reason
+            self.wanted = wanted
+            self.posts = posts
+            self.last = last
+        }
+
+        /// Reads the field "events" of Status.
+        package static func entries(in value: BusValue) throws(ArgumentError) -> [EventEntry] {
+            guard value.hasType("aa{sv}"), let elements = value.elements else {
+                throw .mistyped(key: "events", expected: "aa{sv}", given: value.signature)
+            }
+            var entries: [EventEntry] = []
+            for element in elements { entries.append(try EventEntry(element)) }
+            return entries
+        }
+
+        private init(_ value: BusValue) throws(ArgumentError) {
+            var reader = try FieldReader(value)
+            name = try reader.need("name", "s", \.string)
+            isLive = try reader.need("live", "b", \.exactBoolean)
+            reason = try reader.take("reason", "s", \.string) ?? ""
+            wanted = try reader.need("wanted", "u", \.uint32)
+            posts = try reader.need("posts", "t", \.uint64)
+            last = try reader.need("last", "t", \.uint64)
+        }
+
+        fileprivate var value: BusValue {
+            .dictionary([
+                ("name", .string(name)), ("live", .boolean(isLive)), ("reason", .string(reason)),
+                ("wanted", .uint32(wanted)), ("posts", .uint64(posts)), ("last", .uint64(last)),
             ])
         }
     }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+import NotifyEvents
+import NotifyNames
+
+/// The sources of events that this agent can use, and the names that they serve.
+struct EventMakers {
+    /// The threads that sources live on. What follows files of the user's choice may hang with a file system.
+    enum Thread: String {
+        case events, files
+    }
+
+    enum Kind {
+        case loop(Thread, @Sendable (EventOutlet) -> any EventSource)
+    }
+
+    /// The source of files that the configuration names.
+    static let configuredFiles = "file"
+
+    private(set) var names: [NotifyName: [String]] = [:]
+    private(set) var aliases: [NotifyName: [SystemEvent]] = [:]
+    private var kinds: [String: Kind] = [:]
+
+    init(_ configuration: Agent.Configuration) {
+        if configuration.postsEvents {
+            for event in SystemEvent.all {
+                guard let source = event.source,
+                    !configuration.facts.ignoredSources.contains(source.rawValue)
+                else { continue }
+                names[event.name] = [source.rawValue]
+                if let original = event.original { aliases[original, default: []].append(event) }
+                kinds[source.rawValue] = .loop(.events) { KernelSources.make(source, $0) }
+            }
+        }
+        let files = configuration.files
+        guard !files.isEmpty else { return }
+        for file in files where names[file.name]?.contains(EventMakers.configuredFiles) != true {
+            names[file.name, default: []].append(EventMakers.configuredFiles)
+        }
+        let rules = files.map { FileSource.Rule([$0.path], [$0.name]) }
+        kinds[EventMakers.configuredFiles] = .loop(.files) { FileSource($0, rules) }
+    }
+
+    func kind(of source: String) -> Kind? { kinds[source] }
+
+    func group(of source: String) -> Thread? {
+        if case .loop(let group, _)? = kinds[source] { group } else { nil }
+    }
+}

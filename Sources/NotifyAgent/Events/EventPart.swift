@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+import NotifyEvents
+import NotifyNames
+
+/// The part of the agent that knows which sources of events work, and for whom. Only the agent's thread has it in hand.
+final class EventPart {
+    /// What the agent is to do itself.
+    enum Errand {
+        case set(NotifyName, UInt64?)
+        case post(NotifyName, isAlias: Bool)
+        /// Somebody has asked for the state of a name, which is known now or will not be.
+        case answer(UInt64)
+        case alarm(at: Int64)
+    }
+
+    private var table: EventTable
+    private let makers: EventMakers
+    private let deliver: DeferredCall<(source: String, news: EventNews)>
+    /// The sources that work, by name, with the threads that some live on.
+    private var working: [String: any WorkingSource] = [:]
+    private var threads: [EventMakers.Thread: EventThread] = [:]
+    private var lastQuestion: UInt64 = 0
+    /// Calls that wait for the state of a name.
+    private var questions: [UInt64: (BusCall, NotifyName)] = [:]
+
+    init(_ makers: EventMakers, _ deliver: DeferredCall<(source: String, news: EventNews)>) {
+        self.makers = makers
+        self.deliver = deliver
+        table = EventTable(makers.names, aliases: makers.aliases)
+    }
+
+    var names: Set<NotifyName> { table.names }
+    var entries: [EventTable.Entry] { table.entries }
+
+    /// - Returns: what the agent is to do, in this order.
+    func handle(_ input: EventTable.Input) -> [Errand] {
+        var errands: [Errand] = []
+        for output in table.handle(input, at: MonotonicTime.now.nanoseconds) {
+            switch output {
+            case .start(let source, let wanted): start(source, wanted)
+            case .change(let source, let wanted): working[source]?.want(wanted)
+            case .stop(let source): stop(source)
+            case .set(let name, let state): errands.append(.set(name, state))
+            case .post(let name, let isAlias): errands.append(.post(name, isAlias: isAlias))
+            case .answer(let question): errands.append(.answer(question))
+            case .alarm(let time): errands.append(.alarm(at: time))
+            }
+        }
+        return errands
+    }
+
+    func hasPosted(_ name: NotifyName) { table.hasPosted(name, wallClock: WallClock.now) }
+
+    // MARK: - Questions
+
+    /// A call asks for the state of a name.
+    func ask(_ name: NotifyName, _ call: BusCall) -> [Errand] {
+        lastQuestion += 1
+        questions[lastQuestion] = (call, name)
+        return handle(.asked(name, lastQuestion))
+    }
+
+    func takeQuestion(_ number: UInt64) -> (call: BusCall, name: NotifyName)? {
+        questions.removeValue(forKey: number)
+    }
+
+    // MARK: - Sources
+
+    private func start(_ name: String, _ wanted: Set<NotifyName>) {
+        let deliver = deliver
+        let outlet = EventOutlet { deliver((name, $0)) }
+        switch makers.kind(of: name) {
+        case .loop(let group, let make):
+            do throws(NotifyBusError) {
+                let thread: EventThread
+                if let running = threads[group] {
+                    thread = running
+                } else {
+                    thread = try EventThread(name: group.rawValue)
+                }
+                threads[group] = thread
+                working[name] = LoopSource(name, on: thread, outlet, wanted, make)
+            } catch {
+                outlet.say(.off(error.description))
+            }
+        case nil: outlet.say(.off("there is no such source"))
+        }
+    }
+
+    private func stop(_ name: String) {
+        working.removeValue(forKey: name)?.stop()
+        for (group, thread) in threads where !working.keys.contains(where: { makers.group(of: $0) == group }) {
+            thread.stop()
+            threads[group] = nil
+        }
+    }
+
+    func end() { for name in Array(working.keys) { stop(name) } }
+}
+
+/// A source at work, as the agent sees it.
+protocol WorkingSource {
+    func want(_ names: Set<NotifyName>)
+    func stop()
+}
+
+/// One that lives on a thread of sources.
+private struct LoopSource: WorkingSource {
+    private let name: String
+    private let thread: EventThread
+    private let outlet: EventOutlet
+
+    init(
+        _ name: String,
+        on thread: EventThread,
+        _ outlet: EventOutlet,
+        _ wanted: Set<NotifyName>,
+        _ make: @escaping @Sendable (EventOutlet) -> any EventSource
+    ) {
+        (self.name, self.thread, self.outlet) = (name, thread, outlet)
+        thread.perform { loop in
+            let source = make(outlet)
+            source.want(wanted)
+            let driver = SourceDriver(source, on: loop) { outlet.say($0.map { .off($0) } ?? .live) }
+            loop.drivers[name] = driver
+            driver.begin()
+        }
+    }
+
+    func want(_ names: Set<NotifyName>) {
+        thread.perform { [name] loop in (loop.drivers[name]?.source as? any EventSource)?.want(names) }
+    }
+
+    func stop() {
+        outlet.close()
+        thread.perform { [name] loop in loop.drivers.removeValue(forKey: name)?.end() }
+    }
+}

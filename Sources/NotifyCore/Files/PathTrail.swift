@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Which folders have to be watched for what, so that nothing that becomes of a path is missed: on the way to it each
+/// folder, each symbolic link and where it leads, and of what is missing the nearest folder that exists.
+struct PathTrail: Equatable {
+    enum Role: Hashable {
+        /// It is gone through: only its own end or move counts.
+        case passage
+        /// An entry that is missing, or is a symbolic link: whether it comes, goes or is replaced.
+        case entry([UInt8])
+        /// The file itself: also whether it is written.
+        case file([UInt8])
+        /// Everything in it counts: it is a folder that is monitored.
+        case contents
+    }
+
+    struct Step: Hashable {
+        let folder: String
+        let role: Role
+    }
+
+    /// What stands on the way: other links or another file are another answer to the same path.
+    struct Finding: Equatable {
+        struct Place: Equatable {
+            let device: UInt64
+            let inode: UInt64
+        }
+
+        var links: [Place] = []
+        var file: Place?
+    }
+
+    private(set) var steps: [Step] = []
+    private(set) var finding = Finding()
+    /// Why the path leads nowhere that can be watched; nil if it does, or if something is only missing.
+    private(set) var obstacle: String?
+
+    private static let maximumLinks = 40
+
+    /// Looks what there is now.
+    ///
+    /// - Parameter path: absolute.
+    init(following path: String) {
+        var rest = PathTrail.parts(Array(path.utf8))
+        var current = ""
+        while let part = rest.popLast() {
+            if part.elementsEqual(".".utf8) { continue }
+            if part.elementsEqual("..".utf8) {
+                current = String(current[..<(current.lastIndex(of: "/") ?? current.startIndex)])
+                continue
+            }
+            let place = current + "/" + String(decoding: part, as: UTF8.self)
+            var status = stat()
+            guard lstat(place, &status) == 0 else {
+                let code = errno
+                add(current, .entry(part))
+                if code != ENOENT, code != ENOTDIR { obstacle = "\(place) can't be reached: \(describe(errno: code))" }
+                return
+            }
+            let found = Finding.Place(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+            switch status.st_mode & S_IFMT {
+            case S_IFLNK:
+                add(current, .entry(part))
+                finding.links.append(found)
+                guard finding.links.count <= PathTrail.maximumLinks else {
+                    obstacle = "\(path) has too many symbolic links"
+                    return
+                }
+                guard let target = PathTrail.target(of: place) else { return }
+                if target.first == UInt8(ascii: "/") { current = "" }
+                rest += PathTrail.parts(target)
+            case S_IFDIR where !rest.isEmpty:
+                current = place
+                add(current, .passage)
+            default:
+                add(current, .file(part))
+                finding.file = found
+                if status.st_mode & S_IFMT == S_IFDIR { add(place, .contents) }
+                // What is no folder can't be gone through: it may become one.
+                if !rest.isEmpty { finding.file = nil }
+                return
+            }
+        }
+        // It leads to the root, or to a folder by "..".
+        add(current, .contents)
+        finding.file = Finding.Place(device: 0, inode: 0)
+    }
+
+    private mutating func add(_ folder: String, _ role: Role) {
+        steps.append(Step(folder: folder.isEmpty ? "/" : folder, role: role))
+    }
+
+    /// The last one first.
+    private static func parts(_ path: [UInt8]) -> [[UInt8]] {
+        path.split(separator: UInt8(ascii: "/")).reversed().map { Array($0) }
+    }
+
+    private static func target(of link: String) -> [UInt8]? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+            guard let start = buffer.baseAddress else { return nil }
+            let count = readlink(link, start, buffer.count)
+            return count > 0 ? buffer[..<count].map { UInt8(bitPattern: $0) } : nil
+        }
+    }
+}

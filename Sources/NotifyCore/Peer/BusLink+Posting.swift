@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension BusLink {
+    /// Posts a name on this connection, in its place among the calls that are made on it.
+    package func post(_ name: NotifyName) {
+        emit(
+            path: WireFormat.path(for: name),
+            interface: WireFormat.interface(for: name),
+            member: WireFormat.member,
+            [.string(name.string)]
+        )
+    }
+}

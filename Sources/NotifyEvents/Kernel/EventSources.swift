@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyNames
+
+/// The sources that need nothing but the kernel and files.
+package enum KernelSources {
+    package static func make(_ source: SystemEvent.Source, _ outlet: EventOutlet) -> any EventSource {
+        switch source {
+        case .timezone: FileSource(outlet, FileSource.Rule.timeZone)
+        case .clock: ClockSource(outlet)
+        case .hostname: HostNameSource(outlet)
+        case .mounts: MountSource(outlet)
+        case .network: NetworkSource(outlet)
+        case .dns: FileSource(outlet, FileSource.Rule.dns)
+        case .memory: MemorySource(outlet)
+        case .accounts: FileSource(outlet, FileSource.Rule.accounts)
+        case .locale: FileSource(outlet, FileSource.Rule.locale)
+        }
+    }
+}

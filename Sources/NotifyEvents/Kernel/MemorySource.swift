@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCore
+package import NotifyNames
+
+/// How long programs wait for memory: the kernel's pressure stall information. It tells when some or all of them have
+/// stood still for that long within two seconds; unprivileged programs may choose windows of whole multiples of that.
+package final class MemorySource: EventSource {
+    package static let name: NotifyName = "org.notifybus.system.memory"
+
+    /// What to wait for at each level: stall and window in microseconds.
+    private static let triggers = ["some 200000 2000000", "full 100000 2000000"]
+    /// How long a level lasts after the kernel has last reported it, in milliseconds.
+    private static let patience: Int64 = 10_000
+
+    private let outlet: EventOutlet
+    private let path: String
+    private var files: [KernelFile] = []
+    private var reported = [MonotonicTime?](repeating: nil, count: 2)
+    private var level: UInt64 = 0
+    private var loop: EventLoop?
+    private var timer: Int?
+
+    package init(_ outlet: EventOutlet, path: String = "/proc/pressure/memory") {
+        self.outlet = outlet
+        self.path = path
+    }
+
+    package func begin(on driver: SourceDriver) throws(SourceFault) {
+        loop = driver.loop
+        for (index, trigger) in MemorySource.triggers.enumerated() {
+            let file = try KernelFile(path, O_RDWR, on: driver.loop)
+            try file.write(trigger)
+            files.append(file)
+            file.follow { [weak self] in
+                self?.reported[index] = .now
+                self?.look()
+            }
+        }
+        outlet.note(MemorySource.name, state: level)
+        driver.isLive()
+    }
+
+    package func end() {
+        loop?.cancel(timer)
+        (files, loop, timer) = ([], nil, nil)
+        (reported, level) = ([nil, nil], 0)
+    }
+
+    private func look() {
+        let now = MonotonicTime.now
+        let ends = reported.map { $0.map { $0 + MemorySource.patience } }
+        let new = UInt64(ends.lastIndex { $0.map { $0 > now } ?? false }.map { $0 + 1 } ?? 0)
+        if new != level {
+            level = new
+            outlet.post(MemorySource.name, state: new)
+        }
+        loop?.cancel(timer)
+        // The only time that it wakes by itself, and only while there is pressure.
+        timer =
+            new == 0
+            ? nil
+            : ends[Int(new) - 1].flatMap { end in
+                loop?.after(Int64(end.millisecondsFromNow)) { [weak self] in self?.look() }
+            }
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyCore
+import TestSupport
+import Testing
+
+/// A private bus, and an agent that may live in namespaces of its own: what happens there happens to nobody else.
+final class EventScene: Sendable {
+    static let mayUnshare = geteuid() == 0 && isInstalled("unshare") && isInstalled("nsenter")
+
+    let bus: PrivateBus
+    let center: NotifyCenter
+    let folder: TemporaryFolder
+    private let agent: RunningCommand
+
+    /// - Parameter namespaces: options of unshare(1).
+    init(_ kind: BusKind, _ namespaces: [String] = [], configuration: String = "", environment: [String: String?] = [:])
+        throws
+    {
+        bus = try PrivateBus(kind)
+        center = NotifyCenter(bus: .address(bus.address))
+        folder = try TemporaryFolder()
+        let command = try [productPath("notify-agent"), "--address", bus.address, "--config", "/dev/stdin"]
+        let all = namespaces.isEmpty ? command : ["unshare"] + namespaces + ["--"] + command
+        agent = try start(
+            all[0],
+            Array(all.dropFirst()),
+            environment: withoutDesktop.merging(environment) { $1 }
+        )
+        try agent.writeInput(configuration.replacing("FOLDER", with: folder.path))
+        agent.closeInput()
+        try agent.waitForErrorOutput(containing: "serves")
+    }
+
+    var process: pid_t { agent.pid }
+
+    /// Runs a script in the agent's namespaces.
+    func inside(_ namespaces: String..., script: String) throws {
+        let result = try run("nsenter", ["-t", "\(agent.pid)"] + namespaces + ["--", "sh", "-ec", script])
+        try #require(result.status == 0, "\(script): \(result.errorOutput)")
+    }
+
+    func shell(_ script: String) throws {
+        let result = try run("sh", ["-ec", "cd \(folder.path); \(script)"])
+        try #require(result.status == 0, "\(script): \(result.errorOutput)")
+    }
+
+    /// What is heard of a name, until the observation is cancelled.
+    func observe(_ name: NotifyName) throws -> (heard: Counter, observation: NotifyCenter.Observation) {
+        let heard = Counter()
+        let observation = try center.addObserver(forName: name) { _ in heard.add() }
+        // The agent knows of it, and the source has said what is the case.
+        _ = try state(of: name)
+        return (heard, observation)
+    }
+
+    func state(of name: NotifyName) throws -> UInt64 { try center.state(of: name) }
+
+    func status(_ arguments: String...) throws -> String {
+        let command = try run(productPath("notify-lifecycle"), ["--address", bus.address, "status"] + arguments)
+        try #require(command.status == 0, "\(command.errorOutput)")
+        return command.output
+    }
+
+    /// What the agent has open, by its kind.
+    var descriptors: [String] {
+        get throws {
+            let links = try run("sh", ["-c", "for f in /proc/\(agent.pid)/fd/*; do readlink $f; done"]).output
+            return links.split(separator: "\n").map { String($0) }.filter { link in
+                ["inotify", "timerfd", "hostname", "mountinfo", "pressure"].contains { link.contains($0) }
+            }.sorted()
+        }
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyCore
+import TestSupport
+import Testing
+
+/// The kernel itself, in namespaces of the agent's own.
+@Suite(.enabled(if: EventScene.mayUnshare, "needs root, for namespaces"), .timeLimit(.minutes(3)))
+struct KernelEventTests {
+    @Test(arguments: busKinds)
+    func `a time zone set as timedated does it is one post each time`(kind: BusKind) throws {
+        let scene = try EventScene(kind, ["--mount"])
+        try scene.shell("cp -a /etc etc; ln -sfn /usr/share/zoneinfo/UTC etc/localtime")
+        try scene.inside("-m", script: "mount --bind \(scene.folder.path)/etc /etc")
+        let (heard, observation) = try scene.observe("com.apple.system.timezone")
+        for (index, zone) in ["Europe/Berlin", "Asia/Tokyo", "UTC", "Europe/Berlin"].enumerated() {
+            try scene.shell("ln -s ../usr/share/zoneinfo/\(zone) etc/.new; mv -T etc/.new etc/localtime")
+            #expect(heard.wait(for: index + 1), "\(zone)")
+        }
+        // Nobody is told of what is beside it.
+        try scene.shell(": >etc/other; chmod 600 etc/other")
+        try scene.shell("ln -s ../usr/share/zoneinfo/UTC etc/.new; mv -T etc/.new etc/localtime")
+        #expect(heard.wait(for: 5))
+        #expect(heard.value == 5)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `the host's name is one post for each change of its text`(kind: BusKind) throws {
+        let scene = try EventScene(kind, ["--uts"])
+        let (heard, observation) = try scene.observe("com.apple.system.hostname")
+        for (index, name) in ["one", "two", "two", "three"].enumerated() {
+            try scene.inside("-u", script: "hostname \(name)")
+            #expect(heard.wait(for: [1, 2, 2, 3][index]))
+        }
+        #expect(heard.value == 3)
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `file systems that are mounted, changed and unmounted are a post each`(kind: BusKind) throws {
+        let scene = try EventScene(kind, ["--mount"])
+        let mounts = try scene.observe("com.apple.system.kernel.mount")
+        let changes = try scene.observe("com.apple.system.kernel.mountupdate")
+        let unmounts = try scene.observe("com.apple.system.kernel.unmount")
+        let place = scene.folder.path
+        for round in 1...3 {
+            try scene.inside("-m", script: "mount -t tmpfs none \(place)")
+            #expect(mounts.heard.wait(for: round))
+            try scene.inside("-m", script: "mount -o remount,ro \(place)")
+            #expect(changes.heard.wait(for: round))
+            try scene.inside("-m", script: "umount \(place)")
+            #expect(unmounts.heard.wait(for: round))
+        }
+        #expect([mounts.heard.value, changes.heard.value, unmounts.heard.value] == [3, 3, 3])
+        for observation in [mounts.observation, changes.observation, unmounts.observation] { observation.cancel() }
+    }
+
+    @Test(.enabled(if: isInstalled("ip"), "iproute2 is not installed"), arguments: busKinds)
+    func `a link that comes up with an address and a route is one post, and a new MTU is none`(kind: BusKind) throws {
+        let scene = try EventScene(kind, ["--net"])
+        let (heard, observation) = try scene.observe("com.apple.system.config.network_change")
+        let alias = try scene.observe("com.apple.system.config.network_change.nwi")
+        #expect(try scene.state(of: "com.apple.system.config.network_change") == 0)
+        try scene.inside(
+            "-n",
+            script: """
+                ip -batch - <<END
+                link add veth0 type veth peer name veth1
+                address add 192.0.2.1/24 dev veth0
+                link set veth1 up
+                link set veth0 up
+                route add default via 192.0.2.2
+                END
+                """
+        )
+        #expect(heard.wait(for: 1) && alias.heard.wait(for: 1))
+        #expect(try scene.state(of: "com.apple.system.config.network_change") == 5)
+        // The next change that counts comes behind the one that does not.
+        try scene.inside("-n", script: "ip link set veth0 mtu 1400")
+        try passTime("400ms")
+        try scene.inside("-n", script: "ip route del default")
+        #expect(heard.wait(for: 2) && alias.heard.wait(for: 2))
+        #expect(heard.value == 2)
+        #expect(try scene.state(of: "com.apple.system.config.network_change.nwi") == 4)
+        observation.cancel()
+        alias.observation.cancel()
+    }
+
+    @Test(.enabled(if: access("/proc/pressure/memory", W_OK) == 0, "the kernel measures no memory pressure"))
+    func `memory pressure is watched without waking up`() throws {
+        let scene = try EventScene(.daemon)
+        let (_, observation) = try scene.observe("org.notifybus.system.memory")
+        #expect(try scene.status().contains("org.notifybus.system.memory  live"))
+        #expect(try scene.state(of: "org.notifybus.system.memory") <= 2)
+        observation.cancel()
+    }
+}
+
+/// What follows files, and what it costs when nobody wants anything.
+@Suite(.timeLimit(.minutes(3)))
+struct EventTests {
+    private static let files = "file = com.example.one FOLDER/one\nfile = com.example.two FOLDER/none/two\n"
+
+    @Test(arguments: busKinds)
+    func `a name that stands for a file is posted once for each change, and its file may come with its folder`(
+        kind: BusKind
+    ) throws {
+        let scene = try EventScene(kind, configuration: Self.files)
+        let (one, first) = try scene.observe("com.example.one")
+        let (two, second) = try scene.observe("com.example.two")
+        for (index, script) in [": >one", "echo x >>one", "sed -i s/x/y/ one", "rm one"].enumerated() {
+            try scene.shell(script)
+            #expect(one.wait(for: index + 1), "\(script)")
+        }
+        try scene.shell("mkdir .none; : >.none/two; mv .none none")
+        #expect(two.wait(for: 1))
+        #expect(one.value == 4 && two.value == 1)
+        first.cancel()
+        second.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent that is killed posts again when it is back`(kind: BusKind) throws {
+        let scene = try EventScene(kind, configuration: Self.files)
+        let (one, observation) = try scene.observe("com.example.one")
+        kill(scene.process, SIGKILL)
+        let next = try start(
+            productPath("notify-agent"),
+            ["--address", scene.bus.address, "--config", "/dev/stdin"],
+            environment: withoutDesktop
+        )
+        try next.writeInput(Self.files.replacing("FOLDER", with: scene.folder.path))
+        next.closeInput()
+        try next.waitForErrorOutput(containing: "serves")
+        try scene.center.synchronize(timeout: .seconds(10))
+        // It has registered again when its name is wanted.
+        #expect(try waitUntil { try scene.status().contains("com.example.one  live  1 wants it") })
+        try scene.shell(": >one")
+        #expect(one.wait(for: 1))
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `nobody wants anything: nothing is open; the last one leaves: it is closed after a while`(kind: BusKind) throws
+    {
+        let scene = try EventScene(kind, configuration: Self.files)
+        let (_, other) = try scene.observe("com.example.other")
+        let before = try scene.descriptors
+        let threads = threadCount(of: scene.process)
+        let names: [NotifyName] = [
+            "com.apple.system.timezone", "com.apple.system.clock_set", "com.apple.system.hostname", "com.example.one",
+            "com.apple.system.kernel.mount", "com.apple.system.config.network_change",
+        ]
+        let observations = try names.map { try scene.observe($0).observation }
+        #expect(try scene.descriptors.count >= before.count + 4)
+        #expect(threadCount(of: scene.process) > threads)
+        // Sources that wait wake nobody.
+        let idle = try #require(try wakeUpsOnceAsleep(scene.process, for: "2s"))
+        try passTime("2s")
+        #expect(wakeUps(of: scene.process) == idle)
+        for observation in observations { observation.cancel() }
+        #expect(try waitUntil(timeout: .seconds(40)) { try scene.descriptors == before })
+        #expect(waitUntil { threadCount(of: scene.process) == threads })
+        other.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `the agent alone sets the state of an event, and a pinned state stays with nobody there`(kind: BusKind) throws
+    {
+        let scene = try EventScene(kind, configuration: "set = com.example.level 7\nset = com.example.zero\n")
+        let (_, observation) = try scene.observe("com.apple.system.timezone")
+        let refused = try run(
+            productPath("notify-state"),
+            ["--address", scene.bus.address, "set", "com.apple.system.timezone", "1"]
+        )
+        #expect(refused.status == 1 && refused.errorOutput.contains("The agent alone sets the state"))
+        #expect(try scene.state(of: "com.apple.system.timezone") == 0)
+        observation.cancel()
+        #expect(try scene.state(of: "com.example.level") == 7 && scene.state(of: "com.example.zero") == 0)
+        let set = try run(
+            productPath("notify-state"),
+            ["--address", scene.bus.address, "set", "com.example.level", "18446744073709551615"]
+        )
+        #expect(set.status == 0, "\(set.errorOutput)")
+        let watcher = try scene.observe("com.example.level")
+        #expect(try scene.state(of: "com.example.level") == .max)
+        watcher.observation.cancel()
+        try scene.center.synchronize(timeout: .seconds(10))
+        #expect(try scene.state(of: "com.example.level") == .max)
+    }
+
+    @Test func `a thousand files wake nobody, and a queue that overflows is one post for each`() throws {
+        let lines = (0..<1_024).map { "file = com.example.many.\($0 % 512) FOLDER/\($0)/file\n" }.joined()
+        let scene = try EventScene(.daemon, configuration: lines)
+        let observations = try (0..<512).map {
+            try scene.center.addObserver(forName: NotifyName("com.example.many.\($0)")) { _ in }
+        }
+        #expect(try waitUntil { try scene.status().contains("com.example.many.511  live") })
+        let idle = try #require(try wakeUpsOnceAsleep(scene.process, for: "2s"))
+        try passTime("2s")
+        #expect(wakeUps(of: scene.process) == idle)
+        for observation in observations { observation.cancel() }
+    }
+
+    @Test func `lines that can't be meant end the agent`() throws {
+        let bus = try PrivateBus(.daemon)
+        for (line, fault) in [
+            ("file = com.example.a", "is no name and a path"), ("file = com.example.a relative", "is no absolute path"),
+            ("file = self.a /tmp/a", "stays inside a process"),
+            ("file = user.uid.4294967290 /tmp/a", "belongs to another user"),
+            ("set = com.example.a -1", "is no number"), ("set =", "is no name"),
+            ("events = some", "is neither asked nor none"), ("ignore = nothing", "timezone"),
+        ] where !(line.contains("user.uid") && geteuid() == 0) {
+            let agent = try start(
+                productPath("notify-agent"),
+                ["--address", bus.address, "--config", "/dev/stdin"],
+                environment: withoutDesktop
+            )
+            try agent.writeInput(line + "\n")
+            agent.closeInput()
+            let result = try agent.wait(timeout: .seconds(10))
+            #expect(result.status == 1 && result.errorOutput.contains(fault), "\(line): \(result.errorOutput)")
+        }
+    }
+}
