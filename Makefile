@@ -18,8 +18,10 @@ SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-top notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources \
-	Bridge/Package.swift Bridge/Sources Bridge/Tests/BridgeTests
-SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run
+	Bridge/Package.swift Bridge/Sources Bridge/Tests/BridgeTests \
+	Examples/SharedDefaults/Package.swift Examples/SharedDefaults/Sources
+SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run \
+	Examples/check-examples Examples/notify-open/notify-open
 
 # What a distribution asks of programs in C. The rest of it Swift does anyway, or it needs a header that is preprocessed.
 HARDENED := -Xcc -fstack-protector-strong -Xcc -fstack-clash-protection \
@@ -59,6 +61,12 @@ build: build-needs ## Builds the commands and the library for C, optimized, into
 	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
 	for command in $(COMMANDS); do swift build $(RELEASE) $(RELEASE_LINK) --product $$command; done
 	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
+	@if pkg-config --exists libmosquitto; then \
+		swift build --package-path Bridge $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)/bridge) $(LIBRARY_LINK) \
+			--product notify-bridge; \
+	else \
+		echo "libmosquitto is not installed, so notify-bridge is left out."; \
+	fi
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
 
 .PHONY: startup-order
@@ -86,7 +94,7 @@ include Scripts/install.mk
 
 .PHONY: demo
 demo: run-needs build ## Shows names travel between programs, on a bus of its own
-	@Scripts/demo $(call quote,$(SCRATCH)/release)
+	@Scripts/demo $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH)/bridge/release)
 
 .PHONY: demo-picture
 demo-picture: run-needs build ## Draws the README's picture from what the demo prints
@@ -183,6 +191,18 @@ bench-build: bench-needs build
 .PHONY: bridge-test
 bridge-test: bridge-needs ## Checks the bridge to MQTT between two buses and a Mosquitto, on loopback
 	@swift test --package-path Bridge $(SWIFT_FLAGS) $(TESTING)
+
+# How many clients.
+CLIENTS ?= 10000
+
+.PHONY: bridge-scale
+bridge-scale: bridge-needs build ## Posts to 10,000 plain MQTT clients of one Mosquitto, on loopback: CLIENTS=N
+	@Bridge/Tests/crowd $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH)/bridge/release) $(CLIENTS)
+
+.PHONY: examples-test
+examples-test: run-needs build ## Runs the examples, on a bus of their own
+	@Scripts/install-dependencies examples
+	@Examples/check-examples $(call quote,$(SCRATCH)/release)
 
 # How many histories to run, and the first seed; or one seed, whose history is told if it fails.
 COUNT ?= 1000000

@@ -137,6 +137,12 @@ import Testing
         #expect(try run(program, ["--version"]).output == "notify-bridge (NotifyBus) \(BridgeCommand.version)\n")
     }
 
+    @Test("The version is that of NotifyBus")
+    func version() throws {
+        let source = try run("cat", [projectFile("Sources/CommandSupport/Version.swift")]).output
+        #expect(source.contains("notifyBusVersion = \"\(BridgeCommand.version)\""))
+    }
+
     @Test("A disk that was copied to another machine brings no id along")
     func identity() throws {
         let folder = try TemporaryFolder()

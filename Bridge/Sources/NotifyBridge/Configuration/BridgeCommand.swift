@@ -6,7 +6,7 @@ package import NotifyBus
 /// The program's arguments, and what it does by them.
 package struct BridgeCommand: Equatable {
     /// The version of NotifyBus that this bridge belongs to.
-    package static let version = "0.1.0"
+    package static let version = "1.0.0-beta.1"
 
     package var configuration: String?
     package var checks = false

@@ -42,10 +42,16 @@ final class Machine: Sendable {
     }
 
     /// Starts the bridge; returns when it says that it is connected.
-    func startBridge(_ arguments: [String] = [], waitsFor text: String = "connected to") throws {
+    ///
+    /// - Parameter prefix: what runs it in another network.
+    func startBridge(through prefix: [String] = [], waitsFor text: String = "connected to") throws {
+        let command =
+            try prefix + [
+                productPath("notify-bridge"), "--address", bus.address, "--config", "\(folder.path)/bridge.conf",
+            ]
         let bridge = try start(
-            productPath("notify-bridge"),
-            ["--address", bus.address, "--config", "\(folder.path)/bridge.conf"] + arguments,
+            command[0],
+            Array(command.dropFirst()),
             environment: ["XDG_STATE_HOME": folder.path],
             input: .null
         )

@@ -16,6 +16,8 @@ final class Mosquitto: Sendable {
     let port: Int
     let folder: TemporaryFolder
     private let process: Mutex<RunningCommand?>
+    /// What runs it in another network; empty for this one.
+    private let prefix: [String]
 
     /// - Parameters:
     ///   - listener: more lines for the listener, such as certificates.
@@ -25,13 +27,15 @@ final class Mosquitto: Sendable {
         port: Int? = nil,
         listener: [String] = [],
         settings: [String] = ["allow_anonymous true"],
-        folder: TemporaryFolder? = nil
+        folder: TemporaryFolder? = nil,
+        in network: Network? = nil
     ) throws {
+        prefix = network?.prefix ?? []
         self.port = try port ?? freePort()
         self.folder = try folder ?? TemporaryFolder()
         let lines =
             ["user root", "persistence false", "log_type all", "log_dest stderr", "connection_messages true"]
-            + ["listener \(self.port) 127.0.0.1"] + listener + settings
+            + ["listener \(self.port)" + (network == nil ? " 127.0.0.1" : "")] + listener + settings
         try self.folder.write(lines.joined(separator: "\n") + "\n", to: "mosquitto.conf")
         process = Mutex(nil)
         try start()
@@ -42,13 +46,14 @@ final class Mosquitto: Sendable {
 
     /// Starts it, and returns when it accepts connections.
     func start() throws {
-        let running = try TestSupport.start(
-            Self.program ?? "mosquitto",
-            ["-c", "\(folder.path)/mosquitto.conf"],
-            input: .null
-        )
+        let command = prefix + [Self.program ?? "mosquitto", "-c", "\(folder.path)/mosquitto.conf"]
+        let running = try TestSupport.start(command[0], Array(command.dropFirst()), input: .null)
         try running.waitForErrorOutput(containing: "mosquitto version")
-        guard waitUntil({ accepts(port) }) else { throw TestSupportError("mosquitto does not listen at \(port)") }
+        if prefix.isEmpty {
+            guard waitUntil({ accepts(port) }) else { throw TestSupportError("mosquitto does not listen at \(port)") }
+        } else {
+            try running.waitForErrorOutput(containing: "running")
+        }
         process.withLock { $0 = running }
     }
 
