@@ -38,10 +38,10 @@ import Testing
     private let names = (0..<40).map { "com.example.name\($0)" }
 
     private func read(_ pieces: [ArraySlice<UInt8>]) -> (names: [String], fragment: [UInt8]) {
-        var reader = MessageReader(.anywhere)
+        let reader = MessageReader(.anywhere)
         var cache = NameCache()
         var found: [String] = []
-        func take(_ reader: inout MessageReader) {
+        func take() {
             while true {
                 switch reader.next() {
                 case .message(let message): if let name = cache.name(in: message) { found.append(name.string) }
@@ -52,10 +52,10 @@ import Testing
         }
         for piece in pieces {
             piece.withUnsafeBytes { reader.feed($0) }
-            take(&reader)
+            take()
         }
         reader.finish()
-        take(&reader)
+        take()
         return (found, reader.fragment)
     }
 

@@ -64,7 +64,7 @@ import Testing
                         let bytes = UnsafeRawBufferPointer(bytes)
                         return table.topic(named: bytes, hash: fnv1a64(bytes))
                     }
-                    guard topic?.observers.first === observer, topic?.observers.count == 1 else {
+                    guard topic?.audience.observers.first === observer, topic?.audience.observers.count == 1 else {
                         Issue.record("\(name) leads to another's observer")
                         return
                     }
@@ -78,7 +78,7 @@ import Testing
                     }
                 }
                 for index in names.indices {
-                    let found = table.observers(of: names[index])
+                    let found = table.audience(of: names[index]).observers
                     guard found.count == index % 2, found.first === (index % 2 == 1 ? observers[index] : nil) else {
                         Issue.record("\(names[index]) leads to \(found.count) observers")
                         return

@@ -45,7 +45,7 @@ import Testing
                 pair.assumingMemoryBound(to: Int32.self).baseAddress
             )
         }
-        var input = MessageReader()
+        let input = MessageReader()
         var hasEnded = false
         var found: [[UInt8]?] = []
         var offset = 0
@@ -149,7 +149,7 @@ import Testing
                     sent[serial] = inodes
                 }
                 pair.hangUpLeft()
-                var reader = MessageReader(takesDescriptors: true)
+                let reader = MessageReader(takesDescriptors: true)
                 var seen: UInt32 = 0
                 while reader.fill(from: pair.right) != 0 {
                     reading: while true {
@@ -195,7 +195,7 @@ import Testing
             let free = (0..<1_024).filter { fcntl($0, F_GETFD) < 0 }
             var limit = rlimit(rlim_cur: rlim_t(free[4]), rlim_max: 1_024)
             guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { exit(2) }
-            var reader = MessageReader(takesDescriptors: true)
+            let reader = MessageReader(takesDescriptors: true)
             var kept: [Int32] = []
             var counts: [Int] = []
             while reader.fill(from: pair.right) != 0 {

@@ -52,7 +52,7 @@ final class ParkedStream: @unchecked Sendable {
     private let events: Int32
     private let agent: String
     private let mark: UInt64
-    private var reader = MessageReader(.anywhere)
+    private let reader = MessageReader(.anywhere)
     private var names = NameCache()
     private var outcome = Outcome()
     private var looksWithoutProgress = 0

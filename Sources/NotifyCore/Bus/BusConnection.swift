@@ -5,17 +5,16 @@ import Glibc
 
 /// A private connection to a bus: messages in, messages out.
 ///
-/// It is used by one thread at a time; its owner sees to that. What each message touches is not checked for exclusive
-/// access at run time: nothing that is called while one of these variables is changed comes back to it.
+/// It is used by one thread at a time; its owner sees to that.
 final class BusConnection {
     /// The serial whose reply says that the bus has taken us in.
     let helloSerial: UInt32 = 1
     private let socket: BusSocket
-    @exclusivity(unchecked) private var reader: MessageReader
+    private let reader: MessageReader
     /// What `next` gave last, unless it looked like a post: nobody asks for the arguments of those.
-    @exclusivity(unchecked) private var current = BusMessage(kind: .useless)
+    private var current = BusMessage(kind: .useless)
     private var lastSerial: UInt32 = 0
-    @exclusivity(unchecked) private var isBroken = false
+    private var isBroken = false
 
     /// Connects and says Hello; the answer to it comes as a reply to `helloSerial`.
     ///
@@ -41,7 +40,18 @@ final class BusConnection {
         guard socket.isOpen else { return socket.enter(events) }
         if events & Int16(POLLOUT) != 0 { socket.flush() }
         // After a hang-up too: what the bus had sent before is still there, and is read to its end.
-        if events & ~Int16(POLLOUT) != 0 { socket.fill(&reader) }
+        if events & ~Int16(POLLOUT) != 0 { socket.fill(reader) }
+    }
+
+    /// The bytes of the next message, if they are all there: for somebody who knows what they mean, and then calls
+    /// `passOver`. They are valid until then.
+    func peek() -> UnsafeRawBufferPointer? {
+        isBroken ? nil : reader.peek()
+    }
+
+    /// Goes on behind the message that `peek` gave.
+    func passOver(_ message: UnsafeRawBufferPointer) {
+        reader.passOver(message)
     }
 
     /// Takes the next message that has arrived. Its pointers are valid until the next call.

@@ -47,6 +47,7 @@ package struct BusMessage {
     package static let fixedLength = 16
     private static let bodyLengthOffset = 4
     private static let serialOffset = 8
+    static let serialRange = serialOffset..<serialOffset + 4
     private static let fieldsLengthOffset = 12
     /// The longest message, and the longest array of header fields, that the specification allows. With both kept,
     /// sums of lengths stay below 2^31.

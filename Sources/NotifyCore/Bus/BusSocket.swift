@@ -16,7 +16,7 @@ final class BusSocket {
     /// libdbus' half, until the bus has let us in.
     private var entry: OpaquePointer?
     private var own: Int32 = -1
-    private var output = BusOutput()
+    private let output = BusOutput()
     /// Whether the bus has closed the connection, and all that it had said before has been read.
     private(set) var hasEnded = false
     /// What the bus says it is: another one at the same address, or the same one started again, has another GUID.
@@ -88,7 +88,7 @@ final class BusSocket {
     }
 
     /// Reads once what is there, without waiting.
-    func fill(_ reader: inout MessageReader) {
+    func fill(_ reader: MessageReader) {
         if reader.fill(from: own) == 0 { hasEnded = true }
     }
 
@@ -119,7 +119,7 @@ final class BusSocket {
 /// Messages on their way into a socket that takes as many bytes as it has room for.
 ///
 /// Descriptors travel with the first byte of their message, so that a message with some begins a piece of its own.
-struct BusOutput: ~Copyable {
+final class BusOutput {
     private struct Piece {
         var bytes: [UInt8]
         /// Duplicates of what is to be sent along.
@@ -143,7 +143,7 @@ struct BusOutput: ~Copyable {
 
     /// - Parameter socket: nil if there is none yet.
     /// - Returns: false if the descriptors can't be sent; then nothing of the message has been.
-    mutating func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32?) -> Bool {
+    func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32?) -> Bool {
         var written = 0
         if isEmpty, !isBroken, let socket {
             guard let sent = BusOutput.send(bytes, descriptors, to: socket) else {
@@ -168,7 +168,7 @@ struct BusOutput: ~Copyable {
         return true
     }
 
-    private mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    private func append(_ bytes: UnsafeRawBufferPointer) {
         if pieces.last?.descriptors.isEmpty == true {
             pieces[pieces.count - 1].bytes.append(contentsOf: bytes)
         } else {
@@ -177,7 +177,7 @@ struct BusOutput: ~Copyable {
         count += bytes.count
     }
 
-    mutating func flush(to socket: Int32) {
+    func flush(to socket: Int32) {
         while !isEmpty {
             let total = pieces[0].bytes.count
             let sent = pieces[0].bytes.withUnsafeBytes { bytes in
@@ -203,7 +203,7 @@ struct BusOutput: ~Copyable {
         }
     }
 
-    private mutating func removeAll() {
+    private func removeAll() {
         for piece in pieces { piece.descriptors.forEach { Glibc.close($0) } }
         pieces = []
         (head, count) = (0, 0)

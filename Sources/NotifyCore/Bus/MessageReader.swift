@@ -6,7 +6,9 @@ import Glibc
 /// Cuts what a bus sends into messages. See the D-Bus specification, "Message Format".
 ///
 /// One recvmsg(2) takes as many messages as have come.
-package struct MessageReader: ~Copyable {
+///
+/// It is used by one thread at a time; its owner sees to that.
+package final class MessageReader {
     /// Where the first byte stands that is read.
     package enum Beginning {
         /// At the beginning of a message, as in a connection of one's own. What can't be read means that the two sides
@@ -74,7 +76,7 @@ package struct MessageReader: ~Copyable {
     /// Reads once what a socket has, without waiting.
     ///
     /// - Returns: how many bytes came; 0 at the end, nil if there is nothing now.
-    package mutating func fill(from socket: Int32) -> Int? {
+    package func fill(from socket: Int32) -> Int? {
         makeRoom()
         // With messages that nobody has taken yet there may be none.
         guard tail < buffer.count else { return nil }
@@ -97,7 +99,7 @@ package struct MessageReader: ~Copyable {
         return linux_receive(socket, start, room.count, nil, &none)
     }
 
-    private mutating func receiveWithDescriptors(_ socket: Int32, _ room: UnsafeMutableRawBufferPointer) -> Int {
+    private func receiveWithDescriptors(_ socket: Int32, _ room: UnsafeMutableRawBufferPointer) -> Int {
         withUnsafeTemporaryAllocation(of: Int32.self, capacity: Int(LINUX_MAX_DESCRIPTORS)) { descriptors in
             guard let start = room.baseAddress else { return 0 }
             var found: Int32 = 0
@@ -111,7 +113,7 @@ package struct MessageReader: ~Copyable {
     }
 
     /// Takes bytes that were read elsewhere.
-    package mutating func feed(_ bytes: UnsafeRawBufferPointer) {
+    package func feed(_ bytes: UnsafeRawBufferPointer) {
         wanted = max(wanted, tail - head + bytes.count)
         makeRoom()
         UnsafeMutableRawBufferPointer(rebasing: buffer[tail...]).copyMemory(from: bytes)
@@ -119,20 +121,35 @@ package struct MessageReader: ~Copyable {
     }
 
     /// Says that nothing more comes. What looked like the beginning of a message and never became one may hide others.
-    package mutating func finish() {
+    package func finish() {
         isOver = true
     }
 
     /// Takes the descriptors that came with the message that `next` gave last. The next call of `next` closes them if
     /// nobody does.
-    mutating func takeDescriptors() -> MessageDescriptors {
+    func takeDescriptors() -> MessageDescriptors {
         defer { current = [] }
         return MessageDescriptors(current)
     }
 
     // MARK: - Cutting
 
-    package mutating func next() -> Next {
+    /// The bytes of the next message, if they are all there: for somebody who knows what they mean. They are valid until
+    /// the next call.
+    func peek() -> UnsafeRawBufferPointer? {
+        guard skipping == 0, case .ofMessage = beginning else { return nil }
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[head..<tail])
+        guard case .known(_, let end) = BusMessage.extent(of: bytes), end <= bytes.count else { return nil }
+        return UnsafeRawBufferPointer(rebasing: bytes[..<end])
+    }
+
+    /// Goes on behind the message that `peek` gave.
+    func passOver(_ message: UnsafeRawBufferPointer) {
+        advance(message.count)
+        if takesDescriptors { closeDescriptors() }
+    }
+
+    package func next() -> Next {
         while true {
             if skipping > 0 { skip() }
             if takesDescriptors { closeDescriptors() }
@@ -157,7 +174,7 @@ package struct MessageReader: ~Copyable {
     }
 
     @inline(__always)
-    private mutating func cut(_ bytes: UnsafeRawBufferPointer, _ body: Int, _ end: Int) -> Next {
+    private func cut(_ bytes: UnsafeRawBufferPointer, _ body: Int, _ end: Int) -> Next {
         if end > MessageReader.longestSignal, bytes[1] == BusMessage.signalType {
             skipping = end
             return .passedOver
@@ -176,7 +193,7 @@ package struct MessageReader: ~Copyable {
     }
 
     /// Closes descriptors that nobody has taken.
-    private mutating func closeDescriptors() {
+    private func closeDescriptors() {
         current.forEach { Glibc.close($0) }
         current = []
         descriptors.closeAll(before: offset)
@@ -185,7 +202,7 @@ package struct MessageReader: ~Copyable {
     /// Looks whether a message begins here, where anything may stand.
     ///
     /// - Returns: nil if the next byte must be looked at.
-    private mutating func find(_ bytes: UnsafeRawBufferPointer, _ body: Int, _ end: Int) -> Next? {
+    private func find(_ bytes: UnsafeRawBufferPointer, _ body: Int, _ end: Int) -> Next? {
         guard BusMessage.mayBegin(with: bytes), body <= MessageReader.longestHeadAnywhere else {
             stepOver()
             return nil
@@ -208,7 +225,7 @@ package struct MessageReader: ~Copyable {
     }
 
     /// - Returns: nil if nothing more comes, so that it is no message.
-    private mutating func wait(for count: Int) -> Next? {
+    private func wait(for count: Int) -> Next? {
         if isOver {
             stepOver()
             return nil
@@ -217,7 +234,7 @@ package struct MessageReader: ~Copyable {
         return .nothing
     }
 
-    private mutating func stepOver() {
+    private func stepOver() {
         if isFirst {
             if fragment.count >= 2 * MessageReader.fragmentLength {
                 fragment.removeFirst(fragment.count - MessageReader.fragmentLength)
@@ -227,20 +244,20 @@ package struct MessageReader: ~Copyable {
         advance(1)
     }
 
-    private mutating func skip() {
+    private func skip() {
         let count = min(skipping, tail - head)
         advance(count)
         skipping -= count
     }
 
     @inline(__always)
-    private mutating func advance(_ count: Int) {
+    private func advance(_ count: Int) {
         head += count
         offset += UInt64(count)
     }
 
     /// Makes room for more: all that the message wants which has begun, and some in any case.
-    private mutating func makeRoom() {
+    private func makeRoom() {
         let count = tail - head
         let capacity = max(MessageReader.usualCapacity, wanted)
         wanted = 0

@@ -13,7 +13,7 @@ extension BusMessage {
 
     /// The name that a signal posts, by its body. It is one if a ``PostShape`` fits.
     var postedName: UnsafeRawBufferPointer? {
-        guard looksLikePost, let member, strcmp(member, WireFormat.member) == 0, let text, text.count > 0,
+        guard looksLikePost, hasMember(WireFormat.member), let text, text.count > 0,
             text.count <= NotifyName.maximumLength
         else { return nil }
         return text

@@ -29,20 +29,22 @@ extension Engine {
     }
 
     /// Becomes the thread that runs callbacks, if none does.
-    func takeDelivery() -> Bool {
+    ///
+    /// - Returns: what is to be done; nil if another thread runs callbacks.
+    func takeDelivery() -> [Work]? {
         delivery.withLock { delivery in
-            if delivery.isTaken { return false }
+            if delivery.isTaken { return nil }
             delivery.isTaken = true
-            return true
+            return delivery.takeReady()
         }
     }
 
     /// Takes all that is to be done; with nothing left, gives delivery up if asked to.
     func takeWork(orGiveUp givesUp: Bool) -> [Work] {
         delivery.withLock { delivery in
-            if givesUp, delivery.ready.isEmpty { delivery.isTaken = false }
-            defer { delivery.ready = [] }
-            return delivery.ready
+            let work = delivery.takeReady()
+            if givesUp, work.isEmpty { delivery.isTaken = false }
+            return work
         }
     }
 

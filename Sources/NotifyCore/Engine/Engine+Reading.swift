@@ -26,14 +26,17 @@ extension Engine {
             let events = waitForEvents(threads, mayWait: mayWait)
             mayWait = true
             let batch = threads.beginBatch()
-            if events.isAwake { threads.wakeDescriptor.clear() }
-            observing.run(registry.takeCommands(), on: self)
-            outbox.service(events.posting)
+            if events.isAwake {
+                threads.wakeDescriptor.clear()
+                observing.run(registry.takeCommands(), on: self)
+            }
+            outbox.service(events.posting, on: events.postingConnection)
             observing.service(events.observing, on: self)
 
-            let delivers = takeDelivery()
+            let waiting = takeDelivery()
+            let delivers = waiting != nil
             // What waits was posted before what arrives now.
-            if delivers { leads = runReady(as: number, of: threads, leads: leads, givesUp: false) }
+            if let waiting { leads = run(waiting, as: number, of: threads, leads: leads, givesUp: false) }
             var arrivals = 0
             var isLate = false
             while leads, let arrival = observing.nextArrival(on: self) {
@@ -45,7 +48,7 @@ extension Engine {
                 // The callbacks take longer than reading may wait. The follower has delivery from here on.
                 threads.leaveDelivery()
             } else if delivers {
-                leads = runReady(as: number, of: threads, leads: leads, givesUp: true)
+                leads = run(takeWork(orGiveUp: true), as: number, of: threads, leads: leads, givesUp: true)
             }
             if leads, 1..<Engine.fullBatch ~= arrivals, batch - lastBatch < Engine.streamInterval { Engine.pause() }
             lastBatch = batch
@@ -57,6 +60,7 @@ extension Engine {
         var isAwake: Bool
         var observing: Int16
         var posting: Int16
+        var postingConnection: Int
     }
 
     private func waitForEvents(_ threads: EngineThreads, mayWait: Bool) -> Events {
@@ -73,12 +77,13 @@ extension Engine {
             requests.initializeElement(at: 2, to: postingRequest.pollfd)
             let timeout = mayWait ? deadline?.millisecondsFromNow ?? -1 : 0
             guard poll(requests.baseAddress, 3, timeout) > 0 else {
-                return Events(isAwake: false, observing: 0, posting: 0)
+                return Events(isAwake: false, observing: 0, posting: 0, postingConnection: 0)
             }
             return Events(
                 isAwake: requests[0].revents != 0,
                 observing: requests[1].revents,
-                posting: requests[2].revents
+                posting: requests[2].revents,
+                postingConnection: postingRequest.connection
             )
         }
     }
@@ -87,44 +92,48 @@ extension Engine {
     @inline(__always)
     private func deliver(_ arrival: Arrival, as number: Int, of threads: EngineThreads, delivers: Bool) -> Bool {
         guard delivers else {
-            for observer in arrival.observers { observer.offer(arrival.name) }
+            for observer in arrival.audience.observers { observer.offer(arrival.name) }
             return true
         }
         // The queues of clients come first: once a callback runs, the follower may read on, and what it brings must
         // not overtake this post.
-        var hasCallbacks = false
-        for observer in arrival.observers {
-            if case .client = observer.runner { observer.offer(arrival.name) } else { hasCallbacks = true }
+        if arrival.audience.clientCount > 0 {
+            for observer in arrival.audience.observers where observer.isClient { observer.offer(arrival.name) }
         }
-        guard hasCallbacks else { return true }
+        guard arrival.audience.hasCallbacks else { return true }
         return threads.runWhileLeading(number) {
-            for observer in arrival.observers {
-                if case .center = observer.runner { observer.call(arrival.name) }
-            }
+            for observer in arrival.audience.observers where !observer.isClient { observer.call(arrival.name) }
         }
     }
 
     /// Runs what is left for the thread that runs callbacks, until nothing is, and then gives that office up if asked to.
     ///
     /// - Returns: whether the thread still leads.
-    private func runReady(as number: Int, of threads: EngineThreads, leads: Bool, givesUp: Bool) -> Bool {
+    private func run(
+        _ first: [Work],
+        as number: Int,
+        of threads: EngineThreads,
+        leads: Bool,
+        givesUp: Bool
+    ) -> Bool {
         var leads = leads
-        while true {
-            let work = takeWork(orGiveUp: givesUp)
-            if work.isEmpty { return leads }
+        var work = first
+        while !work.isEmpty {
             if leads {
                 leads = threads.runWhileLeading(number) { work.forEach(run) }
             } else {
                 work.forEach(run)
             }
+            work = takeWork(orGiveUp: givesUp)
         }
+        return leads
     }
 }
 
 /// A post that has arrived, and who wants it.
 struct Arrival {
     let name: NotifyName
-    let observers: [Observer]
+    let audience: Audience
 }
 
 /// What a connection wants to be woken for.
@@ -132,6 +141,8 @@ struct PollRequest {
     var descriptor: Int32 = -1
     var events: Int16 = 0
     var deadline: MonotonicTime?
+    /// Which of a center's connections it is for: another one may have taken its place by the time that poll(2) returns.
+    var connection = 0
 
     var pollfd: Glibc.pollfd { Glibc.pollfd(fd: descriptor, events: events, revents: 0) }
 }

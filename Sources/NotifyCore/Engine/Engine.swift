@@ -23,6 +23,12 @@ final class Engine: Sendable {
         /// Whether a thread runs callbacks now. Only one does, so that callbacks never overlap.
         var isTaken = false
         var ready: [Work] = []
+
+        mutating func takeReady() -> [Work] {
+            if ready.isEmpty { return [] }
+            defer { ready = [] }
+            return ready
+        }
     }
 
     let counters = Counters()

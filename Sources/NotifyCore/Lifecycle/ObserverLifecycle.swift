@@ -203,6 +203,9 @@ package struct ObserverLifecycle {
         if gate == .opening { unansweredRules += count }
     }
 
+    /// Whether names that were posted while the program was suspended wait, now or for the gate to open.
+    var hasReplay: Bool { !replay.isEmpty }
+
     /// The next name that was posted while the program was suspended.
     package mutating func takeReplayed() -> NotifyName? { isOpen ? replay.popFirst() : nil }
 

@@ -17,6 +17,8 @@ package final class Observer: Sendable {
     }
 
     let runner: Runner
+    /// Whether somebody else runs the callback; to be asked for each delivery.
+    let isClient: Bool
     let counters: Counters
     /// Whether it is not told what its own center posts.
     let ignoresOwnPosts: Bool
@@ -31,6 +33,7 @@ package final class Observer: Sendable {
         callback: @escaping @Sendable (NotifyName) -> Void
     ) {
         self.runner = runner
+        isClient = if case .client = runner { true } else { false }
         self.counters = counters
         self.ignoresOwnPosts = ignoresOwnPosts
         self.callback = callback

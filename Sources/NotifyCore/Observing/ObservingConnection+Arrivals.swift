@@ -3,27 +3,40 @@
 import Glibc
 
 extension ObservingConnection {
+    /// A post like one that was read lately, if somebody wants it.
+    func arrival(of post: PostCache.Post, on engine: Engine) -> Arrival? {
+        let audience = engine.registry.state.withLock { $0.topics.audience(of: post.name) }
+        if audience.isEmpty { return nil }
+        let arrival = Arrival(name: post.name, audience: audience)
+        if audience.ignoringCount == 0, onPost == nil { return arrival }
+        return post.sender.withUnsafeBufferPointer { bytes in
+            guard let sender = bytes.baseAddress else { return arrival }
+            onPost?(post.name, sender)
+            return arrival.leavingOut(ownPostsFrom: sender, on: engine)
+        }
+    }
+
     /// Finds out whether a signal is a post that somebody wants, and whether it is to be believed.
     func arrival(from message: BusMessage, on engine: Engine) -> Arrival? {
         guard let text = message.postedName else { return message.looksLikePost ? ignore(on: engine) : nil }
         let hash = fnv1a64(text)
         let found: (name: NotifyName?, arrival: Arrival?, isForged: Bool) = engine.registry.state.withLock { state in
             let topic = state.topics.topic(named: text, hash: hash)
-            if let topic, state.topics.prefixes.isEmpty, case .name(let name) = topic.key {
+            if let topic, state.topics.prefixes.isEmpty, let name = topic.name {
                 // The common case: one name, known, nothing to be made.
                 guard topic.shape.fits(message) else { return (nil, nil, true) }
-                return (name, Arrival(name: name, observers: topic.observers), false)
+                return (name, Arrival(name: name, audience: topic.audience), false)
             }
             // With only names observed, what nobody wants comes from a registration that has just ended, from a forger,
             // or from the wide rules, and then there is too much of it to look closer.
             if topic == nil, state.topics.prefixes.isEmpty, reach.hearsEverything { return (nil, nil, false) }
             guard let known = names.find(text), known.shape.fits(message) else { return (nil, nil, true) }
-            let observers = state.topics.addingPrefixObservers(of: known.name, to: topic?.observers ?? [])
-            return (known.name, Arrival(name: known.name, observers: observers), false)
+            let audience = state.topics.addingPrefixObservers(of: known.name, to: topic?.audience ?? Audience())
+            return (known.name, Arrival(name: known.name, audience: audience), false)
         }
         if found.isForged { return ignore(on: engine) }
         guard let name = found.name, let arrival = found.arrival else { return nil }
-        if arrival.observers.isEmpty { return nil }
+        if arrival.audience.isEmpty { return nil }
         guard lifecycle.isOpen else {
             if !lifecycle.isEntering { engine.counters.dropped.increment() }
             return nil
@@ -31,6 +44,8 @@ extension ObservingConnection {
         if case .owned = name.storage.scope { return verify(name, arrival, message, on: engine) }
         if senders.isHolding { return verify(name, arrival, message, on: engine) }
         guard let sender = message.sender else { return arrival }
+        // Whether those of a name that has an owner are believed does not depend on their bytes alone.
+        if message.descriptorCount == 0 { posts.keep(name, from: sender, message.bytes) }
         onPost?(name, sender)
         return arrival.leavingOut(ownPostsFrom: sender, on: engine)
     }
@@ -62,23 +77,21 @@ extension ObservingConnection {
     /// The next name that was posted while the program was suspended.
     func nextReplayed(on engine: Engine) -> Arrival? {
         while let name = lifecycle.takeReplayed() {
-            let observers = engine.registry.state.withLock { $0.topics.observers(of: name) }
-            if !observers.isEmpty { return Arrival(name: name, observers: observers) }
+            let audience = engine.registry.state.withLock { $0.topics.audience(of: name) }
+            if !audience.isEmpty { return Arrival(name: name, audience: audience) }
         }
         return nil
     }
 
     /// The next post that waited for its sender to be known.
     func nextVerified(on engine: Engine) -> Arrival? {
-        // Asked before each post: the loop would make the list its own first, which takes 280 instructions.
-        guard senders.hasVerified else { return nil }
         while let (name, sender, verdict) = senders.nextVerified() {
             switch verdict {
             case .believed:
                 onPost?(name, sender)
-                let observers = engine.registry.state.withLock { $0.topics.observers(of: name) }
-                let arrival = Arrival(name: name, observers: observers).leavingOut(ownPostsFrom: sender, on: engine)
-                if !arrival.observers.isEmpty { return arrival }
+                let audience = engine.registry.state.withLock { $0.topics.audience(of: name) }
+                let arrival = Arrival(name: name, audience: audience).leavingOut(ownPostsFrom: sender, on: engine)
+                if !arrival.audience.isEmpty { return arrival }
             case .refused: engine.counters.ignored.increment()
             case .unknown: engine.counters.dropped.increment()
             }
@@ -90,9 +103,7 @@ extension ObservingConnection {
 extension Arrival {
     /// Without the observers that ignore their own center's posts, if this is one.
     fileprivate func leavingOut(ownPostsFrom sender: UnsafePointer<CChar>, on engine: Engine) -> Arrival {
-        guard observers.contains(where: { $0.ignoresOwnPosts }), engine.outbox.ownName.isName(of: sender) else {
-            return self
-        }
-        return Arrival(name: name, observers: observers.filter { !$0.ignoresOwnPosts })
+        guard audience.ignoringCount > 0, engine.outbox.ownName.isName(of: sender) else { return self }
+        return Arrival(name: name, audience: audience.withoutIgnoring)
     }
 }

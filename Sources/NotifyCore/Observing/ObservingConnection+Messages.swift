@@ -4,8 +4,17 @@ extension ObservingConnection {
     /// Works on what has been read, up to the next post that somebody wants.
     func nextArrival(on engine: Engine) -> Arrival? {
         while true {
-            if let arrival = nextReplayed(on: engine) ?? nextVerified(on: engine) { return arrival }
-            guard let connection, let message = connection.next() else { return nil }
+            guard let connection else { return nil }
+            if isUndisturbed {
+                if let message = connection.peek(), let post = posts.find(message) {
+                    connection.passOver(message)
+                    if let arrival = arrival(of: post, on: engine) { return arrival }
+                    continue
+                }
+            } else if let arrival = nextReplayed(on: engine) ?? nextVerified(on: engine) {
+                return arrival
+            }
+            guard let message = connection.next() else { return nil }
             switch message.kind {
             case .signal:
                 if let arrival = arrival(from: message, on: engine) { return arrival }

@@ -18,8 +18,8 @@ enum ProcessHub {
     static func post(_ name: NotifyName, by poster: Counters) {
         // Offered with the lock held, so that two posts by one thread reach every observer in their order.
         topics.withLock { topics in
-            for observer in topics.observers(of: name) where !(observer.ignoresOwnPosts && observer.counters === poster)
-            {
+            let audience = topics.audience(of: name)
+            for observer in audience.observers where !(observer.ignoresOwnPosts && observer.counters === poster) {
                 observer.offer(name)
             }
         }

@@ -28,10 +28,12 @@ final class Topic: @unchecked Sendable {
     }
 
     let key: Key
+    /// The name, for a topic that is one.
+    let name: NotifyName?
     let rules: [String]
     /// What a signal that carries the name looks like, for a topic that is one.
     let shape: PostShape
-    var observers: [Observer] = []
+    private(set) var audience = Audience()
     var state = State.adding
     /// Whether somebody waits for a bus that is not there yet, or away.
     var waitsForBus = false
@@ -44,15 +46,65 @@ final class Topic: @unchecked Sendable {
     /// The connection that the rules were sent on.
     var generation = 0
 
+    /// Changes who wants it. Taken out meanwhile, so that each access to the variable is over at once, which the compiler
+    /// sees: a delivery reads it without a check for exclusive access.
+    func changeAudience(_ change: (inout Audience) -> Void) {
+        var audience = audience
+        self.audience = Audience()
+        change(&audience)
+        self.audience = audience
+    }
+
     init(_ key: Key) {
         self.key = key
         switch key {
         case .name(let name):
+            self.name = name
             rules = [MatchRule.name(name)]
             shape = PostShape(of: name)
         case .prefix(let prefix):
+            name = nil
             rules = MatchRule.prefix(prefix.string)
             shape = PostShape()
         }
+    }
+}
+
+/// Who wants a post.
+struct Audience {
+    private(set) var observers: [Observer] = []
+    /// How many of them fetch what comes on threads of their own, and how many leave out what their own center posts.
+    private(set) var clientCount = 0
+    private(set) var ignoringCount = 0
+
+    var isEmpty: Bool { observers.isEmpty }
+    /// Whether callbacks are to be run on the center's thread.
+    var hasCallbacks: Bool { clientCount < observers.count }
+
+    mutating func add(_ observer: Observer) {
+        observers.append(observer)
+        count(observer, 1)
+    }
+
+    mutating func remove(_ observer: Observer) {
+        guard let index = observers.firstIndex(where: { $0 === observer }) else { return }
+        observers.remove(at: index)
+        count(observer, -1)
+    }
+
+    func contains(_ observer: Observer) -> Bool {
+        observers.contains { $0 === observer }
+    }
+
+    /// Without those who leave out what their own center posts.
+    var withoutIgnoring: Audience {
+        var rest = Audience()
+        for observer in observers where !observer.ignoresOwnPosts { rest.add(observer) }
+        return rest
+    }
+
+    private mutating func count(_ observer: Observer, _ change: Int) {
+        if observer.isClient { clientCount += change }
+        if observer.ignoresOwnPosts { ignoringCount += change }
     }
 }

@@ -2,8 +2,8 @@
 
 /// Topics, found by the bytes of a name.
 struct TopicTable {
-    /// By the hash of the wire, which is at hand for each post: the first name that has it.
-    private var names: [UInt64: Topic] = [:]
+    /// By the hash of the wire: the first name that has it.
+    private var names = NameTable<Topic>()
     /// The others, by a hash that nobody outside can foresee. Only names that were made to share one get here.
     private var collisions: [Int: [Topic]] = [:]
     private(set) var prefixes: [Topic] = []
@@ -14,15 +14,15 @@ struct TopicTable {
     /// Adds an observer to a topic, making the topic if it is new.
     mutating func add(_ observer: Observer, to key: Topic.Key) -> (topic: Topic, isNew: Bool) {
         if let topic = find(key) {
-            topic.observers.append(observer)
+            topic.changeAudience { $0.add(observer) }
             return (topic, false)
         }
         let topic = Topic(key)
-        topic.observers = [observer]
+        topic.changeAudience { $0.add(observer) }
         switch key {
         case .name(let name):
             if names[name.storage.hash] == nil {
-                names[name.storage.hash] = topic
+                names.set(topic, for: name.storage.hash)
             } else {
                 collisions[TopicTable.seededHash(of: name), default: []].append(topic)
             }
@@ -37,12 +37,12 @@ struct TopicTable {
     ///
     /// - Returns: whether the topic is gone.
     mutating func remove(_ observer: Observer, from topic: Topic) -> Bool {
-        topic.observers.removeAll { $0 === observer }
-        guard topic.observers.isEmpty else { return false }
+        topic.changeAudience { $0.remove(observer) }
+        guard topic.audience.isEmpty else { return false }
         switch topic.key {
         case .name(let name):
             if names[name.storage.hash] === topic {
-                names[name.storage.hash] = nil
+                names.remove(name.storage.hash)
             } else {
                 let hash = TopicTable.seededHash(of: name)
                 guard var bucket = collisions.removeValue(forKey: hash) else { return false }
@@ -61,11 +61,9 @@ struct TopicTable {
     }
 
     func topic(named bytes: UnsafeRawBufferPointer, hash: UInt64) -> Topic? {
-        if let first = names[hash], case .name(let name) = first.key, name.hasBytes(bytes) { return first }
+        if let first = names[hash], first.name?.hasBytes(bytes) == true { return first }
         guard !collisions.isEmpty else { return nil }
-        return collisions[TopicTable.seededHash(of: bytes)]?.first { topic in
-            if case .name(let name) = topic.key { name.hasBytes(bytes) } else { false }
-        }
+        return collisions[TopicTable.seededHash(of: bytes)]?.first { $0.name?.hasBytes(bytes) == true }
     }
 
     private static func seededHash(of name: NotifyName) -> Int {
@@ -82,39 +80,35 @@ struct TopicTable {
     }
 
     /// Everyone who wants a name. One who wants it twice over stands there once.
-    func observers(of name: NotifyName) -> [Observer] {
-        let exact = find(.name(name))?.observers ?? []
+    func audience(of name: NotifyName) -> Audience {
+        let exact = topic(of: name)?.audience ?? Audience()
         return prefixes.isEmpty ? exact : addingPrefixObservers(of: name, to: exact)
     }
 
-    func addingPrefixObservers(of name: NotifyName, to exact: [Observer]) -> [Observer] {
+    func addingPrefixObservers(of name: NotifyName, to exact: Audience) -> Audience {
         var all = exact
         for topic in prefixes where topic.key.matches(name) {
-            for observer in topic.observers where !all.contains(where: { $0 === observer }) {
-                all.append(observer)
-            }
+            for observer in topic.audience.observers where !all.contains(observer) { all.add(observer) }
         }
         return all
     }
 
     func forEach(_ body: (Topic) -> Void) {
-        names.values.forEach(body)
+        names.forEach(body)
         for bucket in collisions.values { bucket.forEach(body) }
         prefixes.forEach(body)
     }
 
     func find(_ key: Topic.Key) -> Topic? {
         switch key {
-        case .name(let name):
-            if let first = names[name.storage.hash], first.key == key {
-                first
-            } else if collisions.isEmpty {
-                nil
-            } else {
-                collisions[TopicTable.seededHash(of: name)]?.first { $0.key == key }
-            }
-        case .prefix:
-            prefixes.first { $0.key == key }
+        case .name(let name): topic(of: name)
+        case .prefix: prefixes.first { $0.key == key }
         }
+    }
+
+    private func topic(of name: NotifyName) -> Topic? {
+        if let first = names[name.storage.hash], first.name == name { return first }
+        if collisions.isEmpty { return nil }
+        return collisions[TopicTable.seededHash(of: name)]?.first { $0.name == name }
     }
 }

@@ -52,7 +52,9 @@ extension Outbox {
                 state.openingDescriptor = -1
                 guard state.link == .connecting else { throw .closed }
                 state.connection = connection
+                state.connectionNumber += 1
                 state.pace = pace
+                state.descriptor = connection.descriptor
                 state.link = .open
                 state.wasOpen = true
             }
@@ -90,6 +92,7 @@ extension Outbox {
             try state.withLock { state throws(NotifyBusError) in
                 guard state.link == .connecting else { throw .closed }
                 state.connection = connection
+                state.connectionNumber += 1
                 state.openingLimit = .now + Outbox.openingLimit
                 state.link = .opening
             }
@@ -142,6 +145,7 @@ extension Outbox {
         for barrier in state.takeBarriers() { barrier.complete(.failure(BusConnection.lossError(bus.title))) }
         ownName.forget()
         state.connection = nil
+        state.descriptor = -1
         state.openingLimit = nil
         state.link = .closed
         state.rest = WriteBuffer()
@@ -166,7 +170,8 @@ extension Outbox {
                 return PollRequest(
                     descriptor: connection.descriptor,
                     events: connection.events,
-                    deadline: state.openingLimit
+                    deadline: state.openingLimit,
+                    connection: state.connectionNumber
                 )
             case .open:
                 guard let connection = state.connection else { return PollRequest() }
@@ -174,15 +179,20 @@ extension Outbox {
                 return PollRequest(
                     descriptor: connection.descriptor,
                     events: events,
-                    deadline: state.pace.deadline
+                    deadline: state.pace.deadline,
+                    connection: state.connectionNumber
                 )
             }
         }
     }
 
     /// Does what the clock or the socket demand.
-    func service(_ events: Int16) {
+    ///
+    /// - Parameter number: which connection the events are of. A thread that posts may have found the connection broken
+    ///   and made another one since: that the old one was hung up is no news of the new one.
+    func service(_ events: Int16, on number: Int) {
         let (hasChanged, mustConnect) = state.withLock { state in
+            let events = number == state.connectionNumber ? events : 0
             let before = (state.link, state.written)
             switch state.link {
             case .shut, .connecting:
@@ -213,6 +223,7 @@ extension Outbox {
         switch welcome(connection) {
         case .success(let pace):
             state.pace = pace
+            state.descriptor = connection.descriptor
             state.link = .open
             state.openingLimit = nil
             state.retry.reset()

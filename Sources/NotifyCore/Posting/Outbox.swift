@@ -24,6 +24,10 @@ final class Outbox: Sendable {
         var link = Link.closed
         /// There while the link is `opening` or `open`.
         var connection: BusConnection?
+        /// Counts the connections.
+        var connectionNumber = 0
+        /// The socket of the connection, while the link is `open`.
+        var descriptor: Int32 = -1
         /// The socket of the thread that opens for the first time, so that closing the center can end its wait.
         var openingDescriptor: Int32 = -1
         /// Until when the bus must have let us in, while the link is `opening`.
@@ -106,7 +110,7 @@ final class Outbox: Sendable {
 
     /// - Returns: whether the leader is needed; nil if the connection is gone.
     private func write(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool? {
-        guard state.isDrained, let connection = state.connection else { return try queue(name, &state) }
+        guard state.isDrained else { return try queue(name, &state) }
         if state.pace.isFull {
             // Without threads nobody else has looked for answers.
             read(Int16(POLLIN), &state)
@@ -118,7 +122,7 @@ final class Outbox: Sendable {
             }
         }
         let serial = state.nextSerial()
-        switch state.templates.write(name, serial: serial, to: connection.descriptor) {
+        switch state.templates.write(name, serial: serial, to: state.descriptor) {
         case .whole:
             counters.posted.increment()
             state.pace.notePost()
@@ -162,6 +166,14 @@ final class Outbox: Sendable {
         return wasDrained
     }
 
+    /// The name with these bytes, if it was posted lately.
+    func recentName(_ bytes: UnsafeRawBufferPointer) -> NotifyName? {
+        state.withLock { $0.templates.name(bytes) }
+    }
+
+    /// Whether everything posted so far is written.
+    var isWritten: Bool { state.withLock { $0.written >= $0.enqueued } }
+
     /// Waits until everything posted before is written; does not wait for a bus that is away.
     func flush(until deadline: MonotonicTime?) throws(NotifyBusError) {
         var target: Int?
@@ -203,7 +215,7 @@ final class Outbox: Sendable {
             var events = request.pollfd
             let wakeUp = MonotonicTime.earlier(deadline, request.deadline)
             let timeout = min(longestSleep, wakeUp?.millisecondsFromNow ?? longestSleep)
-            service(poll(&events, 1, timeout) > 0 ? events.revents : 0)
+            service(poll(&events, 1, timeout) > 0 ? events.revents : 0, on: request.connection)
         }
         try barrier.wait(until: .now)
     }

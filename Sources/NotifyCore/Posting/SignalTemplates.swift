@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// The bytes of the signals that were posted lately, so that a repeated post is a copy.
 struct SignalTemplates {
     enum Outcome {
@@ -9,9 +11,25 @@ struct SignalTemplates {
         case failed
     }
 
-    private struct Template {
+    /// The signal of one name. Where the bytes stand, the serial is written anew for each post.
+    private final class Template {
         let name: NotifyName
-        var bytes: [UInt8]
+        let bytes: UnsafeMutableRawBufferPointer
+
+        init(of name: NotifyName) {
+            self.name = name
+            let signal = BusConnection.signalBytes(for: name, serial: 1)
+            bytes = .allocate(byteCount: signal.count, alignment: 4)
+            bytes.copyBytes(from: signal)
+        }
+
+        deinit { bytes.deallocate() }
+
+        func setSerial(_ serial: UInt32) {
+            // Without bytes, memory has run out.
+            guard bytes.count > 0 else { return }
+            bytes.storeBytes(of: serial, toByteOffset: SignalTemplates.serialOffset, as: UInt32.self)
+        }
     }
 
     /// How many are kept: about 300 bytes each.
@@ -19,39 +37,38 @@ struct SignalTemplates {
     /// Where the serial stands in a message. See the D-Bus specification, "Message Format".
     private static let serialOffset = 8
 
-    /// By the hash of the wire, which every name has with it. Of names that share one the last is kept: it costs as much
-    /// as a name that is posted for the first time.
-    private var templates: [UInt64: Template] = [:]
+    /// Of names that share a hash the last is kept: it costs as much as a name that is posted for the first time.
+    private var templates = NameTable<Template>()
 
-    mutating func bytes(for name: NotifyName, serial: UInt32) -> [UInt8] {
-        let index = prepare(name, serial: serial)
-        return templates.values[index].bytes
+    /// The name with these bytes, if it was posted lately: then it need not be looked at again.
+    func name(_ bytes: UnsafeRawBufferPointer) -> NotifyName? {
+        guard let template = templates[fnv1a64(bytes)], template.name.hasBytes(bytes) else { return nil }
+        return template.name
+    }
+
+    mutating func bytes(for name: NotifyName, serial: UInt32) -> UnsafeRawBufferPointer {
+        let template = template(of: name)
+        template.setSerial(serial)
+        return UnsafeRawBufferPointer(template.bytes)
     }
 
     /// Writes the signal to a socket that never waits.
     mutating func write(_ name: NotifyName, serial: UInt32, to descriptor: Int32) -> Outcome {
-        let index = prepare(name, serial: serial)
-        let total = templates.values[index].bytes.count
-        let written = templates.values[index].bytes.withUnsafeBytes { sendWithoutWaiting($0, to: descriptor) }
-        switch written {
+        let bytes = bytes(for: name, serial: serial)
+        switch sendWithoutWaiting(bytes, to: descriptor) {
         case nil: return .failed
         case 0: return .full
-        case total: return .whole
-        case let count?: return .part(rest: templates.values[index].bytes[count...])
+        case bytes.count: return .whole
+        case let count?: return .part(rest: Array(bytes)[count...])
         }
     }
 
-    /// Finds or makes the bytes of a name, and writes the serial into them where they stand.
-    private mutating func prepare(_ name: NotifyName, serial: UInt32) -> Dictionary<UInt64, Template>.Index {
+    private mutating func template(of name: NotifyName) -> Template {
         let hash = name.storage.hash
-        if let index = templates.index(forKey: hash), templates.values[index].name == name {
-            templates.values[index].bytes.withUnsafeMutableBytes { bytes in
-                bytes.storeBytes(of: serial, toByteOffset: SignalTemplates.serialOffset, as: UInt32.self)
-            }
-            return index
-        }
-        if templates.count >= SignalTemplates.limit { templates.removeAll(keepingCapacity: true) }
-        templates[hash] = Template(name: name, bytes: BusConnection.signalBytes(for: name, serial: serial))
-        return templates.index(forKey: hash) ?? templates.startIndex
+        if let template = templates[hash], template.name == name { return template }
+        if templates.count >= SignalTemplates.limit { templates.removeAll() }
+        let template = Template(of: name)
+        templates.set(template, for: hash)
+        return template
     }
 }

@@ -18,10 +18,10 @@ func tryReading(_ bytes: UnsafeRawBufferPointer) {
 
 /// The messages that come out, described by their serials.
 private func messages(_ bytes: UnsafeRawBufferPointer, _ beginning: MessageReader.Beginning, piece: Int) -> [UInt32] {
-    var reader = MessageReader(beginning)
+    let reader = MessageReader(beginning)
     var names = NameCache()
     var found: [UInt32] = []
-    func take(_ reader: inout MessageReader) {
+    func take() {
         while true {
             switch reader.next() {
             case .message(let message):
@@ -37,10 +37,10 @@ private func messages(_ bytes: UnsafeRawBufferPointer, _ beginning: MessageReade
     }
     for start in stride(from: 0, to: bytes.count, by: max(piece, 1)) {
         reader.feed(UnsafeRawBufferPointer(rebasing: bytes[start..<min(bytes.count, start + piece)]))
-        take(&reader)
+        take()
     }
     reader.finish()
-    take(&reader)
+    take()
     return found
 }
 

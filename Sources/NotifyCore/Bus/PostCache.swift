@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Posts that were read lately, by their bytes. Whoever posts a name once more sends the same bytes but for the serial; so
+/// what they mean is found by comparing them with those, and they need not be read again.
+///
+/// A post has one place, which its bytes choose. Two posts of one place, made so by chance or on purpose, push each other
+/// out, and are read each time as if there were no cache.
+final class PostCache {
+    final class Post {
+        let name: NotifyName
+        /// The unique name of who sent it, with the NUL at its end.
+        let sender: ContiguousArray<CChar>
+        private let bytes: UnsafeMutableRawBufferPointer
+
+        init(_ name: NotifyName, from sender: UnsafePointer<CChar>, _ message: UnsafeRawBufferPointer) {
+            self.name = name
+            self.sender = ContiguousArray(UnsafeBufferPointer(start: sender, count: strlen(sender) + 1))
+            bytes = .allocate(byteCount: message.count, alignment: 8)
+            bytes.copyMemory(from: message)
+        }
+
+        deinit { bytes.deallocate() }
+
+        /// Whether a message has the same bytes, with whatever serial a message may have.
+        func isLike(_ message: UnsafeRawBufferPointer) -> Bool {
+            guard message.count == bytes.count, let own = bytes.baseAddress, let other = message.baseAddress else {
+                return false
+            }
+            let rest = BusMessage.serialRange.upperBound
+            return own.loadUnaligned(as: UInt64.self) == other.loadUnaligned(as: UInt64.self)
+                && other.loadUnaligned(fromByteOffset: BusMessage.serialRange.lowerBound, as: UInt32.self) != 0
+                && memcmp(own + rest, other + rest, bytes.count - rest) == 0
+        }
+    }
+
+    /// A power of two.
+    private static let placeCount = 256
+    /// Longer ones are not kept, so that no more than 128 kB are.
+    private static let longest = 512
+
+    /// Empty until there is something to keep.
+    private var places: [Post?] = []
+
+    func find(_ message: UnsafeRawBufferPointer) -> Post? {
+        guard !places.isEmpty, message.count <= PostCache.longest, let post = places[PostCache.place(of: message)],
+            post.isLike(message)
+        else { return nil }
+        return post
+    }
+
+    func keep(_ name: NotifyName, from sender: UnsafePointer<CChar>, _ message: UnsafeRawBufferPointer) {
+        guard message.count <= PostCache.longest else { return }
+        if places.isEmpty { places = Array(repeating: nil, count: PostCache.placeCount) }
+        places[PostCache.place(of: message)] = Post(name, from: sender, message)
+    }
+
+    /// Mixes all that follows the serial, eight bytes at a time, the last eight perhaps twice.
+    private static func place(of message: UnsafeRawBufferPointer) -> Int {
+        var hash = UInt64(truncatingIfNeeded: message.count)
+        var offset = BusMessage.fixedLength
+        func mix(_ offset: Int) {
+            let word = message.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            hash = (hash ^ word) &* 0x9e37_79b9_7f4a_7c15
+            hash ^= hash >> 32
+        }
+        while offset + 8 <= message.count {
+            mix(offset)
+            offset += 8
+        }
+        if message.count >= BusMessage.fixedLength { mix(message.count - 8) }
+        return Int(truncatingIfNeeded: hash) & (placeCount - 1)
+    }
+}
