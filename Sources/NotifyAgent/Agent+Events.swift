@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import NotifyCoordinator
 import NotifyCore
 import NotifyEvents
+import NotifyNames
 
 // What happens to the machine and the session, as posts and states of names.
 extension Agent {
@@ -31,8 +33,100 @@ extension Agent {
                 guard let (call, name) = eventPart.takeQuestion(number) else { continue }
                 handle(.getNameState(face.keep(call), name), on: link)
             case .alarm(let time): alarms.set(.events, at: time)
+            case .factsAreWanted:
+                startSources()
+                tellLogins(on: link)
+                sources.delay(delays)
+            case .factsAreNotWanted:
+                sources.delay(delays)
+                restIfNobodyObserves()
             }
         }
+    }
+}
+
+// What follows from logind's facts.
+extension Agent {
+    private var delays: Set<LogindSource.Delay> {
+        let wanted = eventPart.factNames[SystemEvent.Source.sleep.rawValue] ?? []
+        return Set(
+            (wanted.contains(LoginEvents.willSleep) ? [.sleep] : [])
+                + (wanted.contains(LoginEvents.willShutDown) ? [.shutdown] : [])
+        )
+    }
+
+    /// How long the machine waits with its sleep for those who were told of it, in nanoseconds. logind waits for five
+    /// seconds at most where its configuration says nothing else.
+    private static let delay: Int64 = 1_000_000_000
+
+    /// What logind says, before the coordinator knows of it.
+    ///
+    /// - Returns: what is to be posted when the changes of states that it leads to are in force.
+    func takeLogins(_ news: SourceNews?, on link: borrowing BusLink) -> [EventChange] {
+        guard let news else { return [] }
+        var after: [EventChange] = []
+        if case .logins(let logins)? = news.fact {
+            let wasAsleep = loginEvents.state.map { $0.isAsleep || $0.isShuttingDown } ?? false
+            let (before, later) = loginEvents.take(LoginState(logins, of: geteuid()))
+            // What waits for changes that are overtaken by now goes out first.
+            if !(before.allSatisfy { !$0.isPosted }) { postWhatWaits(on: link) }
+            say(before, on: link)
+            after = later
+            if !wasAsleep, logins.isAsleep || logins.isShuttingDown {
+                alarms.set(.sleep, at: MonotonicTime.now.nanoseconds + Agent.delay)
+            }
+        }
+        if let condition = news.condition { tell(condition, on: link) }
+        return after
+    }
+
+    /// Posts these when the changes that are under way are in force.
+    func post(_ changes: [EventChange], afterChangesOn link: borrowing BusLink) {
+        guard !changes.isEmpty else { return }
+        lastWait += 1
+        waiting.append((lastWait, changes))
+        handle(Event.awaitChanges(lastWait), on: link)
+    }
+
+    /// The changes that were under way then are over.
+    func changesAreInForce(_ number: UInt64, on link: borrowing BusLink) {
+        while let first = waiting.first, first.number <= number {
+            waiting.removeFirst()
+            say(first.changes, on: link)
+        }
+    }
+
+    private func postWhatWaits(on link: borrowing BusLink) { changesAreInForce(.max, on: link) }
+
+    private func say(_ changes: [EventChange], on link: borrowing BusLink) {
+        for source in eventPart.factNames.keys.sorted() {
+            let names = SystemEvent.Source(rawValue: source).flatMap { LoginEvents.names[$0] } ?? []
+            let own = changes.filter { names.contains($0.name) }
+            if !own.isEmpty { handle(EventTable.Input.said(source, .found(own)), on: link) }
+        }
+    }
+
+    private func tell(_ condition: SourceCondition, on link: borrowing BusLink) {
+        for source in eventPart.factNames.keys.sorted() {
+            switch condition {
+            case .live: handle(EventTable.Input.said(source, .live), on: link)
+            case .off(let reason): handle(EventTable.Input.said(source, .off(reason)), on: link)
+            }
+        }
+        // When it is back, what is the case is said without having just become so.
+        if condition != .live { loginEvents = LoginEvents() }
+    }
+
+    /// A source that is started learns what is known already.
+    private func tellLogins(on link: borrowing BusLink) {
+        guard let condition = coordinator.sources.entries.first(where: { $0.name == "logind" })?.condition else {
+            return
+        }
+        if condition == .live {
+            guard let state = loginEvents.state else { return }
+            say(LoginEvents.facts(state), on: link)
+        }
+        tell(condition, on: link)
     }
 }
 
@@ -40,6 +134,8 @@ extension Agent {
 struct Alarms {
     enum Owner {
         case coordinator, events
+        /// The machine may go to sleep.
+        case sleep
     }
 
     private var times: [Owner: Int64] = [:]

@@ -57,6 +57,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
     let sources: SourceSet
     let eventPart: EventPart
     var alarms: Alarms
+    var loginEvents = LoginEvents()
+    /// Posts that wait for changes of states, in order.
+    var waiting: [(number: UInt64, changes: [EventChange])] = []
+    var lastWait: UInt64 = 0
     private let watcher: Watcher
     private let report: @Sendable (Report) -> Void
     private(set) var coordinator: Coordinator
@@ -114,6 +118,16 @@ package final class Agent: BusPeer, @unchecked Sendable {
         }
     }
 
+    func startSources() {
+        guard !sources.isRunning else { return }
+        for change in sources.start() { note(change) }
+        sources.run()
+    }
+
+    func restIfNobodyObserves() {
+        if sources.isRunning, !coordinator.hasObservers { watcher.rest(after: Agent.lingering) }
+    }
+
     /// What sources have become has no effect by itself.
     private func note(_ change: SourceSet.Change) {
         _ = coordinator.handle(.sourceWasReset(change.source, change.condition), at: .now)
@@ -162,10 +176,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case .forgetProcess(let process):
             processes.forget(process)
             sources.forget(process)
-        case .observersCome:
-            for change in sources.start() { note(change) }
-            sources.run()
-        case .observersHaveGone: if sources.isRunning { watcher.rest(after: Agent.lingering) }
+        case .changesAreInForce(let number): changesAreInForce(number, on: link)
+        case .observersCome: startSources()
+        case .observersHaveGone: restIfNobodyObserves()
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted), on: link)
         // No resident has moved in.
         case .residentIsHeld, .residentHasPending: break
@@ -309,11 +322,14 @@ package final class Agent: BusPeer, @unchecked Sendable {
                 switch owner {
                 case .coordinator: handle(Event.alarm, on: link)
                 case .events: handle(EventTable.Input.alarm, on: link)
+                case .sleep: sources.letSleep()
                 }
             }
         case .pause: takeNews(on: link)
         case .rest:
-            if !coordinator.hasObservers { for change in sources.stop() { note(change) } }
+            guard !coordinator.hasObservers, eventPart.factNames.isEmpty else { break }
+            for change in sources.stop() { note(change) }
+            loginEvents = LoginEvents()
         case .moved(let number):
             if let process = processes[number: number], let facts = coordinator.facts(of: process) {
                 sources.present(facts)
@@ -324,7 +340,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
     /// Looks at what the sources have put on the board.
     func takeNews(on link: borrowing BusLink) {
         let began = MonotonicTime.now.nanoseconds
-        handle(.news(sources.board.take()), on: link)
+        let news = sources.board.take()
+        let later = takeLogins(news["logind"], on: link)
+        handle(.news(news), on: link)
+        post(later, afterChangesOn: link)
         sources.board.rest(after: MonotonicTime.now.nanoseconds - began)
     }
 

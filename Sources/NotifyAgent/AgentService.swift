@@ -69,7 +69,7 @@ package final class AgentService: Sendable {
                 ignoring: configuration.facts.ignoredSources,
                 board: board
             ),
-            events: EventPart(EventMakers(configuration), hear),
+            events: EventPart(EventMakers(configuration, servesMachine: bus == .system), hear),
             report: report
         )
         self.agent = agent

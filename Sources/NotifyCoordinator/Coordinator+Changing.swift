@@ -130,8 +130,7 @@ extension Coordinator {
         if requests.isEmpty { emit(.alarm(at: deadline)) }
         let request = requests.insert(
             ChangeRequest(
-                call: call,
-                answer: answer,
+                asker: .call(call, answer),
                 deadline: deadline,
                 missing: Set(connections),
                 running: Set(processes)
@@ -212,6 +211,20 @@ extension Coordinator {
     mutating func reconsider(_ connections: some Sequence<ConnectionID>) {
         let changed = connections.filter { id in directory[id].map { decide($0) != $0.decision } ?? false }
         if !changed.isEmpty { change(changed, nil) }
+    }
+
+    /// Ends in `changesAreInForce` when all changes that are under way now are over, and after 5 seconds at the latest.
+    mutating func awaitChanges(_ number: UInt64) {
+        let changing = directory.all.filter { id in
+            directory[id].map { !$0.isParked && !$0.transition.isSettled } ?? false
+        }
+        guard !changing.isEmpty else { return emit(.changesAreInForce(number)) }
+        let deadline = now.nanoseconds + ChangeRequest.limit
+        if requests.isEmpty { emit(.alarm(at: deadline)) }
+        let request = requests.insert(
+            ChangeRequest(asker: .inside(number), deadline: deadline, missing: Set(changing), running: [])
+        )
+        for id in changing { step(id) { $0.want($0.wish, by: [request]) } }
     }
 
     mutating func takeNews(of news: [String: SourceNews]) {

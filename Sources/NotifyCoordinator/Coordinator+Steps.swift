@@ -122,16 +122,24 @@ extension Coordinator {
     }
 
     private mutating func finish(_ request: ChangeRequest) {
-        if let failure = request.failure {
-            refuse(request.call, Refusal(.failed, failure))
-        } else {
-            answer(request.call, request.answer)
+        switch request.asker {
+        case .inside(let number): emit(.changesAreInForce(number))
+        case .call(let call, let answer):
+            if let failure = request.failure {
+                refuse(call, Refusal(.failed, failure))
+            } else {
+                self.answer(call, answer)
+            }
         }
     }
 
     mutating func expireRequests() {
         let (expired, next) = requests.takeExpired(now: now.nanoseconds)
         for request in expired {
+            guard case .call(let call, _) = request.asker else {
+                finish(request)
+                continue
+            }
             let stragglers = request.missing.sorted().compactMap { directory[$0] }.map { observer in
                 "\(observer.name) (process \(observer.process))"
             }
@@ -140,7 +148,7 @@ extension Coordinator {
             let list = all.prefix(3).joined(separator: ", ") + (all.count > 3 ? " and \(all.count - 3) more" : "")
             let seconds = ChangeRequest.limit / 1_000_000_000
             refuse(
-                request.call,
+                call,
                 Refusal(.timedOut, "The change was not in force after \(seconds) seconds for \(list).")
             )
         }

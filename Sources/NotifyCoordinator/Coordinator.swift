@@ -132,6 +132,7 @@ package struct Coordinator {
         case .processStopped(let process): processStopped(process)
         case .processContinued(let process): processContinued(process)
         case .news(let news): takeNews(of: news)
+        case .awaitChanges(let number): awaitChanges(number)
         case .residentWants(let id, let subjects, let user): residentWants(id, subjects, user)
         case .residentTook(let id): residentTook(id)
         case .residentLeft(let id): residentLeft(id)

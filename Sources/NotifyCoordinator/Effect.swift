@@ -59,6 +59,9 @@ package enum Effect: Sendable {
     /// A name is pending for a resident for which none was. It is told so again when it has taken what is pending.
     case residentHasPending(ResidentID)
 
+    /// The changes that were under way are over, or have taken too long.
+    case changesAreInForce(UInt64)
+
     // MARK: Comings and goings
 
     /// A connection observes: watch for its end.

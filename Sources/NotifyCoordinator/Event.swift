@@ -68,6 +68,8 @@ package enum Event: Sendable {
     case news([String: SourceNews])
     /// A source was started, or stopped for this reason: what it has said no longer counts.
     case sourceWasReset(String, SourceCondition?)
+    /// Somebody inside the agent waits for all changes that are under way. Ends in `changesAreInForce`.
+    case awaitChanges(UInt64)
     /// The moment of `alarm` has come.
     case alarm
     /// The agent ends.

@@ -12,8 +12,14 @@ struct ChangeRequest {
     /// How long a change may take, in nanoseconds.
     static let limit: Int64 = 5_000_000_000
 
-    let call: CallID
-    let answer: Effect.Answer
+    /// What is answered in the end.
+    enum Asker {
+        case call(CallID, Effect.Answer)
+        /// Somebody who waits for the changes that are under way.
+        case inside(UInt64)
+    }
+
+    let asker: Asker
     let deadline: Int64
     /// Connections that have yet to get there.
     var missing: Set<ConnectionID>

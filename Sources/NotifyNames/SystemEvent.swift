@@ -7,7 +7,11 @@
 package struct SystemEvent: Sendable {
     /// What finds out. The raw value is the word of `ignore =` in agent.conf.
     package enum Source: String, CaseIterable, Sendable {
-        case timezone, clock, hostname, mounts, network, dns, memory, accounts, locale
+        case timezone, clock, hostname, mounts, network, dns, memory, sleep, users, accounts, locale
+        case locker, logind
+
+        /// Whether only a session's agent has it.
+        package var isOfSession: Bool { self == .locker || self == .logind }
     }
 
     package let name: NotifyName
@@ -52,7 +56,7 @@ package struct SystemEvent: Sendable {
         self.init(name, source, nil, meaning, state: "the same as of that name", original: original, edge: edge)
     }
 
-    package static let all: [SystemEvent] = machine + files + unposted
+    package static let all: [SystemEvent] = machine + files + machineStates + session + unposted
 
     private static let machine: [SystemEvent] = [
         SystemEvent("com.apple.system.timezone", .timezone, "kNotifyTimeZoneChange", "The time zone was changed."),
@@ -94,13 +98,6 @@ package struct SystemEvent: Sendable {
             alias: "com.apple.system.SystemConfiguration.dns_configuration",
             of: "com.apple.system.config.network_change.dns",
             .dns
-        ),
-        SystemEvent(
-            "org.notifybus.system.memory",
-            .memory,
-            "kNotifyBusMemoryPressure",
-            "How much programs wait for memory has changed.",
-            state: "0 for not at all, 1 if some of them do, and 2 if all of them do at times"
         ),
     ]
 
@@ -150,6 +147,69 @@ package struct SystemEvent: Sendable {
             "kNotifyBusKeyboard",
             "The machine's keyboard layout was changed, in /etc/default/keyboard, /etc/vconsole.conf or "
                 + "/etc/X11/xorg.conf.d/00-keyboard.conf."
+        ),
+    ]
+
+    private static let machineStates: [SystemEvent] = [
+        SystemEvent(
+            "org.notifybus.system.memory",
+            .memory,
+            "kNotifyBusMemoryPressure",
+            "How much programs wait for memory has changed.",
+            state: "0 for not at all, 1 if some of them do, and 2 if all of them do at times"
+        ),
+        SystemEvent(
+            "org.notifybus.system.willsleep",
+            .sleep,
+            "kNotifyBusWillSleep",
+            "The machine is about to sleep; it waits a second for those who observe this.",
+            state: "1 from then on until it has woken"
+        ),
+        SystemEvent("org.notifybus.system.didwake", .sleep, "kNotifyBusDidWake", "The machine has woken from sleep."),
+        SystemEvent(
+            "org.notifybus.system.willshutdown",
+            .sleep,
+            "kNotifyBusWillShutdown",
+            "The machine is about to shut down or restart.",
+            state: "1 from then on"
+        ),
+        SystemEvent(
+            "org.notifybus.system.sessions",
+            .users,
+            "kNotifyBusSessions",
+            "Somebody has logged in or out.",
+            state: "the number of sessions that people work in"
+        ),
+    ]
+
+    private static let lock: NotifyName = "org.notifybus.session.lock"
+
+    private static let session: [SystemEvent] = [
+        SystemEvent(
+            lock,
+            .locker,
+            "kNotifyBusLock",
+            "The screen was locked or unlocked.",
+            state: "1 while it is locked"
+        ),
+        SystemEvent(alias: "com.apple.springboard.lockstate", of: lock, .locker),
+        SystemEvent(alias: "com.apple.screenIsLocked", of: lock, .locker, when: 1),
+        SystemEvent(alias: "com.apple.screenIsUnlocked", of: lock, .locker, when: 0),
+        SystemEvent(alias: "com.apple.sessionagent.screenIsLocked", of: lock, .locker, when: 1),
+        SystemEvent(alias: "com.apple.sessionagent.screenIsUnlocked", of: lock, .locker, when: 0),
+        SystemEvent(
+            "org.notifybus.session.active",
+            .logind,
+            "kNotifyBusActive",
+            "The session came to the front, or another one or a console did.",
+            state: "1 while it is in front"
+        ),
+        SystemEvent(
+            "org.notifybus.session.idle",
+            .logind,
+            "kNotifyBusIdle",
+            "Nobody has used the session for a while, or somebody does again.",
+            state: "1 while it is idle"
         ),
     ]
 

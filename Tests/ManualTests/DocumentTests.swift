@@ -60,6 +60,9 @@ import Testing
                 """
             )
         ),
+        ("README.md", "$ notify-wait com.apple.screenIsUnlocked", .picture),
+        ("Documentation/events.md", "busctl call org.freedesktop.login1", .picture),
+        ("Documentation/events.md", "[Service]", .picture),
         ("README.md", "$ make build", .prints("eval \"$3\"")),
         (
             "README.md", "notify-post com.example.done",

@@ -112,12 +112,14 @@ final class MockLogind: Sendable {
         try call("/session/\(id)", "org.freedesktop.login1.Session", "Lock", "", RawBody())
     }
 
-    func setActive(_ id: String, _ isActive: Bool) throws {
+    func setActive(_ id: String, _ isActive: Bool) throws { try set("Active", of: id, isActive) }
+
+    private func set(_ property: String, of id: String, _ value: Bool) throws {
         var entries = RawBody()
         entries.align(to: 8)
-        entries.append("Active")
+        entries.append(property)
         entries.append(signature: "b")
-        entries.append(UInt32(isActive ? 1 : 0))
+        entries.append(UInt32(value ? 1 : 0))
         var body = RawBody()
         body.append("org.freedesktop.login1.Session")
         body.append(UInt32(entries.bytes.count))
@@ -126,11 +128,30 @@ final class MockLogind: Sendable {
         try call("/session/\(id)", MockLogind.mock, "UpdateProperties", "sa{sv}", body)
     }
 
-    func prepareForSleep(_ isAboutTo: Bool) throws {
+    func setIdle(_ id: String, _ isIdle: Bool) throws { try set("IdleHint", of: id, isIdle) }
+
+    func prepareForSleep(_ isAboutTo: Bool) throws { try prepare("PrepareForSleep", isAboutTo) }
+    func prepareForShutdown(_ isAboutTo: Bool) throws { try prepare("PrepareForShutdown", isAboutTo) }
+
+    private func prepare(_ signal: String, _ isAboutTo: Bool) throws {
         var arguments = RawBody()
         arguments.append(signature: "b")
         arguments.append(UInt32(isAboutTo ? 1 : 0))
-        try emit("PrepareForSleep", "b", arguments)
+        try emit(signal, "b", arguments)
+    }
+
+    /// What its clients have it wait with: "sleep", "shutdown".
+    func delays() throws -> Set<String> {
+        let reply = try control.withLock { control in
+            try control.call(
+                destination: MockLogind.name,
+                path: "/org/freedesktop/login1",
+                interface: "org.freedesktop.login1.Manager",
+                member: "ListInhibitors"
+            )
+        }
+        let text = String(decoding: reply.body, as: UTF8.self)
+        return Set(["sleep", "shutdown"].filter { text.contains("\($0)\0") })
     }
 
     /// - Parameter arguments: variants, one behind the other.

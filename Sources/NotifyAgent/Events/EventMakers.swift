@@ -14,6 +14,8 @@ struct EventMakers {
 
     enum Kind {
         case loop(Thread, @Sendable (EventOutlet) -> any EventSource)
+        /// It follows from logind's facts.
+        case facts
     }
 
     /// The source of files that the configuration names.
@@ -23,15 +25,17 @@ struct EventMakers {
     private(set) var aliases: [NotifyName: [SystemEvent]] = [:]
     private var kinds: [String: Kind] = [:]
 
-    init(_ configuration: Agent.Configuration) {
+    init(_ configuration: Agent.Configuration, servesMachine: Bool) {
         if configuration.postsEvents {
             for event in SystemEvent.all {
-                guard let source = event.source,
+                guard let source = event.source, !(servesMachine && source.isOfSession),
                     !configuration.facts.ignoredSources.contains(source.rawValue)
                 else { continue }
                 names[event.name] = [source.rawValue]
                 if let original = event.original { aliases[original, default: []].append(event) }
-                kinds[source.rawValue] = .loop(.events) { KernelSources.make(source, $0) }
+                kinds[source.rawValue] =
+                    LoginEvents.names[source] != nil
+                    ? .facts : .loop(.events) { KernelSources.make(source, $0) }
             }
         }
         let files = configuration.files

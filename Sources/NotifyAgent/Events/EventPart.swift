@@ -13,6 +13,8 @@ final class EventPart {
         /// Somebody has asked for the state of a name, which is known now or will not be.
         case answer(UInt64)
         case alarm(at: Int64)
+        /// Sources that follow from logind's facts have been started, or stopped.
+        case factsAreWanted, factsAreNotWanted
     }
 
     private var table: EventTable
@@ -21,6 +23,8 @@ final class EventPart {
     /// The sources that work, by name, with the threads that some live on.
     private var working: [String: any WorkingSource] = [:]
     private var threads: [EventMakers.Thread: EventThread] = [:]
+    /// The names that are wanted of sources which follow from logind's facts.
+    private(set) var factNames: [String: Set<NotifyName>] = [:]
     private var lastQuestion: UInt64 = 0
     /// Calls that wait for the state of a name.
     private var questions: [UInt64: (BusCall, NotifyName)] = [:]
@@ -39,9 +43,18 @@ final class EventPart {
         var errands: [Errand] = []
         for output in table.handle(input, at: MonotonicTime.now.nanoseconds) {
             switch output {
-            case .start(let source, let wanted): start(source, wanted)
-            case .change(let source, let wanted): working[source]?.want(wanted)
-            case .stop(let source): stop(source)
+            case .start(let source, let wanted):
+                if isOfFacts(source) { factNames[source] = wanted }
+                if isOfFacts(source) { errands.append(.factsAreWanted) } else { start(source, wanted) }
+            case .change(let source, let wanted):
+                working[source]?.want(wanted)
+                if factNames[source] != nil {
+                    factNames[source] = wanted
+                    errands.append(.factsAreWanted)
+                }
+            case .stop(let source):
+                stop(source)
+                if factNames.removeValue(forKey: source) != nil { errands.append(.factsAreNotWanted) }
             case .set(let name, let state): errands.append(.set(name, state))
             case .post(let name, let isAlias): errands.append(.post(name, isAlias: isAlias))
             case .answer(let question): errands.append(.answer(question))
@@ -85,9 +98,11 @@ final class EventPart {
             } catch {
                 outlet.say(.off(error.description))
             }
-        case nil: outlet.say(.off("there is no such source"))
+        case .facts, nil: outlet.say(.off("there is no such source"))
         }
     }
+
+    private func isOfFacts(_ name: String) -> Bool { if case .facts? = makers.kind(of: name) { true } else { false } }
 
     private func stop(_ name: String) {
         working.removeValue(forKey: name)?.stop()

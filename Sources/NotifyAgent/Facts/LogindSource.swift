@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import NotifyCoordinator
 import NotifyCore
 
@@ -10,6 +11,11 @@ import NotifyCore
 ///
 /// `@unchecked Sendable`: the variables are touched only by the thread that reads the center's connection.
 final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
+    /// What logind lets programs delay. See systemd-inhibit(1).
+    enum Delay: String {
+        case sleep, shutdown
+    }
+
     private static let name = "org.freedesktop.login1"
     private static let path = "/org/freedesktop/login1"
     private static let manager = "org.freedesktop.login1.Manager"
@@ -34,12 +40,65 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
     private var openQuestions = 0
     /// Whether something has happened meanwhile that must be asked for again.
     private var mustAskAgain = false
+    /// What is to be delayed by a lock of logind, and the locks that it has given.
+    private var delayed: Set<Delay> = []
+    private var locks: [Delay: Int32] = [:]
+    private var asksForLock: Set<Delay> = []
+    /// Sessions of other users, and the ids of all sessions that people work in.
+    private var classOfSession: [String: String] = [:]
 
     init(_ outlet: FactOutlet, user: UInt32?, bus: NotifyCenter.Bus = .system) {
         self.outlet = outlet
         self.user = user
         self.bus = bus
         center = Monitor(nil)
+    }
+
+    /// Has logind wait with one of these until `letGo`, from now on, or no longer. From any thread.
+    func delay(_ delays: Set<Delay>) {
+        center.withLock { $0 }?.perform { [self] link in
+            delayed = delays
+            for (delay, lock) in locks where !delays.contains(delay) {
+                close(lock)
+                locks[delay] = nil
+            }
+            takeLocks(link)
+        }
+    }
+
+    /// Whoever is to know of the sleep or the shutdown that has begun knows of it.
+    func letGo() {
+        center.withLock { $0 }?.perform { [self] _ in closeLocks() }
+    }
+
+    private func closeLocks() {
+        for lock in locks.values { close(lock) }
+        locks = [:]
+    }
+
+    private func takeLocks(_ link: borrowing BusLink) {
+        guard let owner, !logins.isAsleep, !logins.isShuttingDown else { return }
+        for delay in delayed where locks[delay] == nil && asksForLock.insert(delay).inserted {
+            let texts = [delay.rawValue, "notify-agent", "Programs are told of it first.", "delay"]
+            link.call(
+                owner,
+                path: LogindSource.path,
+                interface: LogindSource.manager,
+                member: "Inhibit",
+                texts.map { .string($0) }
+            ) { [self] answer, link in
+                asksForLock.remove(delay)
+                guard let values = try? answer.get() else { return }
+                // One that came too late or for nobody is given back.
+                guard let lock = values.first?.descriptor, lock >= 0, owner == self.owner, locks[delay] == nil,
+                    delayed.contains(delay), !logins.isAsleep, !logins.isShuttingDown
+                else {
+                    values.closeDescriptors()
+                    return takeLocks(link)
+                }
+                locks[delay] = lock
+            }
+        }
     }
 
     func start() {
@@ -54,6 +113,10 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
 
     func stop() {
         outlet.close()
+        center.withLock { $0 }?.perform { [self] _ in
+            delayed = []
+            closeLocks()
+        }
         retire()
     }
 
@@ -71,6 +134,9 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
 
     /// A machine that has no system bus gets none later; one that had will have it again.
     var keepsConnection: Bool { hasBeenReady }
+
+    /// Locks are descriptors.
+    var takesDescriptors: Bool { true }
 
     func linkIsReady(_ link: borrowing BusLink) {
         hasBeenReady = true
@@ -99,6 +165,9 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
         round += 1
         openQuestions = 0
         mustAskAgain = false
+        classOfSession = [:]
+        asksForLock = []
+        closeLocks()
     }
 
     private static let rules = [
@@ -127,11 +196,19 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
         mustAskAgain = false
         let round = round
         ask("Get", [.string(LogindSource.manager), .string("PreparingForSleep")], of: LogindSource.path, link) {
-            [self] answer, _ in
+            [self] answer, link in
             guard round == self.round, case .variant(let value)? = answer?.first, let isAsleep = value.boolean else {
                 return
             }
             logins.isAsleep = isAsleep
+            takeLocks(link)
+        }
+        ask("Get", [.string(LogindSource.manager), .string("PreparingForShutdown")], of: LogindSource.path, link) {
+            [self] answer, _ in
+            guard round == self.round, case .variant(let value)? = answer?.first, let isEnding = value.boolean else {
+                return
+            }
+            logins.isShuttingDown = isEnding
         }
         ask("ListSessions", of: LogindSource.path, interface: LogindSource.manager, link) { [self] answer, link in
             guard round == self.round, let answer else { return }
@@ -142,17 +219,39 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
     private func takeSessions(_ list: [BusValue], _ link: borrowing BusLink) {
         var paths: [String: String] = [:]
         var sessions: [String: Logins.Session] = [:]
+        var all: Set<String> = []
         for case .structure(let fields) in list.prefix(LogindSource.maximumSessions) {
             guard fields.count == 5, let id = fields[0].string, let owner = fields[1].uint32,
-                case .text(_, let path) = fields[4], user == nil || owner == user
+                case .text(_, let path) = fields[4]
             else { continue }
+            all.insert(id)
+            guard user == nil || owner == user else {
+                // Of others it counts only whether people work in them.
+                if classOfSession[id] == nil { askForClass(of: id, path, link) }
+                continue
+            }
             paths[path] = id
             // What is known of it stays until the answer has come.
             sessions[id] = logins.sessions[id].flatMap { $0.user == owner ? $0 : nil } ?? Logins.Session(user: owner)
         }
         logins.sessions = sessions
+        classOfSession = classOfSession.filter { all.contains($0.key) }
+        countPeople()
         idOfPath = paths
         for path in paths.keys { askForSession(path, link) }
+    }
+
+    private func askForClass(of id: String, _ path: String, _ link: borrowing BusLink) {
+        let round = round
+        ask("Get", [.string(LogindSource.session), .string("Class")], of: path, link) { [self] answer, _ in
+            guard round == self.round, case .variant(let value)? = answer?.first else { return }
+            classOfSession[id] = value.string
+            countPeople()
+        }
+    }
+
+    private func countPeople() {
+        logins.people = Set(classOfSession.filter { $0.value.utf8.starts(with: "user".utf8) }.keys)
     }
 
     private func askForSession(_ path: String, _ link: borrowing BusLink) {
@@ -197,7 +296,12 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
         if let isActive = values["Active"]?.boolean { logins.sessions[id]?.isActive = isActive }
         if let isLocked = values["LockedHint"]?.boolean { logins.sessions[id]?.isLocked = isLocked }
         if let type = values["Type"]?.string { logins.sessions[id]?.type = type }
-        if let category = values["Class"]?.string { logins.sessions[id]?.category = category }
+        if let isIdle = values["IdleHint"]?.boolean { logins.sessions[id]?.isIdle = isIdle }
+        if let category = values["Class"]?.string {
+            logins.sessions[id]?.category = category
+            classOfSession[id] = category
+            countPeople()
+        }
         // A session whose user is logging out stays as long as a process of it does.
         if values["State"]?.string == "closing" { logins.sessions[id]?.isActive = false }
     }
@@ -222,6 +326,12 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
         case (LogindSource.manager, "PrepareForSleep"):
             guard let isAsleep = signal.arguments.first?.boolean else { return }
             logins.isAsleep = isAsleep
+            takeLocks(link)
+            if openQuestions == 0 { say() }
+        case (LogindSource.manager, "PrepareForShutdown"):
+            guard let isEnding = signal.arguments.first?.boolean else { return }
+            logins.isShuttingDown = isEnding
+            takeLocks(link)
             if openQuestions == 0 { say() }
         case (LogindSource.properties, "PropertiesChanged"):
             propertiesHaveChanged(signal, link)
@@ -237,7 +347,7 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
         guard idOfPath[signal.path] != nil else { return }
         // Answers that are under way were given after this, and say the same or what is newer.
         note(values, of: signal.path)
-        if !Set(invalid).isDisjoint(with: ["Active", "LockedHint", "State"]) {
+        if !Set(invalid).isDisjoint(with: ["Active", "LockedHint", "IdleHint", "State"]) {
             if openQuestions == 0 { askForSession(signal.path, link) } else { mustAskAgain = true }
         } else if openQuestions == 0 {
             say()

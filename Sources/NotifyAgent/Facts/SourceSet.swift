@@ -75,6 +75,13 @@ final class SourceSet: @unchecked Sendable {
         return resting
     }
 
+    private var logind: LogindSource? { running.lazy.compactMap { $0 as? LogindSource }.first }
+
+    /// Has the machine wait with sleep or shutdown, so that programs can be told before.
+    func delay(_ delays: Set<LogindSource.Delay>) { logind?.delay(delays) }
+
+    func letSleep() { logind?.letGo() }
+
     /// A process observes, or has moved to another cgroup.
     func present(_ process: Newcomer.ProcessFacts) {
         let observed = ObservedProcess(pid: process.id.pid, application: process.application, user: process.id.user)

@@ -10,6 +10,7 @@ package struct Logins: Equatable, Sendable {
         package var category = ""
         package var isActive = true
         package var isLocked = false
+        package var isIdle = false
 
         package init(user: UInt32) {
             self.user = user
@@ -24,7 +25,10 @@ package struct Logins: Equatable, Sendable {
 
     /// By id.
     package var sessions: [String: Session] = [:]
+    /// The ids of the sessions of all users that people work in.
+    package var people: Set<String> = []
     package var isAsleep = false
+    package var isShuttingDown = false
 
     package init() {}
 

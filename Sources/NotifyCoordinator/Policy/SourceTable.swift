@@ -43,8 +43,9 @@ package struct SourceTable: Sendable {
             }
             entries[index].count += news.count
             if let fact = news.fact, fact != entries[index].fact {
+                // What is the same for people is told to programs alone.
+                if fact.text != entries[index].fact?.text { changes.append((entries[index].name, fact)) }
                 entries[index].fact = fact
-                changes.append((entries[index].name, fact))
             }
         }
         return changes

@@ -15,6 +15,8 @@ package enum KernelSources {
         case .memory: MemorySource(outlet)
         case .accounts: FileSource(outlet, FileSource.Rule.accounts)
         case .locale: FileSource(outlet, FileSource.Rule.locale)
+        // These follow from logind's facts.
+        case .sleep, .users, .locker, .logind: FileSource(outlet, [])
         }
     }
 }

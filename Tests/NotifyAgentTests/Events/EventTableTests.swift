@@ -54,4 +54,18 @@ import Testing
         // What was stopped says nothing more.
         #expect(table.handle(.said("one", .found([EventChange(Self.a)])), at: 0).isEmpty)
     }
+
+    @Test func `a pair of aliases is posted each on its edge`() throws {
+        let lock = try #require(SystemEvent.all.first { $0.name == "org.notifybus.session.lock" })
+        let aliases = SystemEvent.all.filter { $0.original == lock.name }
+        var table = EventTable([lock.name: ["locker"]], aliases: [lock.name: aliases])
+        _ = table.handle(.wanted(lock.name, true), at: 0)
+        func posts(_ state: UInt64) -> Set<String> {
+            let outputs = table.handle(.said("locker", .found([EventChange(lock.name, state: state)])), at: 0)
+            return Set(outputs.compactMap { if case .post(let name, _) = $0 { name.string } else { nil } })
+        }
+        let always: Set = ["org.notifybus.session.lock", "com.apple.springboard.lockstate"]
+        #expect(posts(1) == always.union(["com.apple.screenIsLocked", "com.apple.sessionagent.screenIsLocked"]))
+        #expect(posts(0) == always.union(["com.apple.screenIsUnlocked", "com.apple.sessionagent.screenIsUnlocked"]))
+    }
 }

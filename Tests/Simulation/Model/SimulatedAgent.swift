@@ -237,7 +237,7 @@ final class SimulatedAgent {
             guard let index = known.removeValue(forKey: id), !drains.contains(where: { $0.id == id }) else { return }
             world.close(index)
         case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
-        case .interest, .residentIsHeld, .residentHasPending: break
+        case .interest, .residentIsHeld, .residentHasPending, .changesAreInForce: break
         case .alarm(let time): alarm = time
         }
     }

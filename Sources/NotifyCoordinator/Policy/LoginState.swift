@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What of the login sessions concerns one user, as numbers: what events are made of.
+package struct LoginState: Equatable, Sendable {
+    /// Of the user's graphical sessions, or where there are none of all the user's sessions.
+    package var isLocked = false
+    package var isActive = false
+    package var isIdle = false
+    /// The sessions of all users that people work in.
+    package var people: Set<String> = []
+    package var isAsleep = false
+    package var isShuttingDown = false
+
+    package init() {}
+
+    /// - Parameter user: whose sessions; nil where those of one user mean nothing.
+    package init(_ logins: Logins, of user: UInt32?) {
+        let own = logins.sessions.values.filter { $0.user == user && $0.isForPeople }
+        let graphical = own.filter(\.isGraphical)
+        let relevant = graphical.isEmpty ? own : graphical
+        isLocked = !relevant.isEmpty && relevant.allSatisfy(\.isLocked)
+        isActive = relevant.contains(where: \.isActive)
+        isIdle = !relevant.isEmpty && relevant.allSatisfy(\.isIdle)
+        people = logins.people
+        isAsleep = logins.isAsleep
+        isShuttingDown = logins.isShuttingDown
+    }
+}

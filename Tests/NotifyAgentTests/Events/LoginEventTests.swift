@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyCore
+import TestSupport
+import Testing
+
+/// Real: both bus daemons, the agent, the observers. Not real: logind, which is the template of python3-dbusmock.
+@Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"), .timeLimit(.minutes(5)))
+struct LoginEventTests {
+    private static let lock: NotifyName = "org.notifybus.session.lock"
+    private static let rounds = getenv("NOTIFYBUS_LONG") == nil ? 100 : 1_000
+
+    private func makeScene(_ kind: BusKind, _ logind: MockLogind, _ configuration: String = "") throws -> EventScene {
+        try logind.addSession("2", user: geteuid())
+        return try EventScene(
+            kind,
+            configuration: configuration,
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": logind.bus.address]
+        )
+    }
+
+    @Test(arguments: busKinds, ["", "session = background\n"])
+    func `locking and unlocking are heard once each, also by who is in the background in between`(
+        kind: BusKind,
+        configuration: String
+    ) throws {
+        let logind = try MockLogind()
+        let scene = try makeScene(kind, logind, configuration)
+        let all = try scene.observe(Self.lock)
+        let locked = try scene.observe("com.apple.screenIsLocked")
+        let unlocked = try scene.observe("com.apple.screenIsUnlocked")
+        #expect(try waitUntil { try scene.state(of: "org.notifybus.session.active") == 1 })
+        let goesAway = !configuration.isEmpty
+        for round in 1...Self.rounds {
+            try logind.setLocked("2", true)
+            try #require(locked.heard.wait(for: round) && all.heard.wait(for: 2 * round - 1), "round \(round)")
+            #expect(try scene.state(of: Self.lock) == 1)
+            if goesAway { try #require(waitUntil { scene.center.lifecycle.state == .background }) }
+            try logind.setLocked("2", false)
+            try #require(unlocked.heard.wait(for: round) && all.heard.wait(for: 2 * round), "round \(round)")
+            #expect(scene.center.lifecycle.state == .foreground)
+            #expect(try scene.state(of: "com.apple.springboard.lockstate") == 0)
+        }
+        #expect(all.heard.value == 2 * Self.rounds)
+        #expect(locked.heard.value == Self.rounds && unlocked.heard.value == Self.rounds)
+        for each in [all.observation, locked.observation, unlocked.observation] { each.cancel() }
+    }
+
+    @Test(arguments: busKinds)
+    func `sessions that come, go to the back or are idle are a post each`(kind: BusKind) throws {
+        let logind = try MockLogind()
+        let scene = try makeScene(kind, logind)
+        let active = try scene.observe("org.notifybus.session.active")
+        let idle = try scene.observe("org.notifybus.session.idle")
+        let sessions = try scene.observe("org.notifybus.system.sessions")
+        #expect(try waitUntil { try scene.state(of: "org.notifybus.system.sessions") == 1 })
+        #expect(try scene.state(of: "org.notifybus.session.active") == 1)
+        try logind.addSession("9", user: 4_000_000)
+        #expect(sessions.heard.wait(for: 1))
+        #expect(try scene.state(of: "org.notifybus.system.sessions") == 2)
+        try logind.setIdle("2", true)
+        #expect(idle.heard.wait(for: 1))
+        #expect(try scene.state(of: "org.notifybus.session.idle") == 1)
+        try logind.setActive("2", false)
+        #expect(active.heard.wait(for: 1))
+        #expect(try scene.state(of: "org.notifybus.session.active") == 0)
+        #expect([active.heard.value, idle.heard.value, sessions.heard.value] == [1, 1, 1])
+        for each in [active.observation, idle.observation, sessions.observation] { each.cancel() }
+    }
+
+    @Test(arguments: busKinds)
+    func `the machine waits with its sleep while somebody observes that, and a second longer`(kind: BusKind) throws {
+        let logind = try MockLogind()
+        let scene = try makeScene(kind, logind)
+        let other = try scene.observe("org.notifybus.system.didwake")
+        #expect(try scene.status().contains("org.notifybus.system.didwake"))
+        #expect(try logind.delays().isEmpty)
+        let sleep = try scene.observe("org.notifybus.system.willsleep")
+        let end = try scene.observe("org.notifybus.system.willshutdown")
+        #expect(try waitUntil { try logind.delays() == ["sleep", "shutdown"] })
+        for round in 1...2 {
+            try logind.prepareForSleep(true)
+            #expect(sleep.heard.wait(for: round))
+            #expect(try scene.state(of: "org.notifybus.system.willsleep") == 1)
+            #expect(try waitUntil { try !logind.delays().contains("sleep") })
+            try logind.prepareForSleep(false)
+            #expect(other.heard.wait(for: round))
+            #expect(try scene.state(of: "org.notifybus.system.willsleep") == 0)
+            #expect(try waitUntil { try logind.delays() == ["sleep", "shutdown"] })
+        }
+        try logind.prepareForShutdown(true)
+        #expect(end.heard.wait(for: 1))
+        #expect(try scene.state(of: "org.notifybus.system.willshutdown") == 1)
+        #expect([sleep.heard.value, other.heard.value, end.heard.value] == [2, 2, 1])
+        for each in [sleep.observation, other.observation, end.observation] { each.cancel() }
+    }
+
+    @Test func `logind goes: the states are 0 until it is back`() throws {
+        let logind = try MockLogind()
+        let scene = try makeScene(.daemon, logind)
+        let lock = try scene.observe(Self.lock)
+        #expect(try waitUntil { try scene.state(of: "org.notifybus.session.active") == 1 })
+        try logind.setLocked("2", true)
+        #expect(lock.heard.wait(for: 1))
+        try logind.kill()
+        #expect(try waitUntil { try scene.state(of: Self.lock) == 0 })
+        #expect(try scene.status().contains("systemd-logind went away"))
+        try logind.restart()
+        try logind.addSession("2", user: geteuid())
+        try logind.setLocked("2", true)
+        #expect(try waitUntil { try scene.state(of: Self.lock) == 1 })
+        lock.observation.cancel()
+    }
+}
