@@ -12,7 +12,7 @@ import Testing
     /// A gauge that looks every 10 ms, and sees such queues each time. More than 100 bytes are too much.
     private func look(_ gauge: inout QueueGauge, from first: Int, _ times: Int = 1, _ bytes: (Int) -> [String: Int]) {
         for index in first..<first + times {
-            gauge.noteLook()
+            gauge.noteLook(start + Int64(index) * 10)
             gauge.take(queues(bytes(index)), now: start + Int64(index) * 10)
         }
     }
@@ -20,7 +20,7 @@ import Testing
     private func queues(_ bytes: [String: Int]) -> BrokerQueues {
         var queues = BrokerQueues()
         queues.queues = bytes.map { BrokerQueues.Queue(name: $0.key, user: 1_000, bytes: $0.value) }
-        queues.limits = [0: 1, 1_000: 6_400]
+        queues.limits = [0: 1, 1_000: 800]
         return queues
     }
 
@@ -57,10 +57,19 @@ import Testing
         #expect(gauge.isTooHigh)
     }
 
+    @Test func `the longer the bus takes to answer, the longer it is until the next look`() {
+        var gauge = QueueGauge(isOpen: true)
+        for (response, next) in [(1, 5), (40, 40)] as [(Int64, Int64)] {
+            gauge.noteLook(start)
+            gauge.take(queues([":1.1": 1_000]), now: start + response)
+            #expect(gauge.nextLook == start + response + next)
+        }
+    }
+
     @Test func `few looks in a long time give nobody up`() {
         var gauge = QueueGauge(isOpen: true)
         for second in 0..<20 {
-            gauge.noteLook()
+            gauge.noteLook(start + Int64(second) * 1_000)
             gauge.take(queues([":1.1": 1_000]), now: start + Int64(second) * 1_000)
         }
         #expect(gauge.isTooHigh)
@@ -82,7 +91,7 @@ import Testing
         var gauge = QueueGauge(isOpen: true)
         look(&gauge, from: 0) { _ in [":1.1": 1_000] }
         #expect(gauge.isTooHigh)
-        gauge.noteLook()
+        gauge.noteLook(start + 10)
         gauge.take(nil, now: start + 10)
         #expect(!gauge.isTooHigh && !gauge.isOpen && !gauge.mayLook)
     }

@@ -9,15 +9,14 @@
 /// way that no answer covers; the others wait in the outbox. dbus-daemon needs nothing of the kind: 4 posters × 20,000 posts to
 /// 20 observers made it grow by less than 1 MB.
 ///
-/// An answer alone says that the bus has routed the posts, and not that observers have them. So every now and then the
-/// question is how much waits for observers (`QueueGauge`), and posting goes on when they have read enough of it, however
-/// long they had to wait for a processor.
+/// An answer alone says that the bus has routed the posts, and not that observers have them. So in a storm the poster
+/// listens: it has the bus send it every post. The answers then wait behind these in the queue that the bus keeps for the
+/// poster, which is as long as that of any observer that reads at once. And each question is asked twice, one after the
+/// other, before its posts count: what the poster waits for is then half of what the bus can write, and an observer that has
+/// fallen behind, because it had to wait for a processor, catches up.
 ///
-/// A poster that the bus does not tell that, because it is older than version 33 or the poster belongs to another user than
-/// the bus, listens in a storm: it has the bus send it every post. The answers then wait behind these in the queue that the
-/// bus keeps for the poster, which is as long as that of any observer that reads at once. And each question is asked twice,
-/// one after the other, before its posts count: what the poster waits for is then half of what the bus can write, and an
-/// observer that has fallen behind a little catches up.
+/// Observers that wait for a processor again and again do not. So every now and then the question is how much waits for
+/// whom (`QueueGauge`), and posting goes on when it is not too much.
 struct PostingPace {
     /// How many posts are written between two questions.
     static let interval = 64
@@ -111,7 +110,7 @@ struct PostingPace {
         lastAskedTime = now.nanoseconds
         questions.append(Asked(question: question, serial: serial, sent: sent, isLast: !isListening))
         lastAsked = sent
-        if question == .queues { gauge.noteLook() }
+        if question == .queues { gauge.noteLook(now) }
     }
 
     /// Notes that the question was asked again.
@@ -139,7 +138,6 @@ struct PostingPace {
 
     /// - Returns: whether the bus is to be asked for all posts now.
     mutating func beginListening() -> Bool {
-        guard !gauge.isOpen else { return false }
         listensUntil = nil
         defer { isListening = true }
         return !isListening
