@@ -62,6 +62,30 @@ import Testing
         observation.cancel()
     }
 
+    @Test(arguments: busKinds)
+    func `with more names than rules the return of the bus is told, and every name is heard again`(
+        kind: BusKind
+    ) throws {
+        let bus = try limitedBus(kind, rules: 128)
+        let changes = Recorder<String>()
+        let center = NotifyCenter(bus: .address(bus.address)) { change in
+            changes.append(change == .reconnected ? "reconnected" : "disconnected")
+        }
+        let heard = Recorder<NotifyName>()
+        let names = try (0..<300).map { try NotifyName("com.example.again.\($0)") }
+        let observation = try center.addObserver(forNames: names) { heard.append($0) }
+        try bus.restart()
+        try #require(changes.wait(forCount: 2, timeout: .seconds(20)))
+        #expect(changes.elements == ["disconnected", "reconnected"])
+        #expect(center.statistics.reconnects == 1)
+        let poster = bus.makeCenter()
+        for name in names { try poster.post(name) }
+        #expect(heard.wait(forCount: 300, timeout: .seconds(20)))
+        let hearsAll = heard.elements == names
+        #expect(hearsAll)
+        observation.cancel()
+    }
+
     @Test(arguments: [BusKind.daemon])
     func `a bus that allows no rule at all is an error with a sentence`(kind: BusKind) throws {
         let bus = try limitedBus(kind, rules: 0)
