@@ -13,14 +13,14 @@ final class GnomeSource: LifecycleSource {
     private struct Folder {
         let path: String
         var watch: Int32 = -1
-        var processes: [Int32: ObservedProcess] = [:]
+        var processes: [ProcessID: ObservedProcess] = [:]
         /// nil if there is no such attribute.
         var hasFocus: Bool?
     }
 
     private struct State {
         var folders: [String: Folder] = [:]
-        var pathOfProcess: [Int32: String] = [:]
+        var pathOfProcess: [ProcessID: String] = [:]
         var pathOfWatch: [Int32: String] = [:]
     }
 
@@ -65,7 +65,7 @@ final class GnomeSource: LifecycleSource {
     func observerHasCome(_ process: ObservedProcess) {
         let path = folder(process.pid)
         state.withLock { state in
-            if state.pathOfProcess[process.pid] != path { remove(process.pid, &state) }
+            if state.pathOfProcess[process.id] != path { remove(process.id, &state) }
             guard let path, inotify >= 0 else { return }
             var entry = state.folders[path] ?? Folder(path: path)
             if entry.watch < 0 {
@@ -74,21 +74,21 @@ final class GnomeSource: LifecycleSource {
                 // After the watch, so that no change falls between.
                 entry.hasFocus = GnomeSource.hasFocus(path)
             }
-            entry.processes[process.pid] = process
+            entry.processes[process.id] = process
             state.folders[path] = entry
-            state.pathOfProcess[process.pid] = path
+            state.pathOfProcess[process.id] = path
         }
         tell()
     }
 
-    func observerHasGone(_ pid: Int32) {
-        state.withLock { remove(pid, &$0) }
+    func observerHasGone(_ process: ProcessID) {
+        state.withLock { remove(process, &$0) }
         tell()
     }
 
-    private func remove(_ pid: Int32, _ state: inout State) {
-        guard let path = state.pathOfProcess.removeValue(forKey: pid) else { return }
-        state.folders[path]?.processes[pid] = nil
+    private func remove(_ process: ProcessID, _ state: inout State) {
+        guard let path = state.pathOfProcess.removeValue(forKey: process) else { return }
+        state.folders[path]?.processes[process] = nil
         guard let entry = state.folders[path], entry.processes.isEmpty else { return }
         state.folders[path] = nil
         if entry.watch >= 0 {
@@ -137,7 +137,7 @@ final class GnomeSource: LifecycleSource {
         outlet.say(
             .focus(
                 focused.map { FocusedProcess(pid: $0.pid, application: $0.application, user: $0.user) },
-                among: Set(known.flatMap(\.processes.keys))
+                among: Set(known.flatMap(\.processes.keys).map(\.pid))
             )
         )
     }

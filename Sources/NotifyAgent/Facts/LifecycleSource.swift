@@ -16,12 +16,12 @@ protocol LifecycleSource: AnyObject, Sendable {
     /// A process observes, or one that does has moved to another cgroup. Called on the agent's thread.
     func observerHasCome(_ process: ObservedProcess)
     /// Called on the agent's thread.
-    func observerHasGone(_ pid: Int32)
+    func observerHasGone(_ process: ProcessID)
 }
 
 extension LifecycleSource {
     func observerHasCome(_ process: ObservedProcess) {}
-    func observerHasGone(_ pid: Int32) {}
+    func observerHasGone(_ process: ProcessID) {}
 }
 
 /// How a source is made.
@@ -41,9 +41,11 @@ struct SourceMaker: Sendable {
 
 /// What a source may know of a process that observes.
 struct ObservedProcess: Sendable {
-    let pid: Int32
+    let id: ProcessID
     let application: String
-    let user: UInt32
+
+    var pid: Int32 { id.pid }
+    var user: UInt32 { id.user }
 }
 
 /// By what a source speaks to the agent, from any thread, as long as it has not been stopped.

@@ -111,6 +111,9 @@ final class LogindSource: LifecycleSource, BusPeer, @unchecked Sendable {
         }
     }
 
+    // Whatever has kept the center from doing so.
+    deinit { closeLocks() }
+
     func stop() {
         outlet.close()
         center.withLock { $0 }?.perform { [self] _ in

@@ -84,12 +84,12 @@ final class SourceSet: @unchecked Sendable {
 
     /// A process observes, or has moved to another cgroup.
     func present(_ process: Newcomer.ProcessFacts) {
-        let observed = ObservedProcess(pid: process.id.pid, application: process.application, user: process.id.user)
+        let observed = ObservedProcess(id: process.id, application: process.application)
         for source in running { source.observerHasCome(observed) }
     }
 
     func forget(_ process: ProcessID) {
-        for source in running { source.observerHasGone(process.pid) }
+        for source in running { source.observerHasGone(process) }
     }
 
     // MARK: - The desktop's own word

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyAgent
+
+@Suite struct GnomeIdentityTests {
+    @Test func `a process that has the number of one that ended is not forgotten with that`() throws {
+        let folder = try TemporaryFolder()
+        let mark = try run(
+            "python3",
+            ["-c", "import os; os.setxattr('\(folder.path)', 'user.xdg.inactive-since', b'-1')"]
+        )
+        try #require(mark.status == 0, "\(mark.errorOutput)")
+        let board = FactBoard { _ in }
+        let watcher = try Watcher()
+        let path = folder.path
+        let source = GnomeSource(FactOutlet("gnome", board), watcher) { _ in path }
+        source.start()
+        let processes = [1, 2].map { ProcessID(pid: 4_711, startTime: $0, user: 1_000) }
+        for process in processes { source.observerHasCome(ObservedProcess(id: process, application: "")) }
+        source.observerHasGone(processes[0])
+        let focus = FocusedProcess(pid: 4_711, application: "", user: 1_000)
+        #expect(board.take()["gnome"]?.fact == .focus([focus], among: [4_711]))
+        source.stop()
+    }
+}
