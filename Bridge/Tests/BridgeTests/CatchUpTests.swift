@@ -33,7 +33,8 @@ struct CatchUpTests {
             for name in names { try here.center.post(name) }
         }
         try here.center.synchronize()
-        #expect(try waitUntil { try here.figure("waiting") == 0 })
+        let isSent = try waitUntil { try here.figure("sent") == 1_002 && here.figure("waiting") == 0 }
+        #expect(isSent)
         try there.startBridge()
         #expect(try heard(late, upTo: "com.example.last", by: here).sorted() == names)
 
