@@ -129,6 +129,42 @@ import Testing
         ("Documentation/lifecycle.md", "$ notify-lifecycle background app:", .understood),
         ("Documentation/lifecycle.md", "let center = NotifyCenter.session", .compiles(after: "import NotifyBus")),
         ("Documentation/lifecycle-protocol.md", "            agent ", .picture),
+        ("Documentation/across-machines.md", "# /etc/mosquitto", .target("bridge-test")),
+        ("Documentation/across-machines.md", "# ~/.config/notifybus/bridge.conf", .target("bridge-test")),
+        ("Documentation/across-machines.md", "$ notify-bridge --check", .target("bridge-test")),
+        (
+            "Documentation/from-ios.md", "exec 9>",
+            .says(
+                "com.example.notes.changed\nhello\n",
+                script: """
+                    export file=$PWD/notes text=hello
+                    notify-wait -t 30 com.example.notes.changed --then "$LINES_OF_BLOCK" && cat notes
+                    """
+            )
+        ),
+        (
+            "Documentation/from-ios.md", "notify-wait -f com.example.notes.changed",
+            .says(
+                "hello\n",
+                script: """
+                    file=$PWD/notes; echo hello >notes
+                    eval "${LINES_OF_BLOCK/-f/--ready-file ready}" & until [[ -e ready ]]; do sleep 0.01; done
+                    notify-post com.example.notes.changed; wait
+                    """
+            )
+        ),
+        ("Documentation/from-ios.md", "$ mosquitto_pub", .target("bridge-test")),
+        (
+            "Documentation/from-ios.md", "$ notify-wait -f com.example.mail",
+            .says(
+                "fetched\n",
+                script: """
+                    printf '#!/bin/sh\necho fetched\n' >fetch-mail; chmod +x fetch-mail; PATH+=:$PWD
+                    eval "${1/-f/--ready-file ready}" & until [[ -e ready ]]; do sleep 0.01; done
+                    notify-post com.example.mail; wait
+                    """
+            )
+        ),
         ("Documentation/porting.md", "dependencies: [", .target("dependents")),
         // PortingPage.swift of DarwinNotifyTests is this program, word for word, and runs as the page says.
         ("Documentation/porting.md", "import Foundation", .compiles(after: "")),

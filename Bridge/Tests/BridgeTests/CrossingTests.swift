@@ -67,7 +67,9 @@ struct CrossingTests {
         let there = try Machine(kind, broker, ["import = com.example.*"])
         let heard = try there.hear(prefixes: ["com.example."])
         let escaped = String(
-            String.UnicodeScalarView([1, 0x1F, 0x7F, 0x9F, 0xFDD0, 0xFFFF, 0x10FFFF].compactMap { Unicode.Scalar(UInt32($0)) })
+            String.UnicodeScalarView(
+                [1, 0x1F, 0x7F, 0x9F, 0xFDD0, 0xFFFF, 0x10FFFF].compactMap { Unicode.Scalar(UInt32($0)) }
+            )
         )
         let names = [
             "com.example.%/+#$", "com.example.\(escaped)", "com.example.", "com.example...x", "com.example.\u{E9}",
