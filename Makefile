@@ -159,6 +159,10 @@ release: ## Cuts a release, of the version in the sources if not told: make rele
 release-test: swift-needs ## Cuts releases of a clone, with stand-ins for the checks
 	@Scripts/check-release
 
+.PHONY: reproducible
+reproducible: deb-needs ## Builds the last commit twice, in two folders, and compares every byte
+	@Scripts/check-reproducible
+
 .PHONY: session-test
 session-test: session-needs build ## Plays whole sessions, in X and in sway: from installing to who is in front hears
 	@swift build $(DEBUG) --product broker-cradle

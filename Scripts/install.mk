@@ -65,12 +65,11 @@ install-test: test-needs build ## Installs into a folder, and sees the bus start
 	@swift build $(DEBUG) --product broker-cradle
 	@Scripts/check-install $(call quote,$(SCRATCH))
 
-# Packages of what is built anew with the distribution's shared libraries, in a folder of its own.
+# A source package, and packages that are built from it, with the distribution's shared libraries.
 PACKAGES = $(SCRATCH)/packages
 .PHONY: deb
 deb: deb-needs ## Makes Debian packages, in .build/packages/out
-	@$(MAKE) build LIBRARIES=shared SCRATCH=$(call quote,$(PACKAGES))
-	@Scripts/make-deb $(call quote,$(PACKAGES)) $(call quote,$(PACKAGES)/out)
+	@Scripts/make-deb $(call quote,$(PACKAGES)/out)
 
 .PHONY: deb-test
 deb-test: ## Installs, uses, upgrades, removes and purges the packages, in a copy of this system; as root
