@@ -1,92 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-extension Duration {
-    /// A hundred years, so that adding it to the clock can't overflow.
-    private static let longest: Int64 = 3_153_600_000_000_000_000
+import NotifyNames
 
+extension Duration {
     /// The duration that `argument` spells: `500ms`, `2s`, `1.5m`, `1h30m`, `1d`; a number alone is seconds.
     package init(argument: Argument) throws(UsageError) {
-        var rest = argument.bytes[...]
-        var sum: Int64 = 0
-        var parts = 0
-        repeat {
-            guard let number = Number(&rest), let unit = Self.takeUnit(&rest, isAlone: parts == 0) else {
-                throw UsageError(
-                    "\(argument.quoted) is no duration; write a number and ms, s, m, h or d, as in 500ms, 1.5s or 1h30m"
-                )
-            }
-            parts += 1
-            guard let nanoseconds = number.times(unit), nanoseconds < Self.longest - sum else {
-                throw UsageError("\(argument.quoted) is longer than a hundred years")
-            }
-            sum += nanoseconds
-        } while !rest.isEmpty
-        self = .nanoseconds(sum)
-    }
-
-    /// Digits, with a fraction or without.
-    private struct Number {
-        private var whole: Int64 = 0
-        private var fraction: Int64 = 0
-        private var scale: Int64 = 1
-        private var isTooLong = false
-
-        /// Takes it from the beginning of `rest`; nil if there is none.
-        init?(_ rest: inout Slice<UnsafeRawBufferPointer>) {
-            var digits = 0
-            while let digit = Self.takeDigit(&rest) {
-                digits += 1
-                // Beyond this even seconds would not fit; the digits are still read, so that the error is the right one.
-                if whole > 1_000_000_000_000 { isTooLong = true } else { whole = whole * 10 + digit }
-            }
-            if rest.first == UInt8(ascii: ".") {
-                rest = rest.dropFirst()
-                while let digit = Self.takeDigit(&rest) {
-                    digits += 1
-                    // More than nine places would be less than a nanosecond.
-                    if scale < 1_000_000_000 {
-                        fraction = fraction * 10 + digit
-                        scale *= 10
-                    }
-                }
-            }
-            if digits == 0 { return nil }
+        do throws(TextFault) {
+            self = try Duration(text: argument.bytes)
+        } catch .malformed {
+            throw UsageError(
+                "\(argument.quoted) is no duration; write a number and ms, s, m, h or d, as in 500ms, 1.5s or 1h30m"
+            )
+        } catch {
+            throw UsageError("\(argument.quoted) is longer than a hundred years")
         }
-
-        /// The product; nil if it is too large.
-        func times(_ unit: Int64) -> Int64? {
-            let (product, overflow) = whole.multipliedReportingOverflow(by: unit)
-            if isTooLong || overflow || product >= Duration.longest { return nil }
-            // The product in between may need more than 64 bits.
-            let (high, low) = fraction.multipliedFullWidth(by: unit)
-            return product + scale.dividingFullWidth((high, low)).quotient
-        }
-
-        private static func takeDigit(_ rest: inout Slice<UnsafeRawBufferPointer>) -> Int64? {
-            guard let byte = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
-            rest = rest.dropFirst()
-            return Int64(byte - UInt8(ascii: "0"))
-        }
-    }
-
-    /// Takes a unit from the beginning of `rest`, and returns how many nanoseconds it has.
-    ///
-    /// - Parameter isAlone: whether it may be left out, at the end: then it is a second.
-    private static func takeUnit(_ rest: inout Slice<UnsafeRawBufferPointer>, isAlone: Bool) -> Int64? {
-        if rest.isEmpty { return isAlone ? 1_000_000_000 : nil }
-        // `ms` before `m`.
-        let units: [(StaticString, Int64)] = [
-            ("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000),
-            ("d", 86_400_000_000_000),
-        ]
-        for (name, nanoseconds) in units {
-            let bytes = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
-            if rest.starts(with: bytes) {
-                rest = rest.dropFirst(bytes.count)
-                return nanoseconds
-            }
-        }
-        return nil
     }
 
     /// The whole of it in nanoseconds.

@@ -7,6 +7,7 @@ package import NotifyCore
 // From a call to the event that the coordinator gets: with what the identity says of the caller.
 extension Agent {
     package func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
+        if let launching, launching.postpones(call) { return true }
         do throws(BusFault) {
             if let request = try face.read(call, { properties }, on: link) { try take(request, call, on: link) }
         } catch {
@@ -24,8 +25,12 @@ extension Agent {
         let sender = call.sender
         switch request {
         case .register(let statement, let socket): try register(call, statement, socket, on: link)
-        case .addNames(let names): handle(.addNames(face.keep(call), from: sender, names), on: link)
-        case .removeNames(let names): handle(.removeNames(face.keep(call), from: sender, names), on: link)
+        case .addNames(let names):
+            handle(.addNames(face.keep(call), from: sender, names), on: link)
+            subjectsHaveChanged(of: sender, isNew: false, on: link)
+        case .removeNames(let names):
+            handle(.removeNames(face.keep(call), from: sender, names), on: link)
+            subjectsHaveChanged(of: sender, isNew: false, on: link)
         case .report(let state): handle(.report(face.keep(call), from: sender, state), on: link)
         case .followDesktop(let follows): handle(.followDesktop(face.keep(call), from: sender, follows), on: link)
         case .setState(let target, let state, let freezes):
@@ -73,6 +78,7 @@ extension Agent {
                 coordinator.sources,
                 events: eventPart.entries,
                 wanted: coordinator.observedNames,
+                launches: launching?.entries ?? [],
                 version: version,
                 since: started
             )
@@ -143,8 +149,20 @@ extension Agent {
             statement: statement
         )
         sockets.offer(socket, by: call.sender)
-        handle(.register(face.keep(call), newcomer), on: link)
-        sockets.forgetOffer(by: call.sender)
+        let isNew = coordinator.id(of: call.sender) == nil && statement.state == nil && statement.previous.isEmpty
+        // What the connection has not heard before the answer, a program that was started is told: the answer and the mark
+        // behind it stand in one place in the stream of posts.
+        link.gathering { link in
+            handle(.register(face.keep(call), newcomer), on: link)
+            sockets.forgetOffer(by: call.sender)
+            subjectsHaveChanged(of: call.sender, isNew: isNew, on: link)
+        }
+    }
+
+    /// A program that was started for a name is told what was posted until now.
+    private func subjectsHaveChanged(of name: String, isNew: Bool, on link: borrowing BusLink) {
+        guard let launching, let id = coordinator.id(of: name) else { return }
+        launching.observes(id, isNew: isNew, on: link)
     }
 
     /// Whatever else than a connection to this bus somebody hands over might be fed for ever, or block. A connection

@@ -133,7 +133,7 @@ extension Agent {
 /// Who wants to be woken when: the watcher has one timer for all.
 struct Alarms {
     enum Owner {
-        case coordinator, events
+        case coordinator, events, launching
         /// The machine may go to sleep.
         case sleep
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 package import NotifyCoordinator
 package import NotifyCore
 import NotifyEvents
@@ -62,6 +63,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
     var waiting: [(number: UInt64, changes: [EventChange])] = []
     var lastWait: UInt64 = 0
     private let watcher: Watcher
+    /// What is started for names; once the agent owns its name.
+    private(set) var launching: Launching?
+    private let launchFolders: LaunchFolders
+    private let launchWatch: LaunchWatch
     private let report: @Sendable (Report) -> Void
     private(set) var coordinator: Coordinator
     /// Registrations that wait for the bus to say who makes them.
@@ -78,6 +83,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         watcher: Watcher,
         sources: SourceSet,
         events: EventPart,
+        launches: (LaunchFolders, LaunchWatch),
         report: @escaping @Sendable (Report) -> Void
     ) {
         self.configuration = configuration
@@ -86,6 +92,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         self.sources = sources
         eventPart = events
         alarms = Alarms(watcher)
+        (launchFolders, launchWatch) = launches
         self.report = report
         identity = Identity(bus: bus)
         processes = ProcessTable(watcher: watcher, logger: logger)
@@ -172,8 +179,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
             logger.debug("gone", metadata: ["connection": "\(name)"])
             sockets.forget(id)
             ends.end(id, name, on: link)
+            launching?.hasLeft(id, on: link)
         case .present(let process): if let facts = coordinator.facts(of: process) { sources.present(facts) }
         case .forgetProcess(let process):
+            launching?.forget(process)
             processes.forget(process)
             sources.forget(process)
         case .changesAreInForce(let number): changesAreInForce(number, on: link)
@@ -185,6 +194,38 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case .giveMemoryBack: Memory.giveBack()
         case .alarm(let time): alarms.set(.coordinator, at: time)
         }
+    }
+
+    // MARK: - What is started for names
+
+    /// Reads the files of `launch.d`, again.
+    func loadLaunches(on link: borrowing BusLink) {
+        guard !uniqueName.isEmpty else { return }
+        launchWatch.refresh()
+        let launching = launching ?? makeLaunching()
+        self.launching = launching
+        launching.load(on: link)
+        // The launcher hears the names itself, for it must know who has posted. This only says that they are wanted.
+        let wanted = launching.subjects
+        if wanted.isEmpty {
+            handle(.residentLeft(Launching.resident), on: link)
+        } else {
+            handle(.residentWants(Launching.resident, wanted, of: geteuid()), on: link)
+        }
+    }
+
+    private func makeLaunching() -> Launching {
+        let surroundings = Launching.Surroundings(
+            identity: identity,
+            process: { [unowned self] id in coordinator.process(of: id).flatMap { processes[$0] } },
+            connections: { [unowned self] in coordinator.list.map(\.id) },
+            subjects: { [unowned self] id in coordinator.subjects(of: id) },
+            // What the states make of it is for the coordinator to say.
+            deliver: { [unowned self] id, names, link in handle(.found(id, names), on: link) },
+            alarm: { [unowned self] time in alarms.set(.launching, at: time) },
+            warn: { [logger] text in logger.warning(text) }
+        )
+        return Launching(servesMachine: identity.servesMachine, launchFolders, surroundings)
     }
 
     private func tell(_ id: ConnectionID, _ state: LifecycleState, marks: Bool, on link: borrowing BusLink) {
@@ -272,6 +313,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
                 guard let code = values.first?.uint32, code == 1 || code == 4 else { return nameIsTaken(link) }
                 uniqueName = link.uniqueName
                 logger.debug("owns the name", metadata: ["connection": "\(uniqueName)"])
+                loadLaunches(on: link)
                 report(.ready)
             }
         }
@@ -290,6 +332,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
 
     package func handle(_ signal: BusSignal, on link: borrowing BusLink) {
         signal.arguments.closeDescriptors()
+        launching?.handle(signal, on: link)
         guard signal.sender == "org.freedesktop.DBus", signal.interface == "org.freedesktop.DBus" else { return }
         let texts = signal.arguments.compactMap(\.string)
         switch signal.member {
@@ -323,6 +366,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
                 case .coordinator: handle(Event.alarm, on: link)
                 case .events: handle(EventTable.Input.alarm, on: link)
                 case .sleep: sources.letSleep()
+                case .launching: launching?.alarmHasCome(on: link)
                 }
             }
         case .pause: takeNews(on: link)

@@ -59,6 +59,8 @@ package final class AgentService: Sendable {
             if let moment { watcher.pause(until: moment) } else { look(()) }
         }
         let hear = DeferredCall<(source: String, news: EventNews)>()
+        let folders = LaunchFolders(servesMachine: bus == .system)
+        let launchWatch = LaunchWatch(watcher, folders)
         let agent = Agent(
             configuration,
             bus: bus,
@@ -70,6 +72,7 @@ package final class AgentService: Sendable {
                 board: board
             ),
             events: EventPart(EventMakers(configuration, servesMachine: bus == .system), hear),
+            launches: (folders, launchWatch),
             report: report
         )
         self.agent = agent
@@ -79,10 +82,16 @@ package final class AgentService: Sendable {
         hear.set { [weak center] source, news in
             center?.perform { link in agent.handle(EventTable.Input.said(source, news), on: link) }
         }
+        launchWatch.set { [weak center] in center?.perform { link in agent.loadLaunches(on: link) } }
         thread = try watcher.start { [weak center] event in
             center?.perform { link in agent.handle(event, on: link) }
         }
         try center.open()
+    }
+
+    /// Reads the files of `launch.d` again.
+    package func reload() {
+        center.perform { [agent] link in agent.loadLaunches(on: link) }
     }
 
     /// Lets everything go on that the agent has frozen, gives the name back and closes everything.

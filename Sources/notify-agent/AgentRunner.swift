@@ -36,7 +36,7 @@ enum AgentRunner {
             diagnostics.error("can't begin: \(error)")
             return .failed
         }
-        let code = serve(inbox, signals, logger, diagnostics)
+        let code = serve(service, inbox, signals, logger, diagnostics)
         service.stop()
         return code
     }
@@ -51,6 +51,7 @@ enum AgentRunner {
     }
 
     private static func serve(
+        _ service: AgentService,
         _ inbox: Mailbox<Agent.Report>,
         _ signals: Signals,
         _ logger: Logger,
@@ -65,6 +66,10 @@ enum AgentRunner {
             guard poll(&sources, 2, -1) >= 0 else { continue }
             while let signal = signals.next() {
                 guard signal.number != SIGCHLD else { continue }
+                if signal.number == SIGHUP {
+                    service.reload()
+                    continue
+                }
                 logger.notice("ends, by signal \(signal.number)")
                 _ = ServiceManager.tell("STOPPING=1")
                 return .done

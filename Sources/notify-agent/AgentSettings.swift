@@ -5,6 +5,7 @@ import CommandSupport
 struct AgentSettings: CommonSettings {
     var common = CommonOptions()
     var replaces = false
+    var checks = false
     var configurationFile: Argument?
 }
 
@@ -34,14 +35,23 @@ extension AgentCommand {
             ) {
                 $0.configurationFile = $1
             },
+            .flag(
+                "check",
+                group: "Agent",
+                help:
+                    "Reads the settings and the files of launch.d, prints each entry and each fault as FILE:LINE: what, "
+                    + "and ends. No bus is needed."
+            ) {
+                $0.checks = true
+            },
         ]
             + Option.common(
                 quiet: "Logs only what goes wrong.",
                 verbose: "Logs every connection that comes and goes."
             ),
         exitStatus: [
-            ("0", "It was told to end, or replaced."),
-            ("1", "Another agent runs, FILE is wrong, or something else failed."),
+            ("0", "It was told to end, or replaced; or --check found no fault."),
+            ("1", "Another agent runs, FILE is wrong, --check found a fault, or something else failed."),
             ("64", "The command line was wrong."),
             ("69", "There is no bus, or it went away."),
         ],

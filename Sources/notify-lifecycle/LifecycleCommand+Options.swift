@@ -6,7 +6,7 @@ extension LifecycleCommand {
     static let command = Command<LifecycleSettings>(
         name: "notify-lifecycle",
         usage: [
-            "list|status|watch [OPTION]...",
+            "list|status|launches|watch [OPTION]...",
             "foreground|background|resume [OPTION]... TARGET...",
             "suspend [--freeze] [OPTION]... TARGET...",
             "release [OPTION]... [TARGET]...",
@@ -38,6 +38,7 @@ extension LifecycleCommand {
         ],
         examples: [
             "notify-lifecycle list",
+            "notify-lifecycle launches",
             "notify-lifecycle background app:org.example.Editor",
             "notify-lifecycle suspend --freeze pid:4711",
             "notify-lifecycle release",
@@ -48,7 +49,7 @@ extension LifecycleCommand {
     private static var own: [Option<LifecycleSettings>] {
         let group = "What it does"
         return [
-            .flag("json", group: group, help: "With list, status and watch: prints JSON, an object a line.") {
+            .flag("json", group: group, help: "With list, status, launches and watch: prints JSON, an object a line.") {
                 $0.isJSON = true
             },
             .flag(

@@ -21,6 +21,7 @@ enum LifecycleCommand {
             switch request {
             case .list: return try list(settings, diagnostics)
             case .status: return try status(settings, diagnostics)
+            case .launches: return try launches(settings, diagnostics)
             case .watch: return try Watcher(settings, diagnostics).run()
             case .change(let change): return try change.apply(settings, diagnostics)
             }
@@ -54,6 +55,21 @@ enum LifecycleCommand {
         var agent = try AgentConnection(settings)
         let report = StatusReport(try agent.call(AgentInterface.Status()))
         return try print(settings.isJSON ? report.json : report.text)
+    }
+
+    private static func launches(
+        _ settings: LifecycleSettings,
+        _ diagnostics: Diagnostics
+    ) throws(LifecycleFailure) -> ExitCode {
+        var agent = try AgentConnection(settings)
+        let table = LaunchTable(try agent.call(AgentInterface.Status()))
+        if settings.isJSON { return try print(table.json) }
+        return try print(
+            table.text(
+                withHeader: settings.common.verbosity != .quiet,
+                isDetailed: settings.common.verbosity == .verbose
+            )
+        )
     }
 
     /// Writes data to standard output. A reader that has gone had what it wanted.

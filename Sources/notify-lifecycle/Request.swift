@@ -4,7 +4,7 @@ import CommandSupport
 
 /// A command line that makes sense.
 enum Request {
-    case list, status, watch
+    case list, status, launches, watch
     case change(StateCommand)
 
     init(_ operands: Operands, _ settings: LifecycleSettings) throws(UsageError) {
@@ -15,7 +15,9 @@ enum Request {
             throw UsageError("--freeze goes with 'suspend'; '\(name)' stops no process")
         }
         if verb.takesTargets {
-            if settings.isJSON { throw UsageError("--json is for list, status and watch; '\(name)' prints nothing") }
+            if settings.isJSON {
+                throw UsageError("--json is for list, status, launches and watch; '\(name)' prints nothing")
+            }
             if rest.isEmpty, verb != .release {
                 throw UsageError("'\(name)' needs a TARGET: pid:N, :1.N or app:ID; 'notify-lifecycle list' shows them")
             }
@@ -30,6 +32,7 @@ enum Request {
         }
         switch verb {
         case .status: self = .status
+        case .launches: self = .launches
         case .watch: self = .watch
         default: self = .list
         }

@@ -19,8 +19,9 @@ struct StatusReport {
 
     /// A line a field, the values one below the other; the sources of facts in a table.
     var text: String {
-        // What takes several lines comes last.
-        let fields = fields.filter { table($0.key, $0.value) == nil } + fields.filter { table($0.key, $0.value) != nil }
+        // What takes several lines comes last, and `launches` has a command of its own.
+        let shown = fields.filter { $0.key != "launches" }
+        let fields = shown.filter { table($0.key, $0.value) == nil } + shown.filter { table($0.key, $0.value) != nil }
         let names = fields.map { BusValue.string($0.key).readable + ":" }
         let width = names.map(\.count).max() ?? 0
         return zip(names, fields).map { name, field in

@@ -4,13 +4,14 @@ import NotifyCore
 
 /// What the first operand asks for.
 enum Verb: String, CaseIterable {
-    case list, status, watch
+    case list, status, launches, watch
     case foreground, background, suspend, resume, release
 
     var meaning: String {
         switch self {
         case .list: "Shows every observer: its process, state and numbers."
         case .status: "Shows what the agent says about itself."
+        case .launches: "Shows what is started when a name is posted, and how far it is."
         case .watch: "Shows the observers, and then each change of a state, until a signal ends it."
         case .foreground: "Delivers every post to the TARGETs."
         case .background: "Drops every post for the TARGETs."
@@ -23,7 +24,7 @@ enum Verb: String, CaseIterable {
     /// Whether it says whom it means.
     var takesTargets: Bool {
         switch self {
-        case .list, .status, .watch: false
+        case .list, .status, .launches, .watch: false
         case .foreground, .background, .suspend, .resume, .release: true
         }
     }
@@ -31,7 +32,7 @@ enum Verb: String, CaseIterable {
     /// The state that it puts targets in; nil if it changes nothing.
     var state: NotifyCenter.LifecycleState? {
         switch self {
-        case .list, .status, .watch, .release: nil
+        case .list, .status, .launches, .watch, .release: nil
         case .foreground, .resume: .foreground
         case .background: .background
         case .suspend: .suspended

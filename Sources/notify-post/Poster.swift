@@ -41,9 +41,13 @@ struct Poster {
     }
 
     /// Comes back when the bus has answered, and taken every post.
-    mutating func confirm() throws(PostFailure) {
+    mutating func confirm(isLast: Bool = false) throws(PostFailure) {
         do throws(NotifyBusError) {
-            try center.synchronize(timeout: deadline?.remaining)
+            if isLast {
+                try center.synchronizeToEnd(timeout: deadline?.remaining)
+            } else {
+                try center.synchronize(timeout: deadline?.remaining)
+            }
         } catch {
             throw failure(error)
         }
@@ -53,7 +57,7 @@ struct Poster {
 
     /// Comes back when the bus has taken every post, and whoever checks a sender can do so.
     mutating func finish() throws(PostFailure) {
-        if unconfirmed > 0 { try confirm() }
+        if unconfirmed > 0 { try confirm(isLast: true) }
         // Those who hear of a `user.uid.` name ask the bus who posted it, and the bus knows only who is still there.
         if hasOwnedName { poll(nil, 0, 250) }
     }

@@ -33,7 +33,7 @@ extension AgentInterface.ListEntry {
     }
 
     /// As many as there is room for, sorted.
-    private static func some(of texts: some Sequence<String>, _ room: inout Int) -> [String] {
+    static func some(of texts: some Sequence<String>, _ room: inout Int) -> [String] {
         var some: [String] = []
         for text in texts {
             // An empty prefix takes a place, too.
@@ -51,10 +51,12 @@ extension AgentInterface.StatusReport {
         _ sources: SourceTable,
         events: [EventTable.Entry],
         wanted: ObservedNames,
+        launches: [AgentInterface.LaunchStatus],
         version: String,
         since: UInt64
     ) {
         self.init()
+        self.launches = launches
         self.version = version
         self.since = since
         process = UInt32(getpid())

@@ -34,6 +34,18 @@ package enum AppIdentity {
         return nil
     }
 
+    /// The innermost unit in the path of a cgroup, and whether a user's service manager runs it; nil if there is none.
+    package static func unit(ofCgroup path: String) -> (name: String, isOfUser: Bool)? {
+        let parts = path.split(separator: "/")
+        guard let place = parts.lastIndex(where: { $0.hasSuffix(".service") || $0.hasSuffix(".scope") }) else {
+            return nil
+        }
+        let isOfUser = parts[..<place].contains { part in
+            part.utf8.starts(with: "user@".utf8) && part.hasSuffix(".service")
+        }
+        return (String(parts[place]), isOfUser)
+    }
+
     /// The login session in the path of a cgroup, which systemd calls `session-ID.scope`.
     package static func session(ofCgroup path: String) -> String? {
         for part in path.split(separator: "/") where part.utf8.starts(with: "session-".utf8) {

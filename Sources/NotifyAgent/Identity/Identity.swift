@@ -44,7 +44,7 @@ final class Identity: @unchecked Sendable {
     /// Who waits to be told who a caller is, in order: a caller's calls must not overtake each other.
     private var waiting: [String: [@Sendable (Result<Caller, BusFault>, borrowing BusLink) -> Void]] = [:]
     /// Whether users share the bus by design. Then nobody's root directory is looked into.
-    private let servesMachine: Bool
+    let servesMachine: Bool
 
     init(bus: NotifyCenter.Bus) {
         servesMachine = bus == .system

@@ -7,11 +7,7 @@ import NotifyCore
 /// The time of day.
 enum WallClock {
     /// Seconds since 1970.
-    static var now: UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return UInt64(time.tv_sec)
-    }
+    static var now: UInt64 { UInt64(max(0, time(nil))) }
 }
 
 extension Moment {

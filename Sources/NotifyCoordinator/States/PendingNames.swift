@@ -15,6 +15,9 @@ package struct PendingNames {
     package var count: Int { order.count }
     package var isEmpty: Bool { order.isEmpty }
 
+    /// In the order in which they were first posted.
+    package var names: [NotifyName] { order }
+
     /// Whether there is room for another name.
     package var hasRoom: Bool { order.count < PendingNames.limit }
 
@@ -40,8 +43,6 @@ package struct PendingNames {
             return true
         }
     }
-
-    package var names: [NotifyName] { order }
 
     /// Takes everything.
     package mutating func take() -> [NotifyName] {

@@ -73,6 +73,18 @@ extension BusConnection {
         bytes(.busCall(member, of: interface), argument.map { [.string($0)] } ?? [], serial: serial)
     }
 
+    /// The bytes of a question to whoever starts programs for names. Where nobody does, the bus answers it with an error.
+    static func launcherPingBytes(serial: UInt32) -> [UInt8] {
+        let draft = Draft.call(
+            destination: AgentInterface.launcherName,
+            path: AgentInterface.path,
+            interface: "org.freedesktop.DBus.Peer",
+            member: "Ping",
+            activates: false
+        )
+        return bytes(draft, [], serial: serial)
+    }
+
     /// - Returns: nothing if the message is not valid.
     private static func bytes(_ draft: Draft, _ arguments: [BusValue], serial: UInt32) -> [UInt8] {
         withBytes(draft, arguments, serial: serial) { Array($0) } ?? []

@@ -121,6 +121,12 @@ final class BusConnection {
         return isSent == true ? serial : 0
     }
 
+    /// Whether messages wait to be written together.
+    var gathers: Bool {
+        get { socket.gathers }
+        set { socket.gathers = newValue }
+    }
+
     /// How many bytes wait to be written.
     var waitingCount: Int { socket.waitingCount }
 }

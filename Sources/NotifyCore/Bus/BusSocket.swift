@@ -98,12 +98,17 @@ final class BusSocket {
     /// - Returns: false if too much waits, or the descriptors can't be sent; then nothing of the message is.
     func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32] = []) -> Bool {
         guard bytes.count <= BusSocket.limit - output.count else { return false }
-        return output.write(bytes, descriptors, to: isOpen ? own : nil)
+        return output.write(bytes, descriptors, to: isOpen && !gathers ? own : nil)
     }
 
     /// Writes what waits, as far as the socket takes it.
     func flush() {
         if isOpen { output.flush(to: own) }
+    }
+
+    /// Whether messages wait to be written together: the bus then takes them without others in between.
+    var gathers = false {
+        didSet { if !gathers { flush() } }
     }
 
     /// A child would share the socket: its messages would get in between, and the bus would wait for both to close.

@@ -96,6 +96,18 @@ extension NotifyCenter {
         try barrier.wait(until: deadline)
     }
 
+    /// The same for a program that ends afterwards: waits as well until an agent that starts programs for names has asked
+    /// the bus who has posted, which can say it only of those that are still there. Half a second at most.
+    package func synchronizeToEnd(timeout: Duration? = nil) throws(NotifyBusError) {
+        let deadline = MonotonicTime.after(timeout)
+        guard engine.threads == nil, engine.outbox.waitingCount == 0 else { return try synchronize(timeout: timeout) }
+        let (taken, asked) = (Barrier(), Barrier())
+        try engine.outbox.raise(taken, until: deadline)
+        try engine.outbox.raise(asked, by: .launcher, until: deadline)
+        try engine.outbox.serve(until: taken, or: deadline)
+        try? engine.outbox.serve(until: asked, or: MonotonicTime.earlier(deadline, .now + 500))
+    }
+
     /// Has somebody told of each post of this center at once, on the thread that posts; nil ends that.
     package func setPostWitness(_ witness: (@Sendable (NotifyName) -> Void)?) {
         engine.witness.set(witness)

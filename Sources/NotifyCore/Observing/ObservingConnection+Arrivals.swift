@@ -8,9 +8,10 @@ extension ObservingConnection {
         let audience = engine.registry.state.withLock { $0.topics.audience(of: post.name) }
         if audience.isEmpty { return nil }
         let arrival = Arrival(name: post.name, audience: audience)
-        if audience.ignoringCount == 0, onPost == nil { return arrival }
+        if audience.ignoringCount == 0, onPost == nil, !keepsSenders { return arrival }
         return post.sender.withUnsafeBufferPointer { bytes in
             guard let sender = bytes.baseAddress else { return arrival }
+            if keepsSenders { postSender = String(cString: sender) }
             onPost?(post.name, sender)
             return arrival.leavingOut(ownPostsFrom: sender, on: engine)
         }
@@ -37,6 +38,7 @@ extension ObservingConnection {
         if found.isForged { return ignore(on: engine) }
         guard let name = found.name, let arrival = found.arrival else { return nil }
         if arrival.audience.isEmpty { return nil }
+        if keepsSenders { postSender = message.sender.map { String(cString: $0) } ?? "" }
         guard lifecycle.isOpen else {
             if !lifecycle.isEntering { engine.counters.dropped.increment() }
             return nil
@@ -89,6 +91,7 @@ extension ObservingConnection {
             switch verdict {
             case .believed:
                 onPost?(name, sender)
+                if keepsSenders { postSender = sender }
                 let audience = engine.registry.state.withLock { $0.topics.audience(of: name) }
                 let arrival = Arrival(name: name, audience: audience).leavingOut(ownPostsFrom: sender, on: engine)
                 if !arrival.audience.isEmpty { return arrival }

@@ -67,6 +67,10 @@ final class ObservingConnection: @unchecked Sendable {
     var heldTopics: [Topic] = []
     /// Stands for the peer among the observers of the names that it holds.
     private var peerObserver: Observer?
+    /// Stands for the listener, and who has made the post that it is told of.
+    private var listenerObserver: Observer?
+    @exclusivity(unchecked) private(set) var keepsSenders = false
+    var postSender = ""
 
     init(
         bus: NotifyCenter.Bus,
@@ -164,6 +168,15 @@ final class ObservingConnection: @unchecked Sendable {
             peerObserver = Observer(runner: .client(door), counters: engine.counters) { _ in }
         }
         return peerObserver
+    }
+
+    func observer(for listener: any PostListener, on engine: Engine) -> Observer {
+        if let listenerObserver { return listenerObserver }
+        let door = ListenerDoor(listener: listener, engine: engine)
+        let observer = Observer(runner: .client(door), counters: engine.counters) { _ in }
+        listenerObserver = observer
+        keepsSenders = true
+        return observer
     }
 
     /// Calls a method of the bus, and remembers what for.

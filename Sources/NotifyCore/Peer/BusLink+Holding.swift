@@ -11,24 +11,47 @@ extension BusLink {
         prefixes: [NamePrefix] = [],
         then completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
     ) {
-        guard let observer = observing.peerObserver(on: engine) else { return completion(.closed, self) }
-        let keys = BusLink.keys(names, prefixes)
-        guard let topics = try? engine.registry.add(observer, to: keys) else { return completion(.closed, self) }
+        hold(BusLink.keys(names, prefixes), for: observing.peerObserver(on: engine), completion)
+    }
+
+    /// Hears names for somebody beside the peer, who is told who has posted: the peer may hold the same ones.
+    ///
+    /// The posts come to the listener, on this thread. A connection has one listener.
+    package func hold(
+        names: [NotifyName],
+        prefixes: [NamePrefix] = [],
+        for listener: any PostListener,
+        then completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+    ) {
+        hold(BusLink.keys(names, prefixes), for: observing.observer(for: listener, on: engine), completion)
+    }
+
+    private func hold(
+        _ keys: [Topic.Key],
+        for observer: Observer?,
+        _ completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+    ) {
+        guard let observer, let topics = try? engine.registry.add(observer, to: keys) else {
+            return completion(.closed, self)
+        }
         observing.run(engine.registry.takeCommands(), on: engine)
-        confirm(topics[...], keys, completion)
+        confirm(topics[...], keys, observer, completion)
     }
 
     /// Hears these names no more.
     package func release(names: [NotifyName], prefixes: [NamePrefix] = []) {
-        release(BusLink.keys(names, prefixes))
+        if let observer = observing.peerObserver(on: engine) { release(BusLink.keys(names, prefixes), observer) }
+    }
+
+    package func release(names: [NotifyName], prefixes: [NamePrefix] = [], for listener: any PostListener) {
+        release(BusLink.keys(names, prefixes), observing.observer(for: listener, on: engine))
     }
 
     /// Whether posts have come whose sender the bus is still asked for. They are handed on when it has answered, out of
     /// their place.
     package var isHoldingPostsBack: Bool { observing.senders.isHolding }
 
-    private func release(_ keys: [Topic.Key]) {
-        guard let observer = observing.peerObserver(on: engine) else { return }
+    private func release(_ keys: [Topic.Key], _ observer: Observer) {
         if engine.registry.remove(observer, fromKeys: keys) {
             observing.run(engine.registry.takeCommands(), on: engine)
         }
@@ -38,11 +61,12 @@ extension BusLink {
     private func confirm(
         _ topics: ArraySlice<Topic>,
         _ keys: [Topic.Key],
+        _ observer: Observer,
         _ completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
     ) {
         switch engine.registry.outcome(of: topics) {
         case .failure(let error):
-            release(keys)
+            release(keys, observer)
             completion(error, self)
         case .success(let rest) where rest.isEmpty:
             completion(nil, self)
@@ -51,7 +75,7 @@ extension BusLink {
                 if case .failure(let fault) = answer, fault.name == BusFault.lost.name {
                     return completion(.disconnected, link)
                 }
-                link.confirm(rest, keys, completion)
+                link.confirm(rest, keys, observer, completion)
             }
         }
     }
@@ -77,6 +101,36 @@ final class PeerDoor: ObserverClient {
     func wake(for observer: Observer) {
         while let name = observer.takeNext() {
             peer.handle(post: name, on: BusLink(observing: engine.engine.observing, engine: engine.engine))
+        }
+    }
+
+    func end() {}
+}
+
+/// Somebody who is told of posts, and who has made each.
+package protocol PostListener: AnyObject, Sendable {
+    /// - Parameter sender: the unique name of the connection that has posted; it may have left the bus since.
+    func handle(post name: NotifyName, from sender: String, on link: borrowing BusLink)
+}
+
+/// Hands posts to a listener as they come.
+final class ListenerDoor: ObserverClient {
+    let listener: any PostListener
+    private let engine: Unowned
+
+    /// The engine keeps the door.
+    private struct Unowned: @unchecked Sendable { unowned let engine: Engine }
+
+    init(listener: any PostListener, engine: Engine) {
+        self.listener = listener
+        self.engine = Unowned(engine: engine)
+    }
+
+    func wake(for observer: Observer) {
+        let engine = engine.engine
+        while let name = observer.takeNext() {
+            let link = BusLink(observing: engine.observing, engine: engine)
+            listener.handle(post: name, from: engine.observing.postSender, on: link)
         }
     }
 

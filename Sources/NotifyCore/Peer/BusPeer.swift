@@ -203,6 +203,15 @@ package struct BusLink: ~Copyable {
         call(bus, path: "/org/freedesktop/DBus", interface: bus, member: member, arguments, then: completion)
     }
 
+    /// Sends what `body` sends in one piece, so that the bus passes on nothing in between.
+    package func gathering(_ body: (borrowing BusLink) -> Void) {
+        // Another connection may have taken its place.
+        guard let connection = observing.connection, !connection.gathers else { return body(self) }
+        connection.gathers = true
+        body(self)
+        connection.gathers = false
+    }
+
     /// Calls a method and wants no answer.
     package func tell(
         _ destination: String,

@@ -10,6 +10,11 @@ extension Outbox {
         while let message = connection.next() {
             switch message.kind {
             case .reply, .error:
+                if let barrier = state.launcherBarriers.removeValue(forKey: message.replySerial) {
+                    // A forged answer only lets this program end sooner.
+                    barrier.complete(.success(()))
+                    continue
+                }
                 // Anybody may send what looks like an answer.
                 guard message.isFromBus else { continue }
                 switch state.pace.take(message) {
@@ -74,7 +79,10 @@ extension Outbox {
         }
         while let next = state.laterBarriers.first, next.position <= state.dequeued {
             state.laterBarriers.removeFirst()
-            state.barriers[ask(.anything, &state)] = next.barrier
+            switch next.question {
+            case .bus: state.barriers[ask(.anything, &state)] = next.barrier
+            case .launcher: state.launcherBarriers[askLauncher(&state)] = next.barrier
+            }
         }
     }
 
@@ -101,6 +109,12 @@ extension Outbox {
         return serial
     }
 
+    private func askLauncher(_ state: inout State) -> UInt32 {
+        let serial = state.nextSerial()
+        state.rest.append(BusConnection.launcherPingBytes(serial: serial))
+        return serial
+    }
+
     /// Has the bus send no more posts some time after the last one.
     func restIfIdle(_ state: inout State) {
         guard state.link == .open, state.pace.isListening else { return }
@@ -118,7 +132,8 @@ extension Outbox.State {
         defer {
             barriers.removeAll()
             laterBarriers.removeAll()
+            launcherBarriers.removeAll()
         }
-        return Array(barriers.values) + laterBarriers.map(\.barrier)
+        return Array(barriers.values) + Array(launcherBarriers.values) + laterBarriers.map(\.barrier)
     }
 }

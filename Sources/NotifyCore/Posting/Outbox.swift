@@ -20,6 +20,14 @@ final class Outbox: Sendable {
         case shut
     }
 
+    /// Who says that it has come as far as a barrier.
+    enum Question {
+        /// The bus.
+        case bus
+        /// The agent that starts programs for names, which asks the bus who has posted; the bus if there is none.
+        case launcher
+    }
+
     struct State {
         var link = Link.closed
         /// There while the link is `opening` or `open`.
@@ -55,7 +63,9 @@ final class Outbox: Sendable {
         /// Barriers that the bus was asked for.
         var barriers: [UInt32: Barrier] = [:]
         /// Barriers that posts stand before: to be asked for when so many posts have been taken out of the backlog.
-        var laterBarriers: [(position: Int, barrier: Barrier)] = []
+        var laterBarriers: [(position: Int, barrier: Barrier, question: Question)] = []
+        /// Barriers that the launcher was asked for, or the bus in its place.
+        var launcherBarriers: [UInt32: Barrier] = [:]
 
         var waitingCount: Int { backlog.count + inFlight.count }
         /// Whether a post may be written at once.
@@ -192,7 +202,11 @@ final class Outbox: Sendable {
     }
 
     /// Asks the bus for a sign that it has routed everything posted before. Opens the connection, if need be.
-    func raise(_ barrier: Barrier, until deadline: MonotonicTime?) throws(NotifyBusError) {
+    func raise(
+        _ barrier: Barrier,
+        by question: Question = .bus,
+        until deadline: MonotonicTime?
+    ) throws(NotifyBusError) {
         _ = try open(until: deadline)
         try state.withLock { state throws(NotifyBusError) in
             switch state.link {
@@ -200,7 +214,7 @@ final class Outbox: Sendable {
             case .closed: throw .disconnected
             case .connecting, .opening, .open: break
             }
-            state.laterBarriers.append((state.enqueued, barrier))
+            state.laterBarriers.append((state.enqueued, barrier, question))
             drain(&state)
         }
         state.wakeAll()

@@ -7,6 +7,9 @@ package enum AgentInterface {
     /// The well-known name, and the interface.
     package static let name = "org.notifybus.Agent1"
     package static let path = "/org/notifybus/Agent1"
+    /// Owned by the agent too while it starts programs for names: who posts and ends waits until it has asked whose the post
+    /// was.
+    package static let launcherName = "org.notifybus.Launch1"
 
     /// Each method, with the type of its call. The agent's introspection is made from it.
     package static let methods: [any ProtocolCall.Type] = [

@@ -47,6 +47,7 @@ extension AgentInterface {
         package var held: UInt32 = 0
         package var sources: [SourceEntry] = []
         package var events: [EventEntry] = []
+        package var launches: [LaunchStatus] = []
 
         package init() {}
 
@@ -59,6 +60,7 @@ extension AgentInterface {
                     ("suspended", .uint32(suspended)), ("parked", .uint32(parked)), ("held", .uint32(held)),
                     ("sources", .array(element: "a{sv}", sources.map(\.value))),
                     ("events", .array(element: "a{sv}", events.map(\.value))),
+                    ("launches", .array(element: "a{sv}", launches.map(\.value))),
                 ])
             ]
         }

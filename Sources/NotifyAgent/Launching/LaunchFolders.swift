@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+package import NotifyCoordinator
+import NotifyCore
+
+/// The folders that are called `launch.d`: finds the files in them and reads them. See notifybus-launch(5).
+package struct LaunchFolders: Sendable {
+    /// A file that counts, and what came of it.
+    package struct File: Sendable {
+        package let path: String
+        package let title: String
+        package let content: Result<LaunchEntry, LaunchFile.Fault>
+    }
+
+    static let suffix = ".conf"
+    private static let maximumSize = 65_536
+    package static let maximumEntries = 1_024
+    package static let maximumNames = 4_096
+
+    /// The first one counts most.
+    package let paths: [String]
+    private let trust: LaunchEntry.Trust
+
+    /// - Parameter servesMachine: whether the agent serves the system bus.
+    package init(servesMachine: Bool) {
+        trust = servesMachine ? .root : .user
+        let places: [String]
+        if servesMachine {
+            places = ["/etc", "/run", "/usr/local/lib", "/usr/lib"]
+        } else {
+            let known = SystemFile.environment(
+                "XDG_CONFIG_HOME",
+                "XDG_CONFIG_DIRS",
+                "XDG_DATA_DIRS",
+                "HOME"
+            )
+            func list(_ text: String) -> [String] { text.split(separator: ":").map { String($0) } }
+            let own = known["XDG_CONFIG_HOME"] ?? known["HOME"].map { $0 + "/.config" }
+            places =
+                [own].compactMap(\.self) + list(known["XDG_CONFIG_DIRS"] ?? "/etc/xdg")
+                + list(known["XDG_DATA_DIRS"] ?? "/usr/local/share:/usr/share")
+        }
+        var paths: [String] = []
+        // The XDG Base Directory Specification has relative paths ignored.
+        for place in places where place.utf8.first == UInt8(ascii: "/") {
+            let path = place + "/notifybus/launch.d"
+            if !paths.contains(path) { paths.append(path) }
+        }
+        self.paths = paths
+    }
+
+    /// Reads all files; of those with one name the one in the first folder. In the order of their names.
+    package func read() -> [File] {
+        var found: [String: String] = [:]
+        for folder in paths {
+            for name in LaunchFolders.files(in: folder) where found[name] == nil { found[name] = folder + "/" + name }
+        }
+        var files: [File] = []
+        var entries = 0
+        var names = 0
+        for (name, path) in found.sorted(by: { $0.key < $1.key }) {
+            let title = String(name.dropLast(LaunchFolders.suffix.count))
+            do throws(LaunchFile.Fault) {
+                guard let text = try LaunchFolders.text(of: path) else { continue }
+                var entry = try LaunchFile.read(text, title: title, trust: trust)
+                entry.path = path
+                entries += 1
+                names += entry.subjects.names.count + entry.subjects.prefixes.count
+                guard entries <= LaunchFolders.maximumEntries else {
+                    throw .init(line: 0, text: "there are \(LaunchFolders.maximumEntries) entries already")
+                }
+                guard names <= LaunchFolders.maximumNames else {
+                    throw .init(line: 0, text: "all entries together have \(LaunchFolders.maximumNames) names already")
+                }
+                files.append(File(path: path, title: title, content: .success(entry)))
+            } catch {
+                files.append(File(path: path, title: title, content: .failure(error)))
+            }
+        }
+        return files
+    }
+
+    private static func files(in folder: String) -> [String] {
+        guard let stream = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(validatingCString: $0) }
+            }
+            if let name, name.hasSuffix(suffix), name.utf8.count > suffix.utf8.count { names.append(name) }
+        }
+        return names
+    }
+
+    /// - Returns: nil if the file is empty, and so only masks others.
+    private static func text(of path: String) throws(LaunchFile.Fault) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        guard descriptor >= 0 else { throw cannotBeRead(errno) }
+        defer { close(descriptor) }
+        var facts = stat()
+        guard fstat(descriptor, &facts) == 0 else { throw cannotBeRead(errno) }
+        // /dev/null, as systemd's masks are links to it.
+        if facts.st_mode & S_IFMT == S_IFCHR, facts.st_rdev == 0x103 { return nil }
+        guard facts.st_mode & S_IFMT == S_IFREG else { throw .init(line: 0, text: "it is no regular file") }
+        guard facts.st_uid == 0 || facts.st_uid == geteuid() else {
+            throw .init(line: 0, text: "it belongs to user \(facts.st_uid), not to user \(geteuid()) or root")
+        }
+        let isOthers = facts.st_mode & S_IWOTH != 0
+        guard !isOthers, facts.st_mode & S_IWGRP == 0 || facts.st_gid == getegid() || facts.st_gid == 0 else {
+            throw .init(line: 0, text: "others can write to it")
+        }
+        guard facts.st_size <= maximumSize else { throw .init(line: 0, text: "it has more than 64 KB") }
+        var bytes: [UInt8] = []
+        while bytes.count <= maximumSize {
+            var code: Int32 = 0
+            let chunk = [UInt8](unsafeUninitializedCapacity: 4_096) { buffer, count in
+                let result = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+                if result < 0 { code = errno }
+                count = max(0, result)
+            }
+            if code == EINTR { continue }
+            guard code == 0 else { throw cannotBeRead(code) }
+            if chunk.isEmpty { break }
+            bytes += chunk
+        }
+        if bytes.isEmpty { return nil }
+        guard bytes.count <= maximumSize else { throw .init(line: 0, text: "it has more than 64 KB") }
+        guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
+            throw .init(line: 0, text: "it is no text in UTF-8")
+        }
+        return text
+    }
+
+    private static func cannotBeRead(_ code: Int32) -> LaunchFile.Fault {
+        .init(line: 0, text: "it can't be read: \(String(cString: strerror(code)))")
+    }
+}

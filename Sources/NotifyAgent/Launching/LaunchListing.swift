@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyCoordinator
+package import NotifyCore
+
+// What the launcher knows, as the protocol shows it.
+extension AgentInterface.LaunchStatus {
+    /// What an entry says, before anything has happened.
+    package init(_ entry: LaunchEntry) {
+        self.init()
+        name = entry.title
+        file = entry.path
+        var room = 4_096
+        prefixes = AgentInterface.ListEntry.some(of: entry.subjects.prefixes.map(\.string).sorted(), &room)
+        names = AgentInterface.ListEntry.some(of: entry.subjects.names.map(\.string).sorted(), &room)
+        switch entry.action {
+        case .unit(let unit): (action, program) = ("start", unit)
+        case .command(let words): (action, program) = ("run", words.joined(separator: " "))
+        case .activation(let name): (action, program) = ("activate", name)
+        }
+    }
+
+    init(_ report: Launcher.Report) {
+        self.init(report.entry)
+        state = report.state
+        reason = report.reason
+        starts = report.starts
+        failures = report.failures
+        due = UInt32(report.due)
+        result = report.lastResult
+    }
+
+    /// A file that can't be used.
+    init(_ file: LaunchFolders.File) {
+        self.init()
+        name = file.title
+        self.file = file.path
+        state = "broken"
+        if case .failure(let fault) = file.content { reason = fault.text(in: file.path) }
+    }
+}

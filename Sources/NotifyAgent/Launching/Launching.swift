@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+
+/// Starts programs for names: gives the launcher what happens on the bus, and does what it says.
+///
+/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+final class Launching: PostListener, @unchecked Sendable {
+    /// What the rest of the agent does for it.
+    struct Surroundings: Sendable {
+        let identity: Identity
+        /// The units and the process numbers of connections that have registered.
+        let process: @Sendable (ConnectionID) -> ProcessHandle?
+        let connections: @Sendable () -> [ConnectionID]
+        let subjects: @Sendable (ConnectionID) -> Subjects?
+        let deliver: @Sendable (ConnectionID, [NotifyName], borrowing BusLink) -> Void
+        let alarm: @Sendable (Int64) -> Void
+        /// What an administrator should know.
+        let warn: @Sendable (String) -> Void
+    }
+
+    /// Stands for all entries among those who want names.
+    static let resident = ResidentID(.launch, 0)
+
+    private let surroundings: Surroundings
+    private let servesMachine: Bool
+    private let folders: LaunchFolders
+    private var launcher = Launcher()
+    private var manager: ServiceManager?
+    private var names: NameWatch?
+    private var faults: [LaunchFolders.File] = []
+    /// Events that come while effects are performed have their turn after them.
+    private var events: [Launcher.Event] = []
+    private var isBusy = false
+    private var ownsName = false
+    /// How many entries hear each name.
+    private var holds = HoldCount()
+    /// Senders that are being asked for: how often, and what they want to be told when that is over.
+    private var lookups: [String: (count: Int, pings: [BusCall])] = [:]
+    /// The innermost units of processes that have registered, as long as there are entries.
+    private var units: [ProcessID: String] = [:]
+
+    init(servesMachine: Bool, _ folders: LaunchFolders, _ surroundings: Surroundings) {
+        self.servesMachine = servesMachine
+        self.surroundings = surroundings
+        self.folders = folders
+    }
+
+    // MARK: - Files
+
+    /// Reads the files, again.
+    func load(on link: borrowing BusLink) {
+        let files = folders.read()
+        faults = files.filter { if case .failure = $0.content { true } else { false } }
+        for file in faults {
+            if case .failure(let fault) = file.content { surroundings.warn(fault.text(in: file.path)) }
+        }
+        let entries = files.compactMap { try? $0.content.get() }
+        if entries.isEmpty, launcher.isEmpty { return }
+        let needsManager = entries.contains { $0.needsManager && $0.isEnabled }
+        if needsManager, manager == nil {
+            manager = ServiceManager { [weak self] event, link in self?.handle(event, on: link) }
+        }
+        handle(.load(entries), on: link)
+        if needsManager {
+            manager?.begin(on: link)
+        } else {
+            manager?.end(on: link)
+            manager = nil
+        }
+        showOnBus(on: link)
+        for connection in surroundings.connections() { observes(connection, isNew: false, on: link) }
+    }
+
+    /// Owns a name as long as there are entries.
+    private func showOnBus(on link: borrowing BusLink) {
+        let isNeeded = !launcher.isEmpty
+        guard isNeeded != ownsName else { return }
+        ownsName = isNeeded
+        if isNeeded {
+            // DO_NOT_QUEUE, REPLACE_EXISTING, ALLOW_REPLACEMENT
+            link.callBus("RequestName", [.string(AgentInterface.launcherName), .uint32(7)])
+        } else {
+            link.callBus("ReleaseName", [.string(AgentInterface.launcherName)])
+            units = [:]
+        }
+    }
+
+    // MARK: - Events and effects
+
+    private func handle(_ event: Launcher.Event, on link: borrowing BusLink) {
+        events.append(event)
+        guard !isBusy else { return }
+        isBusy = true
+        defer { isBusy = false }
+        while !events.isEmpty {
+            let event = events.removeFirst()
+            for effect in launcher.handle(event, at: .now) { perform(effect, on: link) }
+        }
+    }
+
+    private func perform(_ effect: Launcher.Effect, on link: borrowing BusLink) {
+        switch effect {
+        case .hold(let id, let subjects): hold(subjects, for: id, on: link)
+        case .release(_, let subjects):
+            let last = holds.remove(subjects)
+            link.release(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
+        case .attach(let id, let entry): attach(id, entry, on: link)
+        case .detach(let id, let entry):
+            if case .activation = entry.action { names?.detach(id, on: link) } else { manager?.detach(id, on: link) }
+        case .start(let id, let number, let entry, let first, let restarts):
+            start(id, number, entry, first, restarts: restarts, on: link)
+        case .deliver(let connection, let names): surroundings.deliver(connection, names, link)
+        case .mark(let connection):
+            // The answer stands in the stream of posts where the bus has passed on what was sent before.
+            link.callBus("GetId", []) { [self] _, link in handle(.marked(connection), on: link) }
+        case .complain(_, let entry, let reason): surroundings.warn("\(entry.title) was not started: \(reason)")
+        case .alarm(let moment): surroundings.alarm(moment)
+        }
+    }
+
+    private func hold(_ subjects: Subjects, for id: LaunchID, on link: borrowing BusLink) {
+        let first = holds.add(subjects)
+        guard !first.isEmpty else {
+            // Another entry has asked for them, and the bus answers in order.
+            return link.callBus("GetId", []) { [self] _, link in handle(.held(id, failure: nil), on: link) }
+        }
+        link.hold(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error, link in
+            handle(.held(id, failure: error?.description), on: link)
+        }
+    }
+
+    private func attach(_ id: LaunchID, _ entry: LaunchEntry, on link: borrowing BusLink) {
+        switch entry.action {
+        case .unit(let unit): manager?.attach(id, unit, on: link)
+        case .command: manager?.attach(id, command: entry.title, on: link)
+        case .activation(let name):
+            if names == nil { names = NameWatch() }
+            names?.attach(id, name, on: link) { [weak self] isOwned, link in
+                self?.handle(.activity(id, isOwned), on: link)
+            }
+        }
+    }
+
+    private func start(
+        _ id: LaunchID,
+        _ number: UInt64,
+        _ entry: LaunchEntry,
+        _ first: NotifyName,
+        restarts: Bool,
+        on link: borrowing BusLink
+    ) {
+        switch entry.action {
+        case .unit(let unit): manager?.start(id, number: number, unit, restarts: restarts, on: link)
+        case .command(let words):
+            manager?.start(id, number: number, entry, command: words, first: first, restarts: restarts, on: link)
+        case .activation(let name):
+            link.callBus("StartServiceByName", [.string(name), .uint32(0)]) { [self] answer, link in
+                let outcome: Launcher.Outcome =
+                    if case .failure(let fault) = answer { .failed(fault.message) } else { .done }
+                handle(.ended(id, number: number, outcome), on: link)
+            }
+        }
+    }
+
+    // MARK: - Posts
+
+    func handle(post name: NotifyName, from sender: String, on link: borrowing BusLink) {
+        var trusted: [LaunchID] = []
+        var ofUser: [LaunchID] = []
+        var ofRoot: [LaunchID] = []
+        for (id, trust) in launcher.entries(for: name) {
+            switch trust {
+            case .anyone: trusted.append(id)
+            case .user: ofUser.append(id)
+            case .root: ofRoot.append(id)
+            }
+        }
+        if !trusted.isEmpty { handle(.heard(name, trusted), on: link) }
+        if !ofRoot.isEmpty {
+            let ids = ofRoot
+            lookUp(sender)
+            link.findUser(of: sender) { [self] user, link in
+                if (try? user.get()) == 0 { handle(.heard(name, ids), on: link) }
+                isLookedUp(sender, on: link)
+            }
+        }
+        if !ofUser.isEmpty {
+            let ids = ofUser
+            lookUp(sender)
+            surroundings.identity.findCaller(sender, link) { [self] answer, link in
+                if let caller = try? answer.get(), caller.sandbox == nil, Identity.permits(caller.user, over: geteuid())
+                {
+                    handle(.heard(name, ids), on: link)
+                }
+                isLookedUp(sender, on: link)
+            }
+        }
+    }
+
+    private func lookUp(_ sender: String) { lookups[sender, default: (0, [])].count += 1 }
+
+    private func isLookedUp(_ sender: String, on link: borrowing BusLink) {
+        guard let lookup = lookups[sender] else { return }
+        guard lookup.count == 1 else {
+            lookups[sender]?.count -= 1
+            return
+        }
+        lookups[sender] = nil
+        for ping in lookup.pings { link.reply(to: ping) }
+    }
+
+    /// Leaves a Ping unanswered until it is known whose the posts of its sender are: a program that has posted waits for
+    /// that before it ends.
+    func postpones(_ call: BusCall) -> Bool {
+        guard call.member == "Ping", call.interface == "org.freedesktop.DBus.Peer", call.arguments.isEmpty,
+            let lookup = lookups[call.sender],
+            lookup.pings.count < 8
+        else { return false }
+        lookups[call.sender]?.pings.append(call)
+        return true
+    }
+
+    // MARK: - Programs that observe
+
+    /// What a connection observes is new, or has changed.
+    ///
+    /// - Parameter isNew: whether the bus has just let it in.
+    func observes(_ connection: ConnectionID, isNew: Bool, on link: borrowing BusLink) {
+        guard !launcher.isEmpty, let process = surroundings.process(connection),
+            let subjects = surroundings.subjects(connection)
+        else { return }
+        let unit = unit(of: process)
+        let ids = launcher.reports.map(\.id).filter { id in
+            guard let entry = launcher.entry(id) else { return false }
+            if case .activation = entry.action { return names?.owner(of: id) == process.pid }
+            return unit != nil && manager?.unit(of: id) == unit
+        }
+        if !ids.isEmpty { handle(.observes(connection, ids, subjects, isNew: isNew), on: link) }
+    }
+
+    func hasLeft(_ connection: ConnectionID, on link: borrowing BusLink) {
+        if !launcher.isEmpty { handle(.left(connection), on: link) }
+    }
+
+    func forget(_ process: ProcessID) { units[process] = nil }
+
+    /// The unit that a process runs in, if the service manager of this bus runs it; empty if there is none.
+    private func unit(of process: ProcessHandle) -> String? {
+        guard Identity.permits(process.user, over: geteuid()) else { return nil }
+        let id = ProcessID(process)
+        if let known = units[id] { return known.isEmpty ? nil : known }
+        let cgroups = process.read { $0.cgroups } ?? []
+        let found = cgroups.lazy.compactMap { AppIdentity.unit(ofCgroup: $0) }.first
+        let unit = found.flatMap { servesMachine && $0.isOfUser ? nil : $0.name }
+        units[id] = unit ?? ""
+        return unit
+    }
+
+    // MARK: - What comes
+
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        manager?.handle(signal, on: link)
+        names?.handle(signal, on: link)
+    }
+
+    func alarmHasCome(on link: borrowing BusLink) { handle(.alarm, on: link) }
+
+    // MARK: - What others are told
+
+    /// All names that start something.
+    var subjects: Subjects { launcher.subjects }
+
+    var entries: [AgentInterface.LaunchStatus] {
+        launcher.reports.map { AgentInterface.LaunchStatus($0) } + faults.map { AgentInterface.LaunchStatus($0) }
+    }
+}
+
+/// By how many entries each name and prefix is held: the connection hears it once for all of them.
+private struct HoldCount {
+    private var names: [NotifyName: Int] = [:]
+    private var prefixes: [NamePrefix: Int] = [:]
+
+    /// - Returns: what nobody held before.
+    mutating func add(_ subjects: Subjects) -> Subjects {
+        var first = Subjects()
+        for name in subjects.names {
+            names[name, default: 0] += 1
+            if names[name] == 1 { first.names.insert(name) }
+        }
+        for prefix in subjects.prefixes {
+            prefixes[prefix, default: 0] += 1
+            if prefixes[prefix] == 1 { first.prefixes.insert(prefix) }
+        }
+        return first
+    }
+
+    /// - Returns: what nobody holds any more.
+    mutating func remove(_ subjects: Subjects) -> Subjects {
+        var last = Subjects()
+        for name in subjects.names {
+            guard let count = names[name] else { continue }
+            names[name] = count > 1 ? count - 1 : nil
+            if count == 1 { last.names.insert(name) }
+        }
+        for prefix in subjects.prefixes {
+            guard let count = prefixes[prefix] else { continue }
+            prefixes[prefix] = count > 1 ? count - 1 : nil
+            if count == 1 { last.prefixes.insert(prefix) }
+        }
+        return last
+    }
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+
+/// systemd's manager of the bus, as far as entries need it: starts units, and says what has become of them. See
+/// org.freedesktop.systemd1(5).
+///
+/// Rules on the bus are made for each unit, so that nothing wakes the agent that happens to others. Jobs are heard of only
+/// while one is under way: a bus can't tell them by their units, for dbus-broker matches no argument behind a number.
+///
+/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+final class ServiceManager: @unchecked Sendable {
+    typealias Report = @Sendable (Launcher.Event, borrowing BusLink) -> Void
+
+    private static let name = "org.freedesktop.systemd1"
+    private static let path = "/org/freedesktop/systemd1"
+    private static let manager = "org.freedesktop.systemd1.Manager"
+    private static let unit = "org.freedesktop.systemd1.Unit"
+    private static let properties = "org.freedesktop.DBus.Properties"
+    static let absence = "no service manager is on this bus: nobody owns \(name)"
+
+    /// A unit that entries start, or have started.
+    private struct Watch {
+        var entries: Set<LaunchID> = []
+        var isReferenced = false
+        var rule = ""
+    }
+
+    /// A job that has been asked for.
+    private enum Job {
+        case start(LaunchID, number: UInt64)
+        /// A command that runs is ended, to be started again.
+        case stop(then: @Sendable (borrowing BusLink) -> Void)
+    }
+
+    private let report: Report
+    private var isWanted = false
+    /// Its unique name; nil while there is none.
+    private var owner: String?
+    private var watches: [String: Watch] = [:]
+    private var jobs: [String: Job] = [:]
+    /// The units of entries: of a command the one that runs now.
+    private var units: [LaunchID: String] = [:]
+    /// How many jobs are asked for and not over.
+    private var jobsUnderWay = 0
+    /// How often the command of an entry was started, by this agent and those before it.
+    private var counts: [String: UInt64] = [:]
+
+    init(report: @escaping Report) { self.report = report }
+
+    /// The unit that an entry's program runs in.
+    func unit(of id: LaunchID) -> String? { units[id] }
+
+    // MARK: - Being there
+
+    func begin(on link: borrowing BusLink) {
+        guard !isWanted else { return }
+        isWanted = true
+        link.callBus("AddMatch", [.string(ServiceManager.ownerRule)])
+        link.findOwner(of: ServiceManager.name) { [self] answer, link in
+            ownerHasChanged(to: (try? answer.get()) ?? "", on: link)
+        }
+    }
+
+    func end(on link: borrowing BusLink) {
+        guard isWanted else { return }
+        isWanted = false
+        link.callBus("RemoveMatch", [.string(ServiceManager.ownerRule)])
+        if owner != nil { call("Unsubscribe", on: link) { _, _ in } }
+        owner = nil
+    }
+
+    private static let ownerRule =
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+        + "arg0='\(name)'"
+
+    private func ownerHasChanged(to owner: String, on link: borrowing BusLink) {
+        guard isWanted, owner.isEmpty || owner != self.owner else { return }
+        self.owner = owner.isEmpty ? nil : owner
+        (jobs, units) = ([:], [:])
+        if jobsUnderWay > 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
+        jobsUnderWay = 0
+        for (unit, watch) in watches { drop(watch, unit, on: link) }
+        watches = [:]
+        report(.manager(obstacle: ServiceManager.absence), link)
+        guard !owner.isEmpty else { return }
+        call("Subscribe", on: link) { [self] _, link in
+            if self.owner == owner { report(.manager(obstacle: nil), link) }
+        }
+    }
+
+    private func call(
+        _ member: String,
+        _ arguments: [BusValue] = [],
+        on link: borrowing BusLink,
+        then completion: @escaping @Sendable (BusAnswer, borrowing BusLink) -> Void
+    ) {
+        guard let owner else { return completion(.failure(.noManager), link) }
+        link.call(
+            owner,
+            path: ServiceManager.path,
+            interface: ServiceManager.manager,
+            member: member,
+            arguments,
+            then: completion
+        )
+    }
+
+    // MARK: - Units
+
+    /// Finds out whether the unit of an entry runs, and says so whenever that changes.
+    func attach(_ id: LaunchID, _ name: String, on link: borrowing BusLink) {
+        call("LoadUnit", [.string(name)], on: link) { [self] answer, link in
+            // Its own name, if the entry has an alias.
+            var found = name
+            if case .success(let values) = answer, case .text(_, let path)? = values.first {
+                found = UnitName.unit(ofPath: path) ?? name
+            }
+            units[id] = found
+            watch(found, for: id, on: link)
+            reference(found, on: link)
+            ask(found, on: link)
+        }
+    }
+
+    /// Looks which unit of a command runs.
+    func attach(_ id: LaunchID, command title: String, on link: borrowing BusLink) {
+        let stem = ServiceManager.stem(of: title)
+        let pattern = stem.flatMap { $0 == "\\" ? ["\\", "\\"] : [$0] }
+        call(
+            "ListUnitsByPatterns",
+            [.strings([]), .strings([String(pattern) + "*.service"])],
+            on: link
+        ) { [self] answer, link in
+            var running: String?
+            if case .success(let values) = answer {
+                for case .structure(let fields) in values.first?.elements ?? [] where fields.count > 3 {
+                    guard let unit = fields[0].string, let state = fields[3].string,
+                        let number = UInt64(unit.dropFirst(stem.count).dropLast(".service".count))
+                    else { continue }
+                    counts[title] = max(counts[title] ?? 0, number)
+                    if ServiceManager.isActive(state) { running = unit }
+                }
+            }
+            guard let running else { return report(.activity(id, false), link) }
+            units[id] = running
+            watch(running, for: id, on: link)
+            ask(running, on: link)
+        }
+    }
+
+    func detach(_ id: LaunchID, on link: borrowing BusLink) {
+        guard let unit = units.removeValue(forKey: id) else { return }
+        forget(unit, for: id, on: link)
+    }
+
+    private static func stem(of title: String) -> String { "notifybus-launch-\(UnitName.escaped(title))-" }
+
+    private static func isActive(_ state: String) -> Bool { !["inactive", "failed", "maintenance"].contains(state) }
+
+    private func watch(_ unit: String, for id: LaunchID, on link: borrowing BusLink) {
+        var watch = watches.removeValue(forKey: unit) ?? Watch()
+        if watch.rule.isEmpty {
+            let sender = "type='signal',sender='\(ServiceManager.name)'"
+            let rule =
+                "\(sender),path='\(UnitName.path(of: unit))',interface='\(ServiceManager.properties)',"
+                + "member='PropertiesChanged',arg0='\(ServiceManager.unit)'"
+            watch.rule = rule
+            link.callBus("AddMatch", [.string(rule)])
+        }
+        watch.entries.insert(id)
+        watches[unit] = watch
+    }
+
+    private func forget(_ unit: String, for id: LaunchID, on link: borrowing BusLink) {
+        watches[unit]?.entries.remove(id)
+        guard let watch = watches[unit], watch.entries.isEmpty else { return }
+        drop(watch, unit, on: link)
+        watches[unit] = nil
+    }
+
+    private func drop(_ watch: Watch, _ unit: String, on link: borrowing BusLink) {
+        link.callBus("RemoveMatch", [.string(watch.rule)])
+        if watch.isReferenced { call("UnrefUnit", [.string(unit)], on: link) { _, _ in } }
+    }
+
+    /// So that the manager keeps the unit, and counts its starts, between them.
+    private func reference(_ unit: String, on link: borrowing BusLink) {
+        guard watches[unit]?.isReferenced == false else { return }
+        watches[unit]?.isReferenced = true
+        call("RefUnit", [.string(unit)], on: link) { [self] answer, _ in
+            // It may come later.
+            if case .failure = answer { watches[unit]?.isReferenced = false }
+        }
+    }
+
+    private func ask(_ unit: String, on link: borrowing BusLink) {
+        guard let owner else { return }
+        link.call(
+            owner,
+            path: UnitName.path(of: unit),
+            interface: ServiceManager.properties,
+            member: "Get",
+            [.string(ServiceManager.unit), .string("ActiveState")]
+        ) { [self] answer, link in
+            var state = "inactive"
+            if case .success(let values) = answer, case .variant(let value)? = values.first {
+                state = value.string ?? state
+            }
+            note(unit, state, on: link)
+        }
+    }
+
+    private func note(_ unit: String, _ state: String, on link: borrowing BusLink) {
+        let isActive = ServiceManager.isActive(state)
+        for id in watches[unit]?.entries.sorted() ?? [] {
+            report(.activity(id, isActive), link)
+            // That of a command is gone for good.
+            if !isActive, unit.hasPrefix("notifybus-launch-"), watches[unit]?.isReferenced == false,
+                !jobs.values.contains(where: { if case .start(id, _) = $0 { true } else { false } })
+            {
+                detach(id, on: link)
+            }
+        }
+    }
+
+    // MARK: - Starting
+
+    private static let jobRule =
+        "type='signal',sender='\(name)',path='\(path)',interface='\(manager)',member='JobRemoved'"
+
+    private func jobBegins(on link: borrowing BusLink) {
+        jobsUnderWay += 1
+        if jobsUnderWay == 1 { link.callBus("AddMatch", [.string(ServiceManager.jobRule)]) }
+    }
+
+    private func jobEnds(on link: borrowing BusLink) {
+        guard jobsUnderWay > 0 else { return }
+        jobsUnderWay -= 1
+        if jobsUnderWay == 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
+    }
+
+    func start(_ id: LaunchID, number: UInt64, _ name: String, restarts: Bool, on link: borrowing BusLink) {
+        if let unit = units[id] { reference(unit, on: link) }
+        let member = restarts ? "RestartUnit" : "StartUnit"
+        jobBegins(on: link)
+        call(member, [.string(name), .string("replace")], on: link) { [self] answer, link in
+            take(answer, id, number, on: link)
+        }
+    }
+
+    private func take(_ answer: BusAnswer, _ id: LaunchID, _ number: UInt64, on link: borrowing BusLink) {
+        switch answer {
+        case .failure(let fault):
+            jobEnds(on: link)
+            report(.ended(id, number: number, .failed(fault.message)), link)
+        case .success(let values):
+            guard case .text(_, let job)? = values.first else { return jobEnds(on: link) }
+            jobs[job] = .start(id, number: number)
+            report(.accepted(id, number: number), link)
+        }
+    }
+
+    /// Starts a command in a unit of its own.
+    func start(
+        _ id: LaunchID,
+        number: UInt64,
+        _ entry: LaunchEntry,
+        command: [String],
+        first: NotifyName,
+        restarts: Bool,
+        on link: borrowing BusLink
+    ) {
+        if restarts, let unit = units[id] {
+            jobBegins(on: link)
+            return call("StopUnit", [.string(unit), .string("replace")], on: link) { [self] answer, link in
+                let next: @Sendable (borrowing BusLink) -> Void = { [self] link in
+                    start(id, number: number, entry, command: command, first: first, restarts: false, on: link)
+                }
+                guard case .success(let values) = answer, case .text(_, let job)? = values.first else {
+                    jobEnds(on: link)
+                    return next(link)
+                }
+                jobs[job] = .stop(then: next)
+            }
+        }
+        if let unit = units.removeValue(forKey: id) { forget(unit, for: id, on: link) }
+        let count = (counts[entry.title] ?? 0) + 1
+        counts[entry.title] = count
+        let unit = ServiceManager.stem(of: entry.title) + "\(count).service"
+        units[id] = unit
+        watch(unit, for: id, on: link)
+        let properties = ServiceManager.properties(of: entry, command, first: first)
+        jobBegins(on: link)
+        call(
+            "StartTransientUnit",
+            [.string(unit), .string("fail"), properties, .array(element: "(sa(sv))", [])],
+            on: link
+        ) { [self] answer, link in
+            if case .failure(let fault) = answer, fault.name == "org.freedesktop.systemd1.UnitExists" {
+                // An agent before this one has started it.
+                jobEnds(on: link)
+                return start(id, number: number, entry, command: command, first: first, restarts: false, on: link)
+            }
+            take(answer, id, number, on: link)
+        }
+    }
+
+    private static func properties(of entry: LaunchEntry, _ command: [String], first: NotifyName) -> BusValue {
+        let execution = BusValue.array(
+            element: "(sasb)",
+            [.structure([.string(command[0]), .strings(command), .boolean(false)])]
+        )
+        let values: [(String, BusValue)] = [
+            ("Description", .string("\(entry.title), started by NotifyBus for \(first)")),
+            ("Type", .string("exec")),
+            ("Slice", .string("app.slice")),
+            ("CollectMode", .string("inactive-or-failed")),
+            ("SyslogIdentifier", .string(entry.title)),
+            ("Environment", .strings(["NOTIFY_NAME=\(first)"] + entry.environment)),
+            ("ExecStart", execution),
+        ]
+        return .array(element: "(sv)", values.map { .structure([.string($0.0), .variant($0.1)]) })
+    }
+
+    // MARK: - Signals
+
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        let arguments = signal.arguments
+        if signal.sender == "org.freedesktop.DBus" {
+            guard signal.member == "NameOwnerChanged", arguments.count == 3, arguments[0].string == ServiceManager.name
+            else { return }
+            return ownerHasChanged(to: arguments[2].string ?? "", on: link)
+        }
+        // Anyone can send a signal to one connection, whatever its match rules.
+        guard signal.sender == owner else { return }
+        switch (signal.interface, signal.member) {
+        case (ServiceManager.properties, "PropertiesChanged"):
+            guard arguments.count == 3, arguments[0].string == ServiceManager.unit,
+                let unit = UnitName.unit(ofPath: signal.path), watches[unit] != nil
+            else { return }
+            if let state = arguments[1].dictionary?["ActiveState"]?.string { note(unit, state, on: link) }
+        case (ServiceManager.manager, "JobRemoved"):
+            guard arguments.count == 4, case .text(_, let path) = arguments[1], let result = arguments[3].string,
+                let job = jobs.removeValue(forKey: path)
+            else { return }
+            jobEnds(on: link)
+            end(job, result, on: link)
+        default: break
+        }
+    }
+
+    private func end(_ job: Job, _ result: String, on link: borrowing BusLink) {
+        switch job {
+        case .stop(let next): next(link)
+        case .start(let id, let number):
+            let outcome: Launcher.Outcome =
+                switch result {
+                case "done", "skipped": .done
+                case "canceled": .canceled
+                default: .failed("the start ended with '\(result)'")
+                }
+            report(.ended(id, number: number, outcome), link)
+        }
+    }
+}
+
+extension BusFault {
+    fileprivate static let noManager = BusFault(
+        name: "org.freedesktop.DBus.Error.ServiceUnknown",
+        message: ServiceManager.absence
+    )
+}

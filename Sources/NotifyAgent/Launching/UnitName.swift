@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Names of units, and how they stand in object paths.
+enum UnitName {
+    /// A text as part of a unit's name: what may not stand there is written `\x2d`. See systemd-escape(1).
+    static func escaped(_ text: String) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            if isLetterOrDigit(byte) || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".")
+                || byte == UInt8(ascii: ":")
+            {
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                result += "\\x" + hexadecimal(byte)
+            }
+        }
+        return result
+    }
+
+    /// The object path of a unit: whatever is no letter or digit is written `_2e`.
+    static func path(of unit: String) -> String {
+        var result = "/org/freedesktop/systemd1/unit/"
+        for (place, byte) in unit.utf8.enumerated() {
+            let isDigit = (0x30...0x39).contains(byte)
+            if isLetterOrDigit(byte), !(isDigit && place == 0) {
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                result += "_" + hexadecimal(byte)
+            }
+        }
+        return result
+    }
+
+    /// The unit that an object path is of; nil if it is none.
+    static func unit(ofPath path: String) -> String? {
+        let prefix = "/org/freedesktop/systemd1/unit/"
+        guard path.utf8.starts(with: prefix.utf8) else { return nil }
+        var bytes: [UInt8] = []
+        var rest = path.utf8.dropFirst(prefix.utf8.count)
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "_") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let text = String(rest.prefix(2)), text.utf8.count == 2, let value = UInt8(text, radix: 16) else {
+                return nil
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
+    }
+
+    private static func hexadecimal(_ byte: UInt8) -> String {
+        (byte < 16 ? "0" : "") + String(byte, radix: 16)
+    }
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// One entry at work: which names have been posted and not used up, and how far its program is.
+struct Launch {
+    enum Phase: Equatable {
+        /// It is not known yet whether the program runs, or its names are not heard yet.
+        case waking
+        case idle
+        /// Names were posted; more may come until the second moment, and until the first one each post prolongs it.
+        case settling(latest: Int64, until: Int64)
+        /// It is about to be started, as soon as all its names are heard again.
+        case arming
+        /// It was asked for; the moment is the one until which there must be an answer, nil once there was.
+        case starting(answerBy: Int64?)
+        case running
+        /// It has been started too often; the moment is the one at which it may be started again.
+        case limited(until: Int64)
+        /// Nothing is heard.
+        case off(reason: String)
+    }
+
+    /// What a connection of the program observes.
+    struct Observation {
+        var subjects: Subjects
+        /// Whether posts that come now may have been made before it was let in: the bus has yet to say.
+        var isJoining: Bool
+        /// What it has been told at its beginning.
+        var told: Set<NotifyName> = []
+        /// What was posted while it was joining.
+        var late = PendingNames()
+    }
+
+    /// How long the service manager may take to answer, in nanoseconds.
+    static let patience: Int64 = 90_000_000_000
+    /// How many names are kept for one entry.
+    static let maximumDue = 4_096
+
+    let id: LaunchID
+    var entry: LaunchEntry
+    private(set) var phase = Phase.waking
+    /// Whether the unit is active, or on its way there or back, or the name has an owner; nil if that is not known.
+    private(set) var isActive: Bool?
+    /// Posted and not used up, without what the start that is under way has begun with.
+    private(set) var due = PendingNames()
+    private(set) var begun: [NotifyName] = []
+    /// Posted since the trigger, and not heard by the program yet.
+    private(set) var missed = PendingNames()
+    private(set) var observations: [ConnectionID: Observation] = [:]
+    /// What the bus has been asked to bring, and how often it has yet to confirm that.
+    private(set) var held = Subjects()
+    private(set) var unconfirmed = 0
+    private var isAttached = false
+    /// When it was started, as far as that counts for the limit.
+    private var recentStarts: [Int64] = []
+    private(set) var starts: UInt64 = 0
+    private(set) var failures: UInt64 = 0
+    private(set) var lastResult = ""
+
+    init(id: LaunchID, entry: LaunchEntry) {
+        self.id = id
+        self.entry = entry
+    }
+
+    private var isBusy: Bool {
+        switch phase {
+        case .starting, .running: true
+        default: false
+        }
+    }
+
+    /// How many names are due.
+    var dueCount: Int { due.count + begun.filter { !due.contains($0) }.count }
+
+    /// When something is to be done by the clock.
+    var alarm: Int64? {
+        switch phase {
+        case .settling(_, let until): until
+        case .limited(let until): until
+        case .starting(let moment): moment
+        default: nil
+        }
+    }
+
+    // MARK: - Names
+
+    /// Whether the program hears a name itself.
+    private func isCovered(_ name: NotifyName) -> Bool {
+        observations.values.contains { $0.subjects.contains(name) && (!$0.isJoining || $0.told.contains(name)) }
+    }
+
+    /// Whether another post of the name would change nothing.
+    private func isSatisfied(_ name: NotifyName) -> Bool {
+        switch phase {
+        case .starting, .running:
+            missed.contains(name) && (entry.onBusy == .drop || due.contains(name))
+        case .limited: due.contains(name)
+        case .off: true
+        case .waking, .idle, .settling, .arming: false
+        }
+    }
+
+    private var wanted: Subjects {
+        if case .off = phase { return Subjects() }
+        var wanted = Subjects(names: entry.subjects.names.filter { !isCovered($0) && !isSatisfied($0) })
+        wanted.prefixes = entry.subjects.prefixes.filter { prefix in
+            !observations.values.contains { observation in
+                !observation.isJoining
+                    && observation.subjects.prefixes.contains { prefix.string.utf8.starts(with: $0.string.utf8) }
+            }
+        }
+        return wanted
+    }
+
+    /// Has the bus bring what is wanted now, and nothing else.
+    private mutating func follow(_ effects: inout [Launcher.Effect]) {
+        let wanted = wanted
+        let (more, less) = (wanted.subtracting(held), held.subtracting(wanted))
+        held = wanted
+        if !less.isEmpty { effects.append(.release(id, less)) }
+        if !more.isEmpty {
+            unconfirmed += 1
+            effects.append(.hold(id, more))
+        }
+    }
+
+    // MARK: - Beginning and end
+
+    mutating func begin(_ effects: inout [Launcher.Effect]) {
+        phase = .waking
+        isActive = nil
+        follow(&effects)
+        isAttached = true
+        effects.append(.attach(id, entry))
+    }
+
+    mutating func turnOff(_ reason: String, _ effects: inout [Launcher.Effect]) {
+        if isAttached { effects.append(.detach(id, entry)) }
+        isAttached = false
+        phase = .off(reason: reason)
+        isActive = nil
+        (due, begun, missed, observations) = (PendingNames(), [], PendingNames(), [:])
+        follow(&effects)
+    }
+
+    /// Takes what the file says now, with the same action as before.
+    mutating func change(to entry: LaunchEntry, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+        self.entry = entry
+        due.remove { !entry.subjects.contains($0) }
+        missed.remove { !entry.subjects.contains($0) }
+        if case .off = phase { return }
+        follow(&effects)
+        goOn(now, &effects)
+    }
+
+    mutating func isHeld(_ failure: String?, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+        unconfirmed -= 1
+        if let failure { return turnOff(failure, &effects) }
+        goOn(now, &effects)
+    }
+
+    // MARK: - What happens
+
+    mutating func heard(_ name: NotifyName, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+        if case .off = phase { return }
+        if isCovered(name) { return }
+        var isLate = false
+        for (connection, observation) in observations
+        where observation.isJoining && observation.subjects.contains(name) {
+            isLate = observations[connection]?.late.insert(name) == true || isLate
+        }
+        if isLate { return }
+        note(name)
+        if case .settling(let latest, _) = phase {
+            phase = .settling(latest: latest, until: min(latest, now + entry.settle))
+        }
+        goOn(now, &effects)
+        follow(&effects)
+    }
+
+    private mutating func note(_ name: NotifyName) {
+        if isBusy, missed.count < Launch.maximumDue { _ = missed.insert(name) }
+        if isBusy, entry.onBusy == .drop { return }
+        if due.count < Launch.maximumDue { _ = due.insert(name) }
+    }
+
+    /// Does what can be done now.
+    private mutating func goOn(_ now: Int64, _ effects: inout [Launcher.Effect]) {
+        switch phase {
+        case .waking:
+            guard let isActive, unconfirmed == 0 else { return }
+            phase = isActive ? .running : .idle
+            goOn(now, &effects)
+        case .idle:
+            if !due.isEmpty { beginSettling(now, &effects) }
+        case .running:
+            if !due.isEmpty, entry.onBusy == .restart { beginSettling(now, &effects) }
+        case .settling(_, let until):
+            if until <= now { arm(now, &effects) }
+        case .limited(let until):
+            if until <= now { arm(now, &effects) }
+        case .arming:
+            if unconfirmed == 0 { start(now, &effects) }
+        case .starting, .off: break
+        }
+    }
+
+    private mutating func beginSettling(_ now: Int64, _ effects: inout [Launcher.Effect]) {
+        guard entry.settle > 0 else { return arm(now, &effects) }
+        phase = .settling(latest: now + 10 * entry.settle, until: now + entry.settle)
+    }
+
+    /// Has all names heard again: what is posted after the start must be noted.
+    private mutating func arm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
+        if isActive == true, entry.onBusy != .restart {
+            // Somebody else has started it meanwhile.
+            phase = .running
+            return
+        }
+        let window = entry.limit.window
+        recentStarts.removeAll { $0 + window <= now }
+        if recentStarts.count >= entry.limit.starts {
+            let place = recentStarts.count - entry.limit.starts
+            phase = .limited(until: recentStarts[place] + window)
+            return
+        }
+        phase = .arming
+        follow(&effects)
+        goOn(now, &effects)
+    }
+
+    private mutating func start(_ now: Int64, _ effects: inout [Launcher.Effect]) {
+        begun = due.take()
+        guard let first = begun.first else {
+            phase = isActive == true ? .running : .idle
+            return
+        }
+        missed = PendingNames()
+        for name in begun { _ = missed.insert(name) }
+        recentStarts.append(now)
+        starts += 1
+        let restarts = isActive == true
+        phase = .starting(answerBy: now + Launch.patience)
+        effects.append(.start(id, number: starts, entry, first: first, restarts: restarts))
+    }
+
+    /// The service manager is at it; how long that takes is for it to say.
+    mutating func isAccepted(_ number: UInt64) {
+        guard number == starts, case .starting = phase else { return }
+        phase = .starting(answerBy: nil)
+    }
+
+    mutating func ended(
+        _ number: UInt64,
+        _ outcome: Launcher.Outcome,
+        _ now: Int64,
+        _ effects: inout [Launcher.Effect]
+    ) {
+        guard number == starts, case .starting = phase else { return }
+        let used = begun
+        begun = []
+        switch outcome {
+        case .done: lastResult = "done"
+        case .failed(let reason):
+            failures += 1
+            lastResult = reason
+            effects.append(.complain(id, entry, reason))
+        case .canceled:
+            lastResult = "canceled"
+            let later = due.take()
+            for name in used + later { _ = due.insert(name) }
+        }
+        phase = isActive == true ? .running : .idle
+        if phase == .idle { missed = PendingNames() }
+        goOn(now, &effects)
+        follow(&effects)
+    }
+
+    mutating func note(isActive new: Bool, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+        if case .off = phase { return }
+        isActive = new
+        switch phase {
+        case .idle where new: phase = .running
+        case .running where !new:
+            phase = .idle
+            missed = PendingNames()
+        default: break
+        }
+        if !new { observations = [:] }
+        goOn(now, &effects)
+        follow(&effects)
+    }
+
+    mutating func alarm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
+        if case .starting(let moment?) = phase, moment <= now {
+            let seconds = Launch.patience / 1_000_000_000
+            ended(starts, .failed("no answer after \(seconds) seconds"), now, &effects)
+        } else {
+            goOn(now, &effects)
+            follow(&effects)
+        }
+    }
+
+    // MARK: - The program observes
+
+    /// A connection of the program observes these, all in all.
+    ///
+    /// - Parameter isNew: whether the bus has just let it in, so that it has heard nothing yet.
+    /// - Returns: what it has missed.
+    mutating func observes(
+        _ subjects: Subjects,
+        _ connection: ConnectionID,
+        isNew: Bool,
+        _ effects: inout [Launcher.Effect]
+    ) -> [NotifyName] {
+        if case .off = phase { return [] }
+        var observation = observations[connection] ?? Observation(subjects: subjects, isJoining: isNew)
+        observation.subjects = subjects
+        let names = missed.names.filter(subjects.contains)
+        missed.remove(subjects.contains)
+        // It hears them: there is no need to start it for them.
+        due.remove(subjects.contains)
+        if observation.isJoining { observation.told.formUnion(names) }
+        observations[connection] = observation
+        follow(&effects)
+        return names
+    }
+
+    /// All posts that come from now on were made when the connection was heard by itself.
+    ///
+    /// - Returns: what was posted in between.
+    mutating func hasJoined(_ connection: ConnectionID, _ effects: inout [Launcher.Effect]) -> [NotifyName] {
+        guard var observation = observations[connection], observation.isJoining else { return [] }
+        let names = observation.late.take()
+        observation.isJoining = false
+        observation.told = []
+        observations[connection] = observation
+        follow(&effects)
+        return names
+    }
+
+    mutating func hasLeft(_ connection: ConnectionID, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+        guard var observation = observations.removeValue(forKey: connection) else { return }
+        for name in observation.late.take() where !isCovered(name) { note(name) }
+        goOn(now, &effects)
+        follow(&effects)
+    }
+}

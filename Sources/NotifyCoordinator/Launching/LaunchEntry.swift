@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyNames
+
+/// What is to be started when a name is posted, as an administrator or a user has written it down. See
+/// notifybus-launch(5).
+package struct LaunchEntry: Equatable, Sendable {
+    package enum Action: Hashable, Sendable {
+        /// A unit of the service manager.
+        case unit(String)
+        /// A program and its arguments, in a unit of its own.
+        case command([String])
+        /// A well-known name whose owner the bus starts.
+        case activation(String)
+    }
+
+    /// What becomes of a post while the program runs and does not observe the name.
+    package enum BusyRule: String, CaseIterable, Sendable {
+        /// It is started once more afterwards.
+        case queue
+        case drop
+        case restart
+    }
+
+    /// Whose posts count.
+    package enum Trust: String, CaseIterable, Sendable {
+        /// The agent's own user and root, outside of sandboxes.
+        case user
+        case anyone
+        case root
+    }
+
+    /// How often it is started at the most.
+    package struct Limit: Equatable, Sendable {
+        package var starts: Int
+        /// In how many nanoseconds.
+        package var window: Int64
+
+        package init(starts: Int, window: Int64) {
+            self.starts = starts
+            self.window = window
+        }
+    }
+
+    /// The name of its file without `.conf`, by which people know it.
+    package var title: String
+    /// Where it stands.
+    package var path = ""
+    package var subjects = Subjects()
+    package var action: Action
+    package var onBusy = BusyRule.queue
+    /// How long nothing more may come before it is started, in nanoseconds.
+    package var settle: Int64 = 0
+    package var limit = Limit(starts: 10, window: 10_000_000_000)
+    /// For a command: `KEY=VALUE`.
+    package var environment: [String] = []
+    package var trust = Trust.user
+    package var isEnabled = true
+
+    package init(title: String, action: Action) {
+        self.title = title
+        self.action = action
+    }
+
+    /// Whether it needs a service manager.
+    package var needsManager: Bool { if case .activation = action { false } else { true } }
+}
+
+/// An entry while this agent knows it. Numbers are never used again.
+package struct LaunchID: Hashable, Comparable, Sendable {
+    package let number: UInt64
+
+    package init(_ number: UInt64) { self.number = number }
+
+    package static func < (left: LaunchID, right: LaunchID) -> Bool { left.number < right.number }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyNames
+
+/// Which programs are started for which names, and how far each of them is.
+///
+/// A value, as the coordinator is: it is told what happens, and says what is to be done about it. It has no clock, and
+/// knows neither D-Bus nor the service manager. The rules are those of notifybus-launch(5).
+package struct Launcher {
+    package enum Event: Sendable {
+        /// These are the entries from now on.
+        case load([LaunchEntry])
+        /// There is a service manager, or there is none for this reason.
+        case manager(obstacle: String?)
+        /// The answer to `hold`.
+        case held(LaunchID, failure: String?)
+        /// A post whose sender counts for these entries.
+        case heard(NotifyName, [LaunchID])
+        /// The unit of an entry is active, or on its way there or back; or it is not.
+        case activity(LaunchID, Bool)
+        /// The service manager has taken the start over.
+        case accepted(LaunchID, number: UInt64)
+        /// The start is over.
+        case ended(LaunchID, number: UInt64, Outcome)
+        /// A connection of the program of these entries observes all this.
+        ///
+        /// - Parameter isNew: whether the bus has just let it in, so that it has heard nothing yet.
+        case observes(ConnectionID, [LaunchID], Subjects, isNew: Bool)
+        /// The answer to `mark`.
+        case marked(ConnectionID)
+        case left(ConnectionID)
+        /// The moment of `alarm` has come.
+        case alarm
+    }
+
+    package enum Outcome: Equatable, Sendable {
+        case done
+        case failed(String)
+        case canceled
+    }
+
+    package enum Effect: Equatable, Sendable {
+        /// Hear posts of these; ends in `held`.
+        case hold(LaunchID, Subjects)
+        case release(LaunchID, Subjects)
+        /// Find out whether the program runs, and say when that changes; begins with `activity`.
+        case attach(LaunchID, LaunchEntry)
+        case detach(LaunchID, LaunchEntry)
+        /// Start it; ends in `ended`.
+        ///
+        /// - Parameters:
+        ///   - number: counts the starts of the entry.
+        ///   - restarts: whether it runs, and is to be ended first.
+        case start(LaunchID, number: UInt64, LaunchEntry, first: NotifyName, restarts: Bool)
+        /// Tell a connection what it has missed.
+        case deliver(ConnectionID, [NotifyName])
+        /// Find the place in the stream of posts from which on the connection hears them itself; ends in `marked`.
+        case mark(ConnectionID)
+        /// A start has failed.
+        case complain(LaunchID, LaunchEntry, String)
+        /// Say `alarm` at this moment of the monotonic clock, in nanoseconds; it takes the place of an earlier one.
+        case alarm(at: Int64)
+    }
+
+    /// An entry, as others are shown it.
+    package struct Report: Sendable {
+        package let id: LaunchID
+        package let entry: LaunchEntry
+        package let state: String
+        /// Why it is off, else empty.
+        package let reason: String
+        package let starts: UInt64
+        package let failures: UInt64
+        package let due: Int
+        package let lastResult: String
+    }
+
+    private var launches: [LaunchID: Launch] = [:]
+    private var obstacle: String? = "it is not known yet whether a service manager is on the bus"
+    private var lastNumber: UInt64 = 0
+    private var lastAlarm: Int64?
+
+    package init() {}
+
+    package var isEmpty: Bool { launches.isEmpty }
+    /// Whether all names are heard that are to be.
+    package var isReady: Bool { launches.values.allSatisfy { $0.phase != .waking && $0.unconfirmed == 0 } }
+
+    /// The entries that a post of a name concerns, and whose posts count for each.
+    package func entries(for name: NotifyName) -> [(LaunchID, LaunchEntry.Trust)] {
+        launches.values.filter { $0.entry.subjects.contains(name) }.map { ($0.id, $0.entry.trust) }
+    }
+
+    package func entry(_ id: LaunchID) -> LaunchEntry? { launches[id]?.entry }
+
+    /// In the order of their titles.
+    package var reports: [Report] {
+        launches.values.sorted { $0.entry.title < $1.entry.title }.map { launch in
+            var reason = ""
+            let state: String
+            switch launch.phase {
+            case .waking: state = "waking"
+            case .idle: state = "idle"
+            case .settling: state = "settling"
+            case .arming, .starting: state = "starting"
+            case .running: state = "running"
+            case .limited: state = "limited"
+            case .off(let why): (state, reason) = ("off", why)
+            }
+            return Report(
+                id: launch.id,
+                entry: launch.entry,
+                state: state,
+                reason: reason,
+                starts: launch.starts,
+                failures: launch.failures,
+                due: launch.dueCount,
+                lastResult: launch.lastResult
+            )
+        }
+    }
+
+    /// All that entries would hear.
+    package var subjects: Subjects {
+        launches.values.reduce(into: Subjects()) { all, launch in
+            if launch.entry.isEnabled { all.formUnion(launch.entry.subjects) }
+        }
+    }
+
+    /// Takes note of what has happened.
+    ///
+    /// - Returns: what is to be done, in this order.
+    package mutating func handle(_ event: Event, at moment: Moment) -> [Effect] {
+        var effects: [Effect] = []
+        take(event, moment.nanoseconds, &effects)
+        let next = launches.values.compactMap(\.alarm).min()
+        if let next, next != lastAlarm { effects.append(.alarm(at: next)) }
+        lastAlarm = next
+        return effects
+    }
+
+    private mutating func take(_ event: Event, _ now: Int64, _ effects: inout [Effect]) {
+        switch event {
+        case .load(let entries): load(entries, now, &effects)
+        case .manager(let obstacle):
+            guard obstacle != self.obstacle else { return }
+            self.obstacle = obstacle
+            for id in launches.keys.sorted() where launches[id]?.entry.needsManager == true {
+                begin(id, &effects)
+            }
+        case .held(let id, let failure): launches[id]?.isHeld(failure, now, &effects)
+        case .heard(let name, let ids): for id in ids { launches[id]?.heard(name, now, &effects) }
+        case .activity(let id, let isActive): launches[id]?.note(isActive: isActive, now, &effects)
+        case .accepted(let id, let number): launches[id]?.isAccepted(number)
+        case .ended(let id, let number, let outcome): launches[id]?.ended(number, outcome, now, &effects)
+        case .observes(let connection, let ids, let subjects, let isNew):
+            var missed = PendingNames()
+            for id in ids {
+                let names = launches[id]?.observes(subjects, connection, isNew: isNew, &effects) ?? []
+                for name in names { _ = missed.insert(name) }
+            }
+            if !missed.isEmpty { effects.append(.deliver(connection, missed.names)) }
+            if isNew, !ids.isEmpty { effects.append(.mark(connection)) }
+        case .marked(let connection):
+            var late = PendingNames()
+            for id in launches.keys.sorted() {
+                for name in launches[id]?.hasJoined(connection, &effects) ?? [] { _ = late.insert(name) }
+            }
+            if !late.isEmpty { effects.append(.deliver(connection, late.names)) }
+        case .left(let connection):
+            for id in launches.keys.sorted() { launches[id]?.hasLeft(connection, now, &effects) }
+        case .alarm:
+            lastAlarm = nil
+            for id in launches.keys.sorted() { launches[id]?.alarm(now, &effects) }
+        }
+    }
+
+    private mutating func begin(_ id: LaunchID, _ effects: inout [Effect]) {
+        guard let entry = launches[id]?.entry else { return }
+        if !entry.isEnabled {
+            launches[id]?.turnOff("enabled = no", &effects)
+        } else if entry.needsManager, let obstacle {
+            launches[id]?.turnOff(obstacle, &effects)
+        } else {
+            launches[id]?.begin(&effects)
+        }
+    }
+
+    private mutating func load(_ entries: [LaunchEntry], _ now: Int64, _ effects: inout [Effect]) {
+        var old = Dictionary(launches.values.map { ($0.entry.title, $0) }) { first, _ in first }
+        for entry in entries {
+            guard let before = old.removeValue(forKey: entry.title) else {
+                add(entry, &effects)
+                continue
+            }
+            if before.entry == entry { continue }
+            if before.entry.action == entry.action, before.entry.isEnabled == entry.isEnabled {
+                launches[before.id]?.change(to: entry, now, &effects)
+            } else {
+                remove(before.id, &effects)
+                add(entry, &effects)
+            }
+        }
+        for launch in old.values.sorted(by: { $0.id < $1.id }) { remove(launch.id, &effects) }
+    }
+
+    private mutating func add(_ entry: LaunchEntry, _ effects: inout [Effect]) {
+        lastNumber += 1
+        let id = LaunchID(lastNumber)
+        launches[id] = Launch(id: id, entry: entry)
+        begin(id, &effects)
+    }
+
+    private mutating func remove(_ id: LaunchID, _ effects: inout [Effect]) {
+        launches[id]?.turnOff("its file has gone", &effects)
+        launches[id] = nil
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension AgentInterface {
+    /// What is started for names, and how far it is.
+    package struct LaunchStatus: Equatable, Sendable {
+        /// The name of its file, without `.conf`.
+        package var name = ""
+        package var file = ""
+        package var names: [String] = []
+        package var prefixes: [String] = []
+        /// `start`, `run` or `activate`.
+        package var action = ""
+        /// The unit, the command line or the name on the bus.
+        package var program = ""
+        /// `idle`, `settling`, `starting`, `running`, `limited`, `off`, `waking`, or `broken` if the file can't be used.
+        package var state = ""
+        /// Why it is off or broken, for people.
+        package var reason = ""
+        /// How often it was started, and how often that failed.
+        package var starts: UInt64 = 0
+        package var failures: UInt64 = 0
+        /// How many names have been posted and not used up.
+        package var due: UInt32 = 0
+        /// What became of the last start, for people.
+        package var result = ""
+
+        package init() {}
+
+        /// Reads the field "launches" of Status.
+        package static func entries(in value: BusValue) throws(ArgumentError) -> [LaunchStatus] {
+            guard value.hasType("aa{sv}"), let elements = value.elements else {
+                throw .mistyped(key: "launches", expected: "aa{sv}", given: value.signature)
+            }
+            var entries: [LaunchStatus] = []
+            for element in elements { entries.append(try LaunchStatus(element)) }
+            return entries
+        }
+
+        private init(_ value: BusValue) throws(ArgumentError) {
+            var reader = try FieldReader(value)
+            name = try reader.need("name", "s", \.string)
+            file = try reader.take("file", "s", \.string) ?? ""
+            names = try reader.take("names", "as", \.strings) ?? []
+            prefixes = try reader.take("prefixes", "as", \.strings) ?? []
+            action = try reader.take("action", "s", \.string) ?? ""
+            program = try reader.take("program", "s", \.string) ?? ""
+            state = try reader.need("state", "s", \.string)
+            reason = try reader.take("reason", "s", \.string) ?? ""
+            starts = try reader.need("starts", "t", \.uint64)
+            failures = try reader.take("failures", "t", \.uint64) ?? 0
+            due = try reader.need("due", "u", \.uint32)
+            result = try reader.take("result", "s", \.string) ?? ""
+        }
+
+        package var value: BusValue {
+            .dictionary([
+                ("name", .string(name)), ("file", .string(file)), ("names", .strings(names)),
+                ("prefixes", .strings(prefixes)), ("action", .string(action)), ("program", .string(program)),
+                ("state", .string(state)), ("reason", .string(reason)), ("starts", .uint64(starts)),
+                ("failures", .uint64(failures)), ("due", .uint32(due)), ("result", .string(result)),
+            ])
+        }
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import NotifyAgent
+import NotifyCoordinator
+import NotifyCore
+
+/// `notify-agent --check`: reads what an agent would read, and says what is wrong. No bus is touched.
+enum ConfigurationCheck {
+    static func run(_ settings: AgentSettings, _ diagnostics: Diagnostics) -> ExitCode {
+        var faults = 0
+        var lines: [String] = []
+        var configuration = Agent.Configuration()
+        do throws(ConfigurationError) {
+            if let file = settings.configurationFile {
+                try ConfigurationFile.read(file, into: &configuration)
+            } else {
+                try ConfigurationFile.readDefault(for: settings.common.bus, into: &configuration)
+            }
+        } catch {
+            faults += 1
+            lines.append(error.message)
+        }
+        for file in LaunchFolders(servesMachine: settings.common.bus == .system).read() {
+            switch file.content {
+            case .success(let entry):
+                let status = AgentInterface.LaunchStatus(entry)
+                let names = status.names + status.prefixes.map { $0 + "*" }
+                let more = entry.subjects.names.count + entry.subjects.prefixes.count - names.count
+                lines.append(
+                    "\(file.path): \(names.joined(separator: ", "))\(more > 0 ? " and \(more) more" : "")"
+                        + " → \(status.action) \(status.program)\(entry.isEnabled ? "" : " (enabled = no)")"
+                )
+            case .failure(let fault):
+                faults += 1
+                lines.append(fault.text(in: file.path))
+            }
+        }
+        let text = lines.map { Printable.text($0) + "\n" }.joined()
+        if case .failed(let number) = StandardStreams.write(text, to: STDOUT_FILENO) {
+            diagnostics.error("can't write to standard output: \(Diagnostics.text(of: number))")
+            return .failed
+        }
+        return faults == 0 ? .done : .failed
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyCore
+
+/// What is started when a name is posted, for people and for programs.
+struct LaunchTable {
+    private let entries: [AgentInterface.LaunchStatus]
+
+    /// An agent that knows nothing of this has none.
+    init(_ answer: AgentInterface.Status.Answer) {
+        let value = answer.fields.first { $0.key == "launches" }?.value
+        entries = value.flatMap { try? AgentInterface.LaunchStatus.entries(in: $0) } ?? []
+    }
+
+    /// An object a line.
+    var json: String {
+        entries.map { entry in
+            var object = JSONObject()
+            for case .entry(let key, .variant(let value)) in entry.value.elements ?? [] {
+                if let key = key.string { object.add(key, value) }
+            }
+            return object.line
+        }.joined()
+    }
+
+    /// - Parameter isDetailed: whether the names and the file of each are shown too, and why one is off.
+    func text(withHeader hasHeader: Bool, isDetailed: Bool) -> String {
+        let columns = [
+            TextTable.Column("ENTRY", minimum: 8), TextTable.Column("STARTS", minimum: 12),
+            TextTable.Column("STATE"), TextTable.Column("COUNT", isNumber: true, dropOrder: 1),
+            TextTable.Column("FAILED", isNumber: true, dropOrder: 0), TextTable.Column("DUE", isNumber: true),
+            TextTable.Column("LAST", minimum: 8, dropOrder: 2),
+        ]
+        let rows = entries.map { entry in
+            let isWrong = entry.state == "broken" || entry.state == "off"
+            let style: TextStyle? =
+                switch entry.state {
+                case "running": .good
+                case "idle": .weak
+                default: .notable
+                }
+            return [
+                LaunchTable.cell(entry.name), LaunchTable.cell(entry.program),
+                TextTable.Cell(Printable.text(entry.state), style), LaunchTable.cell(String(entry.starts)),
+                LaunchTable.cell(String(entry.failures)), LaunchTable.cell(String(entry.due)),
+                LaunchTable.cell(isWrong ? entry.reason : entry.result),
+            ]
+        }
+        let table = TextTable(columns, rows)
+        var lines = table.lines(withHeader: hasHeader, width: Terminal.size?.columns, isColored: Terminal.hasColors)
+        if isDetailed {
+            let first = lines.count - entries.count
+            for (index, entry) in entries.enumerated().reversed() {
+                let names = entry.names + entry.prefixes.map { $0 + "*" }
+                let more = names.map { "    " + Printable.text($0) } + ["    in " + Printable.text(entry.file)]
+                lines.insert(contentsOf: more, at: first + index + 1)
+            }
+        }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private static func cell(_ text: String) -> TextTable.Cell {
+        TextTable.Cell(text.isEmpty ? "-" : Printable.text(text))
+    }
+}

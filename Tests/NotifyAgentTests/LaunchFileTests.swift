@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyAgent
+
+/// The files of launch.d, and `notify-agent --check`, which reads them.
+@Suite struct LaunchFileTests {
+    private func read(_ text: String) throws -> LaunchEntry {
+        try LaunchFile.read(text, title: "entry", trust: .user)
+    }
+
+    private func complaint(_ text: String) -> LaunchFile.Fault? {
+        do throws(LaunchFile.Fault) {
+            _ = try LaunchFile.read(text, title: "entry", trust: .user)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `each setting is understood`() throws {
+        let entry = try read(
+            """
+            # All there is.
+            name = com.example.a
+              name=com.example.b
+            prefix = com.example.c
+            prefix = com.example.d.
+
+            run = /usr/bin/printf "%s \\t" 'a b' c\\x20d ""
+            on-busy = restart
+            settle = 500ms
+            limit = 3/1m
+            environment = A=b c
+            environment = B=
+            from = anyone
+            enabled = no
+            """ + "\r\n"
+        )
+        #expect(entry.subjects.names == ["com.example.a", "com.example.b", "com.example.c"])
+        #expect(entry.subjects.prefixes == [NamePrefix("com.example.c."), NamePrefix("com.example.d.")])
+        #expect(entry.action == .command(["/usr/bin/printf", "%s \t", "a b", "c d", ""]))
+        #expect(entry.onBusy == .restart && entry.settle == 500_000_000 && entry.trust == .anyone && !entry.isEnabled)
+        #expect(entry.limit == .init(starts: 3, window: 60_000_000_000))
+        #expect(entry.environment == ["A=b c", "B="])
+        let plain = try read("name = a\nstart = a@b.service")
+        #expect(plain.onBusy == .queue && plain.settle == 0 && plain.trust == .user && plain.isEnabled)
+        #expect(plain.limit == .init(starts: 10, window: 10_000_000_000))
+        #expect(try read("name = a\nactivate = org.example.Editor").action == .activation("org.example.Editor"))
+    }
+
+    @Test(arguments: [
+        ("name = a\nfoo = b\nstart = a.service", 2, "there is no setting 'foo'"),
+        ("name = a\nstart", 2, "there is no '='"),
+        ("name =\nstart = a.service", 1, "is no name"),
+        ("name = self.a\nstart = a.service", 1, "never leaves its process"),
+        ("prefix = .\nstart = a.service", 1, "is no prefix"),
+        ("name = a\nstart = a", 2, "is no unit"),
+        ("name = a\nstart = a/b.service", 2, "is no unit"),
+        ("name = a\nstart = .service", 2, "is no unit"),
+        ("name = a\nstart = a@.service", 2, "is a template"),
+        ("name = a\nrun = bin/true", 2, "neither an absolute path"),
+        ("name = a\nrun = /bin/sh 'a", 2, "a quotation mark is missing"),
+        ("name = a\nrun = /bin/sh \\q", 2, "there is no escape"),
+        ("name = a\nrun = /bin/sh \\000", 2, "no text"),
+        ("name = a\nrun =", 2, "no program"),
+        ("name = a\nactivate = a", 2, "no name that a program owns"),
+        ("name = a\nactivate = a.b\non-busy = restart", 0, "goes with start and run"),
+        ("name = a\nstart = a.service\nenvironment = A=b", 0, "goes with run"),
+        ("name = a\nrun = true\nenvironment = 1=b", 3, "is no variable"),
+        ("name = a\nstart = a.service\non-busy = each", 3, "is none of queue, drop, restart"),
+        ("name = a\nstart = a.service\nsettle = soon", 3, "is no duration"),
+        ("name = a\nstart = a.service\nsettle = 2d", 3, "longer than a day"),
+        ("name = a\nstart = a.service\nlimit = 0/1s", 3, "is no limit"),
+        ("name = a\nstart = a.service\nlimit = 5", 3, "is no limit"),
+        ("name = a\nstart = a.service\nlimit = 5/0s", 3, "needs a time"),
+        ("name = a\nstart = a.service\nfrom = me", 3, "is none of user, anyone, root"),
+        ("name = a\nstart = a.service\nenabled = 1", 3, "neither yes nor no"),
+        ("name = a\nstart = a.service\nstart = b.service", 3, "is given twice"),
+        ("name = a\nstart = a.service\nrun = true", 0, "exactly one of"),
+        ("name = a", 0, "exactly one of"),
+        ("start = a.service", 0, "there is no name"),
+    ])
+    func `what is wrong is said, and in which line`(text: String, line: Int, sentence: String) throws {
+        let fault = try #require(complaint(text))
+        #expect(fault.line == line && fault.text.contains(sentence), "\(fault)")
+    }
+
+    @Test func `--check prints each entry and each fault, and ends with 1 if there is one`() throws {
+        let folder = "/tmp/notifybus-launch-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+        defer { _ = try? run("rm", ["-rf", folder]) }
+        func shell(_ script: String) throws {
+            let result = try run("/bin/sh", ["-c", "cd \"$0\" && " + script, folder])
+            try #require(result.status == 0, "\(result.errorOutput)")
+        }
+        try run("mkdir", ["-p", folder])
+        try shell("mkdir -p own/notifybus/launch.d first/notifybus/launch.d data/notifybus/launch.d")
+        func check() throws -> (status: Int32, lines: [String]) {
+            let result = try run(
+                productPath("notify-agent"),
+                ["--check", "--address", "unix:path=/nonexistent/bus"],
+                environment: withoutDesktop.merging([
+                    "XDG_CONFIG_HOME": "\(folder)/own", "XDG_CONFIG_DIRS": "relative:\(folder)/first",
+                    "XDG_DATA_DIRS": "\(folder)/data",
+                ]) { $1 }
+            )
+            #expect(result.errorOutput.isEmpty)
+            return (result.status, result.output.split(separator: "\n").map { String($0) })
+        }
+        #expect(try check() == (0, []))
+        // The first folder counts; an empty file and a link to /dev/null mask.
+        try shell(
+            """
+            printf 'name = a\\nstart = own.service\\n' >own/notifybus/launch.d/both.conf
+            printf 'name = a\\nstart = data.service\\n' >data/notifybus/launch.d/both.conf
+            printf 'prefix = b\\nrun = true\\n' >data/notifybus/launch.d/other.conf
+            printf 'broken\\n' >data/notifybus/launch.d/empty.conf
+            : >first/notifybus/launch.d/empty.conf
+            printf 'broken\\n' >data/notifybus/launch.d/link.conf
+            ln -s /dev/null own/notifybus/launch.d/link.conf
+            printf 'broken\\n' >own/notifybus/launch.d/ignored
+            """
+        )
+        var found = try check()
+        #expect(found.status == 0)
+        #expect(
+            found.lines == [
+                "\(folder)/own/notifybus/launch.d/both.conf: a → start own.service",
+                "\(folder)/data/notifybus/launch.d/other.conf: b, b.* → run true",
+            ]
+        )
+        // What others can write to, what is no file and what is too long is left alone; the rest goes on.
+        try shell(
+            """
+            printf 'name = a\\nstart\\n' >own/notifybus/launch.d/wrong.conf
+            printf 'name = a\\nstart = a.service\\n' >own/notifybus/launch.d/open.conf
+            chmod o+w own/notifybus/launch.d/open.conf
+            mkfifo own/notifybus/launch.d/pipe.conf
+            head -c 70000 /dev/zero | tr '\\0' '#' >own/notifybus/launch.d/long.conf
+            printf 'fucos = all\\n' >own/notifybus/agent.conf
+            """
+        )
+        found = try check()
+        #expect(found.status == 1)
+        let place = "\(folder)/own/notifybus"
+        let first = found.lines.removeFirst()
+        #expect(first.hasPrefix("\(place)/agent.conf:1: there is no setting 'fucos'"))
+        #expect(
+            found.lines == [
+                "\(place)/launch.d/both.conf: a → start own.service",
+                "\(place)/launch.d/long.conf: it has more than 64 KB",
+                "\(place)/launch.d/open.conf: others can write to it",
+                "\(folder)/data/notifybus/launch.d/other.conf: b, b.* → run true",
+                "\(place)/launch.d/pipe.conf: it is no regular file",
+                "\(place)/launch.d/wrong.conf:2: there is no '=' in 'start'",
+            ]
+        )
+        if geteuid() == 0 {
+            try shell("chown 12345 own/notifybus/launch.d/both.conf")
+            #expect(try check().lines[1].contains("it belongs to user 12345, not to user 0 or root"))
+        }
+    }
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// What is started for names, with systemd's user manager, on both daemons.
+@Suite(
+    .serialized,
+    .disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups")
+)
+struct LaunchSessionTests {
+    private static let isLong = getenv("NOTIFYBUS_LONG") != nil
+
+    @Test(arguments: busKinds)
+    func `three posts while the job runs are one more run`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.unit(
+            "job.service",
+            "[Service]",
+            "Type=oneshot",
+            "ExecStart=/bin/sh -c 'echo run >>$HOME/runs; sleep 1'"
+        )
+        try session.entry("job", "name = com.example.go", "start = job.service")
+        try session.startAgent()
+        try session.shell("notify-post com.example.go")
+        try session.waitFor("starting", of: "job")
+        try session.shell("notify-post com.example.go; notify-post com.example.go com.example.go")
+        try session.waitFor("idle", of: "job")
+        #expect(try session.lines("runs") == 2)
+        #expect(try session.field("starts", of: "job") == "2" && session.field("due", of: "job") == "0")
+    }
+
+    @Test(arguments: busKinds)
+    func `a storm is no more starts than the limit, and wakes the agent a few times only`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.entry("job", "name = com.example.go", "run = sh -c 'echo run >>$HOME/runs'", "limit = 3/1h")
+        try session.startAgent()
+        let sleeps = "awk '/voluntary_ctxt/ { sum += $2 } END { print sum }' /proc/$agent/task/*/status"
+        let before = Int(try session.shell(sleeps).filter(\.isNumber)) ?? 0
+        try session.shell("yes com.example.go | head -n 100000 | notify-post -", timeout: .seconds(120))
+        try session.waitFor("limited", of: "job")
+        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 3 ]]")
+        let after = Int(try session.shell(sleeps).filter(\.isNumber)) ?? 0
+        #expect(after - before < 5_000, "the agent slept \(after - before) times during 100,000 posts")
+        #expect(try session.field("starts", of: "job") == "3" && session.field("due", of: "job") == "1")
+    }
+
+    /// The program observes the trigger and three names more, which are posted at random moments while it starts.
+    @Test(arguments: busKinds)
+    func `a program that observes hears the trigger and each name posted meanwhile once`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        let names = "com.example.go com.example.a com.example.b com.example.c"
+        try session.unit(
+            "observer.service",
+            "[Unit]",
+            "StartLimitIntervalSec=0",
+            "[Service]",
+            "Type=exec",
+            "StandardOutput=append:%h/heard",
+            "ExecStart=\(try productPath("notify-wait")) --all \(names) com.example.end"
+        )
+        try session.entry(
+            "observer",
+            "name = com.example.go",
+            "name = com.example.a",
+            "name = com.example.b",
+            "name = com.example.c",
+            "start = observer.service",
+            "limit = 1000/1s"
+        )
+        try session.startAgent()
+        let rounds = LaunchSessionTests.isLong ? 1_000 : 20
+        let output = try session.shell(
+            """
+            exec 5> >(exec notify-post -)
+            # within CONDITION - whether it holds within 20 seconds
+            within() {
+              for ((n = 0; n < 4000; n++)); do if eval "$1"; then return; fi; read -rt 0.005 <> <(:) || true; done
+              return 1
+            }
+            heard() { cat "$HOME/heard" | wc -l; }
+            inactive() { [[ $(systemctl --user show --property=ActiveState --value observer.service) == inactive ]]; }
+            for ((round = 0; round < \(rounds); round++)); do
+              : >"$HOME/heard"
+              echo com.example.go >&5
+              for name in a b c; do
+                read -rt 0.0$((RANDOM % 60 + 10)) <> <(:) || true
+                echo com.example.$name >&5
+              done
+              within '[[ $(heard) -ge 4 ]]' || { echo "round $round: too few"; cat "$HOME/heard"; break; }
+              # What the agent has to say, it says before it answers.
+              notify-lifecycle list >/dev/null
+              echo com.example.end >&5
+              within inactive || { echo "round $round: does not end"; break; }
+              sort "$HOME/heard" | tr '\\n' ' ' | grep -qx \
+                'com.example.a com.example.b com.example.c com.example.end com.example.go ' ||
+                { echo "round $round:"; cat "$HOME/heard"; break; }
+              within '[[ $(notify-lifecycle launches -q) == *" idle "* ]]' || { echo "round $round: not idle"; break; }
+            done
+            exec 5>&-
+            """,
+            timeout: .seconds(1_200)
+        )
+        #expect(output.isEmpty, "\(output)")
+        #expect(try session.field("starts", of: "observer") == "\(rounds)")
+    }
+
+    @Test(arguments: busKinds)
+    func `a start that fails is told, uses its posts up, and disturbs no other`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.unit("failing.service", "[Service]", "Type=oneshot", "ExecStart=/bin/false")
+        try session.shell("systemctl --user --quiet mask masked.service")
+        for name in ["missing", "masked", "failing"] {
+            try session.entry(name, "name = com.example.\(name)", "start = \(name).service")
+        }
+        // One that dies at once, before it could have registered.
+        try session.entry("dying", "name = com.example.dying", "run = false")
+        try session.entry("nowhere", "name = com.example.nowhere", "run = /nonexistent/program")
+        try session.entry(
+            "good",
+            "name = com.example.good",
+            "run = sh -c 'echo $NOTIFY_NAME $A >$HOME/good'",
+            "environment = A=b c"
+        )
+        try session.startAgent()
+        for name in ["missing", "masked", "failing", "dying", "nowhere", "good"] {
+            try session.shell("notify-post com.example.\(name)")
+        }
+        try session.until("grep -q . \"$HOME/good\"")
+        try session.until("! notify-lifecycle launches -q | grep -qv ' idle '")
+        for name in ["missing", "masked", "failing", "dying", "nowhere", "good"] {
+            #expect(try session.field("starts", of: name) == "1", "\(name)")
+            #expect(try session.field("due", of: name) == "0", "\(name)")
+            // Whether a program that ends at once was started or has failed is for systemd to say.
+            if name == "dying" { continue }
+            let isFailure = name != "good"
+            #expect(try session.field("failures", of: name) == (isFailure ? "1" : "0"), "\(name)")
+        }
+        #expect(try session.field("result", of: "missing").contains("not found"))
+        #expect(try session.field("result", of: "masked").contains("masked"))
+        #expect(try session.shell("cat \"$HOME/good\"") == "com.example.good b c\n")
+    }
+
+    @Test(arguments: busKinds)
+    func `restart ends what runs and starts it again, a unit as well as a command`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.unit(
+            "server.service",
+            "[Service]",
+            "Type=exec",
+            "ExecStart=/bin/sh -c 'echo run >>$HOME/unit; exec sleep 1000'"
+        )
+        try session.entry("unit", "name = com.example.go", "start = server.service", "on-busy = restart")
+        try session.entry(
+            "command",
+            "name = com.example.go",
+            "run = sh -c 'echo run >>$HOME/command; exec sleep 1000'",
+            "on-busy = restart"
+        )
+        try session.startAgent()
+        for count in 1...3 {
+            try session.shell("notify-post com.example.go")
+            try session.until(
+                "[[ $(cat \"$HOME/unit\" | wc -l) == \(count) && $(cat \"$HOME/command\" | wc -l) == \(count) ]]"
+            )
+            try session.until("! notify-lifecycle launches -q | grep -qv ' running '")
+        }
+        #expect(
+            try session.shell("systemctl --user list-units --plain --no-legend 'notifybus-launch-*' | wc -l") == "1\n"
+        )
+    }
+
+    @Test(arguments: busKinds)
+    func `files that come, change and go count at once; a broken one leaves the others alone`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.startAgent()
+        #expect(try session.shell("busctl --user list | grep -c org.notifybus.Launch1 || true") == "0\n")
+        let run = "run = sh -c 'echo $NOTIFY_NAME >>$HOME/runs'"
+        try session.entry("one", "name = com.example.one", run)
+        try session.waitFor("idle", of: "one")
+        try session.entry("broken", "name = com.example.two")
+        try session.waitFor("broken", of: "broken")
+        try session.shell("notify-post com.example.one com.example.two")
+        try session.until("grep -qx com.example.one \"$HOME/runs\"")
+        try session.entry("broken", "name = com.example.two", run)
+        try session.waitFor("idle", of: "broken")
+        try session.shell("chmod o+w \"$HOME/.config/notifybus/launch.d/one.conf\"; kill -HUP $agent")
+        try session.waitFor("broken", of: "one")
+        try session.shell("notify-post com.example.one com.example.two")
+        try session.until("grep -qx com.example.two \"$HOME/runs\"")
+        try session.shell("rm \"$HOME\"/.config/notifybus/launch.d/*")
+        try session.until("[[ -z $(notify-lifecycle launches) || $(notify-lifecycle launches -q) == '' ]]")
+        try session.until("! busctl --user list | grep -q org.notifybus.Launch1")
+        #expect(try session.lines("runs") == 2)
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent killed in any state leaves one that works`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.unit(
+            "job.service",
+            "[Service]",
+            "Type=oneshot",
+            "ExecStart=/bin/sh -c 'echo run >>$HOME/runs; sleep 1'"
+        )
+        try session.entry("idle", "name = com.example.idle", "start = job.service")
+        try session.entry("starting", "name = com.example.starting", "start = job.service")
+        try session.entry("settling", "name = com.example.settling", "start = job.service", "settle = 1h")
+        try session.entry("limited", "name = com.example.limited", "run = true", "limit = 1/1h")
+        try session.entry("running", "name = com.example.running", "run = sleep 2")
+        for state in ["idle", "settling", "starting", "running", "limited"] {
+            try session.startAgent()
+            if state != "idle" { try session.shell("notify-post com.example.\(state)") }
+            if state == "limited" {
+                try session.until("notify-post com.example.limited; notify-lifecycle launches -q | grep -q ' limited '")
+            }
+            try session.waitFor(state, of: state)
+            try session.shell("kill -KILL $agent; wait $agent || true")
+            try session.startAgent()
+            // It asks which programs run: what they have been started for is theirs.
+            if state == "running" { try session.waitFor("running", of: "running") }
+            let before = try session.lines("runs")
+            try session.until("systemctl --user show --property=ActiveState --value job.service | grep -qx inactive")
+            try session.waitFor("idle", of: "idle")
+            try session.shell("notify-post com.example.idle")
+            try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == \(before + 1) ]]")
+            try session.waitFor("idle", of: "idle")
+            try session.shell("kill $agent; wait $agent || true")
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `notify-launch starts the agent at login if there is an entry, and else nothing`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        try session.shell(
+            """
+            units=$HOME/.config/systemd/user
+            cp '\(root)/desktop/systemd/user/notify-launch.service' "$units"
+            sed 's|@BINDIR@|'"$(dirname "$(command -v notify-agent)")"'|' \
+              '\(root)/desktop/systemd/user/notify-agent.service.in' >"$units/notify-agent.service"
+            systemctl --user daemon-reload
+            systemctl --user start notify-launch.service
+            """
+        )
+        let states = "systemctl --user is-active notify-launch.service notify-agent.service || true"
+        #expect(try session.shell(states) == "inactive\ninactive\n")
+        try session.entry("job", "name = com.example.go", "run = sh -c 'echo run >$HOME/runs'")
+        try session.shell("systemctl --user start notify-launch.service")
+        #expect(try session.shell(states) == "active\nactive\n")
+        try session.waitFor("idle", of: "job")
+        try session.shell("notify-post com.example.go")
+        try session.until("grep -q run \"$HOME/runs\"")
+        // A reload is for the files.
+        try session.entry("more", "name = com.example.more", "run = true")
+        try session.shell("systemctl --user reload notify-agent.service")
+        try session.waitFor("idle", of: "more")
+    }
+
+    @Test(.enabled(if: geteuid() == 0))
+    func `on the system bus root's posts count, and those of others only where an entry says so`() throws {
+        let session = try UserSession(.daemon)
+        try session.shell(
+            """
+            mkdir -p "$HOME/services" /run/notifybus/launch.d
+            chmod 755 "$HOME"
+            for who in root anyone; do
+              printf '[D-BUS Service]\\nName=com.example.%s\\nExec=/bin/sh -c "echo run >>%s/%s; exit 1"\\nUser=root\\n' \
+                $who "$HOME" $who >"$HOME/services/com.example.$who.service"
+            done
+            cat >"$HOME/system.conf" <<END
+            <busconfig><listen>unix:path=$HOME/system</listen><servicedir>$HOME/services</servicedir>
+            <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/>
+            <allow receive_sender="*"/></policy></busconfig>
+            END
+            dbus-daemon --config-file="$HOME/system.conf" --nofork --nopidfile >"$HOME/system.log" 2>&1 &
+            export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$HOME/system
+            printf 'name = com.example.go\\nactivate = com.example.root\\n' >/run/notifybus/launch.d/root.conf
+            printf 'name = com.example.go\\nactivate = com.example.anyone\\nfrom = anyone\\n' >/run/notifybus/launch.d/anyone.conf
+            """
+        )
+        try session.until("[[ -S $HOME/system ]]")
+        try session.shell("notify-agent --system >\"$HOME/agent.log\" 2>&1 & agent=$!")
+        let list = "notify-lifecycle launches --system -q"
+        try session.until("[[ $(\(list) | grep -c ' idle ') == 2 ]]")
+        try session.shell(
+            "setpriv --reuid=nobody --regid=nogroup --clear-groups -- \"$(command -v notify-post)\" --system com.example.go"
+        )
+        try session.until("[[ $(cat \"$HOME/anyone\" | wc -l) == 1 ]]")
+        try session.until("[[ $(\(list) | grep -c ' idle ') == 2 ]]")
+        #expect(try session.lines("root") == 0)
+        try session.shell("notify-post --system com.example.go")
+        try session.until("[[ $(cat \"$HOME/root\" | wc -l) == 1 && $(cat \"$HOME/anyone\" | wc -l) == 2 ]]")
+        try session.shell("kill $agent")
+    }
+
+    @Test
+    func `without a service manager units are off with that reason, and what the bus activates works`() throws {
+        let session = try UserSession(.daemon)
+        try session.entry("unit", "name = com.example.go", "start = job.service")
+        try session.entry("service", "name = com.example.go", "activate = com.example.Service")
+        try session.shell(
+            """
+            mkdir -p "$HOME/services"
+            printf '[D-BUS Service]\\nName=com.example.Service\\nExec=/bin/sh -c "echo run >>%s/runs; exit 1"\\n' "$HOME" \
+              >"$HOME/services/com.example.Service.service"
+            cat >"$HOME/plain.conf" <<END
+            <busconfig><type>session</type><listen>unix:path=$HOME/plain</listen><servicedir>$HOME/services</servicedir>
+            <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/>
+            <allow receive_sender="*"/></policy></busconfig>
+            END
+            dbus-daemon --config-file="$HOME/plain.conf" --nofork --nopidfile >"$HOME/plain.log" 2>&1 &
+            export DBUS_SESSION_BUS_ADDRESS=unix:path=$HOME/plain
+            """
+        )
+        try session.until("[[ -S $HOME/plain ]]")
+        try session.startAgent()
+        #expect(try session.field("state", of: "unit") == "off")
+        #expect(try session.field("reason", of: "unit").contains("no service manager"))
+        try session.shell("notify-post com.example.go")
+        try session.until("grep -q run \"$HOME/runs\"")
+        try session.waitFor("idle", of: "service")
+        #expect(try session.field("failures", of: "service") == "1")
+        #expect(try session.field("starts", of: "unit") == "0")
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// A session of systemd's, as Scripts/user-session makes it: a shell in it does what a test says.
+final class UserSession: Sendable {
+    private static let script =
+        "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Scripts/user-session"
+
+    /// Why there can be no session here; nil if there can.
+    static let obstacle: String? = {
+        guard let session = try? UserSession(.daemon) else { return "a session of systemd's can't be had here" }
+        return (try? session.shell("true")) == nil ? session.reason : nil
+    }()
+
+    let home: String
+    private let process: RunningCommand
+
+    init(_ kind: BusKind) throws {
+        home = "/tmp/notifybus-launch-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+        try run("mkdir", ["-p", "\(home)/.config/notifybus/launch.d", "\(home)/.config/systemd/user"])
+        process = try start(
+            UserSession.script,
+            [kind.rawValue, home, "/bin/bash"],
+            environment: ["DBUS_SESSION_BUS_ADDRESS": nil] as [String: String?]
+        )
+        let folder = try productPath("notify-agent").split(separator: "/").dropLast().joined(separator: "/")
+        try? process.writeInput("export PATH=\"/\(folder):$PATH\"\nexec 2>&1\n")
+    }
+
+    deinit {
+        process.closeInput()
+        // The session ends with its shell.
+        _ = try? process.wait(timeout: .seconds(10))
+        _ = try? run("rm", ["-rf", home])
+    }
+
+    private var reason: String {
+        (try? process.wait(timeout: .seconds(5)))?.errorOutput ?? "a session of systemd's can't be had here"
+    }
+
+    /// Runs a script in the session's shell.
+    ///
+    /// - Returns: what it has printed.
+    /// - Throws: ``TestSupportError`` if it fails, or takes too long.
+    @discardableResult
+    func shell(_ script: String, timeout: Duration = .seconds(60)) throws -> String {
+        let mark = "mark-\(UInt32.random(in: 0...UInt32.max))"
+        try process.writeInput("echo \(mark)+\n{ \(script)\n}; code=$?; echo \"\(mark)=$code=\"\n")
+        let all = try process.waitForOutput(containing: "\(mark)=", timeout: timeout)
+        guard let begin = all.range(ofText: "\(mark)+\n"), let end = all.range(ofText: "\(mark)=") else {
+            throw TestSupportError("The shell has ended: \(all)")
+        }
+        let text = String(all[begin.upperBound..<end.lowerBound])
+        let status = all[end.upperBound...].prefix { $0 != "=" }
+        guard status == "0" else { throw TestSupportError("the shell says \(status) to '\(script)': \(text)") }
+        return text
+    }
+
+    /// Writes an entry of launch.d.
+    func entry(_ name: String, _ lines: String...) throws {
+        try write("\(home)/.config/notifybus/launch.d/\(name).conf", lines)
+    }
+
+    /// Writes a unit of the user's.
+    func unit(_ name: String, _ lines: String...) throws {
+        try write("\(home)/.config/systemd/user/\(name)", lines)
+        try shell("systemctl --user daemon-reload")
+    }
+
+    private func write(_ path: String, _ lines: [String]) throws {
+        let result = try run("/bin/sh", ["-c", "cat >\"$0\"", path], input: lines.map { $0 + "\n" }.joined())
+        #expect(result.status == 0)
+    }
+
+    /// Starts an agent, and returns when it hears the names of all entries.
+    func startAgent() throws {
+        try shell("notify-agent >>\"$HOME/agent.log\" 2>&1 & agent=$!")
+        try until("notify-lifecycle launches -q >\"$HOME/list\" && ! grep -q waking \"$HOME/list\"")
+    }
+
+    /// Waits until a condition of the shell's holds.
+    func until(_ condition: String, _ comment: String = "", timeout: Int = 30) throws {
+        try shell(
+            """
+            for ((end = SECONDS + \(timeout); SECONDS < end; )); do
+              if { \(condition); } 2>/dev/null; then break; fi
+              read -rt 0.02 <> <(:) || true
+            done
+            { \(condition); } || { notify-lifecycle launches -v; cat "$HOME/agent.log"; false; }
+            """,
+            timeout: .seconds(timeout + 30)
+        )
+    }
+
+    /// The fields of an entry, as `notify-lifecycle launches --json` has them.
+    func field(_ field: String, of entry: String) throws -> String {
+        let script =
+            "notify-lifecycle launches --json | sed -n 's/.*\"name\":\"\(entry)\".*\"\(field)\":\"\\{0,1\\}\\([^\",}]*\\).*/\\1/p'"
+        return String(try shell(script).prefix { $0 != "\n" })
+    }
+
+    func waitFor(_ state: String, of entry: String) throws {
+        try until("notify-lifecycle launches -q | grep -q '^\(entry) .* \(state) '")
+    }
+
+    /// How many lines a file in the home has.
+    func lines(_ file: String) throws -> Int {
+        Int(try shell("cat \"$HOME/\(file)\" 2>/dev/null | wc -l").filter(\.isNumber)) ?? -1
+    }
+}
+
+extension String {
+    fileprivate func range(ofText text: String) -> Range<String.Index>? {
+        guard let start = utf8.indices.first(where: { utf8[$0...].starts(with: text.utf8) }) else { return nil }
+        return start..<utf8.index(start, offsetBy: text.utf8.count)
+    }
+}

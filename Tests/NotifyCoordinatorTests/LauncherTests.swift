@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyCoordinator
+
+/// What is started for names, without a bus and without a service manager.
+@Suite struct LauncherTests {
+    /// One entry, a bus that confirms at once, and a service manager that does as it is told.
+    private struct World {
+        var launcher = Launcher()
+        var now: Int64 = 0
+        var starts: [(number: UInt64, restarts: Bool)] = []
+        var heard = Subjects()
+        var delivered: [NotifyName] = []
+        var marks: [ConnectionID] = []
+        var complaints: [String] = []
+        var alarm: Int64?
+        let id = LaunchID(1)
+
+        init(_ change: (inout LaunchEntry) -> Void = { _ in }) {
+            var entry = LaunchEntry(title: "a", action: .unit("a.service"))
+            entry.subjects.names = [World.name]
+            change(&entry)
+            take(.manager(obstacle: nil))
+            take(.load([entry]))
+            take(.activity(id, false))
+        }
+
+        static let name: NotifyName = "com.example.a"
+        static let other: NotifyName = "com.example.b"
+
+        mutating func take(_ event: Launcher.Event) {
+            var events = [event]
+            while !events.isEmpty {
+                for effect in launcher.handle(events.removeFirst(), at: Moment(nanoseconds: now)) {
+                    switch effect {
+                    case .hold(let id, let subjects):
+                        heard.formUnion(subjects)
+                        events.append(.held(id, failure: nil))
+                    case .release(_, let subjects): heard = heard.subtracting(subjects)
+                    case .start(_, let number, _, _, let restarts): starts.append((number, restarts))
+                    case .deliver(_, let names): delivered += names
+                    case .mark(let connection): marks.append(connection)
+                    case .complain(_, _, let reason): complaints.append(reason)
+                    case .alarm(let time): alarm = time
+                    case .attach, .detach: break
+                    }
+                }
+            }
+        }
+
+        /// A post reaches the agent only if it hears the name.
+        mutating func post(_ name: NotifyName = World.name) {
+            if heard.contains(name) { take(.heard(name, launcher.entries(for: name).map(\.0))) }
+        }
+
+        mutating func end(_ outcome: Launcher.Outcome = .done) {
+            take(.ended(id, number: starts.last?.number ?? 0, outcome))
+        }
+
+        /// A oneshot: it is active while it runs, and over with its start.
+        mutating func runThrough() {
+            take(.activity(id, true))
+            take(.activity(id, false))
+            end()
+        }
+
+        mutating func wait(_ nanoseconds: Int64) {
+            now += nanoseconds
+            while let time = alarm, time <= now {
+                alarm = nil
+                take(.alarm)
+            }
+        }
+
+        var state: String { launcher.reports[0].state }
+    }
+
+    @Test func `a post starts the unit once, and what comes meanwhile starts it once more`() {
+        var world = World()
+        world.post()
+        #expect(world.starts.count == 1 && world.state == "starting")
+        world.take(.accepted(world.id, number: 1))
+        world.take(.activity(world.id, true))
+        for _ in 0..<100_000 { world.post() }
+        #expect(world.starts.count == 1)
+        world.take(.activity(world.id, false))
+        world.end()
+        #expect(world.starts.count == 2)
+        world.runThrough()
+        #expect(world.starts.count == 2 && world.state == "idle")
+        world.post()
+        #expect(world.starts.count == 3)
+    }
+
+    @Test func `with drop, what comes while the program runs is dropped`() {
+        var world = World { $0.onBusy = .drop }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post()
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1 && world.state == "idle")
+        world.post()
+        #expect(world.starts.count == 2)
+    }
+
+    @Test func `with restart, a program that runs is ended and started again`() {
+        var world = World { $0.onBusy = .restart }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post()
+        #expect(world.starts.map(\.restarts) == [false, true])
+        world.take(.activity(world.id, false))
+        world.take(.activity(world.id, true))
+        world.end()
+        #expect(world.starts.count == 2 && world.state == "running")
+    }
+
+    @Test func `a start waits until nothing more has come, but no longer than ten times that`() {
+        var world = World { $0.settle = 100 }
+        world.post()
+        for _ in 0..<9 {
+            world.wait(99)
+            world.post()
+            #expect(world.starts.isEmpty && world.state == "settling")
+        }
+        world.wait(100)
+        #expect(world.starts.count == 1)
+        world.runThrough()
+        world.post()
+        for _ in 0..<11 {
+            world.wait(99)
+            world.post()
+        }
+        #expect(world.starts.count == 2)
+    }
+
+    @Test func `beyond the limit one start follows when there is room, for all that is due`() {
+        var world = World { $0.limit = .init(starts: 3, window: 1_000) }
+        for _ in 0..<10 {
+            world.post()
+            if world.starts.count < 4, world.state == "starting" { world.runThrough() }
+        }
+        #expect(world.starts.count == 3 && world.state == "limited")
+        // Nothing is heard that would change nothing.
+        #expect(world.heard.isEmpty)
+        world.wait(999)
+        #expect(world.starts.count == 3)
+        world.wait(1)
+        #expect(world.starts.count == 4)
+        world.runThrough()
+        #expect(world.state == "idle")
+    }
+
+    @Test func `a program that observes the name hears it once, and what was posted since too`() {
+        var world = World { $0.subjects.names = [World.name, World.other] }
+        let connection = ConnectionID(7)
+        world.post()
+        world.take(.accepted(world.id, number: 1))
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post(World.other)
+        world.post(World.other)
+        let subjects = Subjects(names: [World.name, World.other])
+        world.take(.observes(connection, [world.id], subjects, isNew: true))
+        #expect(Set(world.delivered) == [World.name, World.other] && world.delivered.count == 2)
+        world.take(.marked(connection))
+        #expect(world.delivered.count == 2)
+        // It hears the names itself, so the agent does not.
+        #expect(world.heard.isEmpty)
+        world.take(.left(connection))
+        #expect(world.heard == subjects)
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1)
+    }
+
+    @Test func `what is posted before the program is heard by itself is delivered to it`() {
+        var world = World { $0.subjects.prefixes = [NamePrefix("com.example.")] }
+        let connection = ConnectionID(7)
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.take(.observes(connection, [world.id], Subjects(names: [World.name, World.other]), isNew: true))
+        #expect(world.delivered == [World.name] && world.marks == [connection])
+        world.post(World.other)
+        world.post(World.other)
+        #expect(world.delivered == [World.name])
+        world.take(.marked(connection))
+        #expect(world.delivered == [World.name, World.other])
+        // The agent goes on hearing the prefix, but the program hears these names itself.
+        world.post(World.other)
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1)
+    }
+
+    @Test func `a program that dies before it registers is started again for what came meanwhile, and not else`() {
+        var world = World { $0.subjects.names = [World.name, World.other] }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1)
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post(World.other)
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 3)
+    }
+
+    @Test func `a failed start uses its posts up and is told; a canceled one is tried again`() {
+        var world = World()
+        world.post()
+        world.end(.failed("there is no such unit"))
+        #expect(world.starts.count == 1 && world.complaints == ["there is no such unit"] && world.state == "idle")
+        world.post()
+        world.end(.canceled)
+        #expect(world.starts.count == 3)
+    }
+
+    @Test func `a service manager that does not answer is waited for 90 seconds, and a long start as long as it takes`()
+    {
+        var world = World()
+        world.post()
+        world.wait(89_999_999_999)
+        #expect(world.state == "starting")
+        world.wait(1)
+        #expect(world.state == "idle" && world.complaints.count == 1)
+        world.post()
+        world.take(.accepted(world.id, number: 2))
+        world.wait(1_000_000_000_000)
+        #expect(world.state == "starting")
+    }
+
+    @Test func `a unit that somebody else has started is left alone until it ends`() {
+        var world = World()
+        world.take(.activity(world.id, true))
+        #expect(world.state == "running")
+        world.post()
+        #expect(world.starts.isEmpty)
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1)
+    }
+
+    @Test func `without a service manager units are off with a reason, and come back with it`() {
+        var world = World()
+        world.take(.manager(obstacle: "there is none"))
+        #expect(world.state == "off" && world.launcher.reports[0].reason == "there is none" && world.heard.isEmpty)
+        world.take(.manager(obstacle: nil))
+        world.take(.activity(world.id, false))
+        world.post()
+        #expect(world.starts.count == 1)
+    }
+
+    /// Posts, ends and observers at random moments: the last post of a name is followed by a start, or by its delivery.
+    @Test func `whatever happens, no post is forgotten, and at rest nothing is due`() {
+        for seed in UInt64(1)...2_000 {
+            var random = SeededGenerator(seed: seed)
+            var world = World { $0.limit = .init(starts: 4, window: 50) }
+            /// Whether a post has not been followed by a start or a delivery yet.
+            var isOwed = false
+            var isActive = false
+            var connection: ConnectionID?
+            var last: UInt64 = 10
+            for _ in 0..<60 {
+                let (starts, delivered) = (world.starts.count, world.delivered.count)
+                var isPost = false
+                switch UInt64.random(in: 0..<8, using: &random) {
+                case 0, 1, 2:
+                    isPost = true
+                    if connection == nil { isOwed = true }
+                    world.post()
+                case 3 where world.state == "starting":
+                    world.take(.accepted(world.id, number: world.starts.last?.number ?? 0))
+                    isActive = true
+                    world.take(.activity(world.id, true))
+                case 4 where world.state == "starting" && isActive: world.end()
+                case 5 where isActive && world.state == "running":
+                    isActive = false
+                    connection = nil
+                    world.take(.activity(world.id, false))
+                case 6 where isActive && connection == nil:
+                    last += 1
+                    let new = ConnectionID(last)
+                    world.take(.observes(new, [world.id], Subjects(names: [World.name]), isNew: true))
+                    world.take(.marked(new))
+                    connection = new
+                case 7: world.wait(20)
+                default: break
+                }
+                let isServed = world.starts.count > starts || world.delivered.count > delivered
+                if isServed { isOwed = false }
+                if isOwed, !isPost, world.state == "idle" {
+                    Issue.record("seed \(seed): a post is owed, and nothing is under way")
+                    return
+                }
+            }
+            if isActive {
+                if world.state == "starting" { world.end() }
+                world.take(.activity(world.id, false))
+            }
+            for _ in 0..<20 where world.state != "idle" {
+                if world.state == "starting" { world.runThrough() }
+                world.wait(100)
+            }
+            #expect(world.state == "idle" && world.launcher.reports[0].due == 0, "seed \(seed): \(world.state)")
+        }
+    }
+}
