@@ -175,7 +175,12 @@ extension Coordinator {
         let new: LifecycleState = state == .background ? .background : .suspended
         directory.change(id) { observer in
             observer.stateAfterParking = state
-            observer.transition = Transition(new, isHolding: new == .suspended)
+            // Posts that come before its names are held stand in its stream.
+            observer.transition = Transition(
+                new,
+                isHolding: new == .suspended,
+                isCollecting: new == .suspended && !observer.waitsForParking
+            )
         }
         if new == .background {
             releaseHeld(of: id)

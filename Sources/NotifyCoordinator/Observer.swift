@@ -83,6 +83,9 @@ struct Observer {
 
     var state: LifecycleState { transition.state }
 
+    /// Whether its names are being held so that it can be parked.
+    var waitsForParking: Bool { holdWaiters.contains { if case .parking = $0 { true } else { false } } }
+
     var isParked: Bool { if case .none = parking { false } else { true } }
 
     /// Whether the bus may queue posts for the connection, so that a stop of its process would do harm. It may as long as

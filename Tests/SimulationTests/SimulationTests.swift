@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Simulation
 import Testing
 
@@ -10,6 +11,20 @@ import Testing
             let history = History.run(seed: seed)
             #expect(history.failure == nil, "seed \(seed): 'make simulate SEED=\(seed)' tells the history")
         }
+    }
+
+    @Test func `what is tolerated is what the documentation says can still happen, row by row`() throws {
+        let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let file = try #require(fopen("/" + folder + "/Documentation/lifecycle.md", "r"))
+        defer { fclose(file) }
+        var text: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 1 << 16)
+        while case let count = fread(&piece, 1, piece.count, file), count > 0 { text += piece[..<count] }
+        let lines = String(decoding: text, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        let heading = try #require(lines.firstIndex(of: "## What can still happen"))
+        let rows = lines[heading...].drop { !$0.hasPrefix("|---") }.dropFirst().prefix { $0.hasPrefix("|") }
+        let titles = rows.map { String($0.dropFirst(2).prefix { $0 != "|" }.dropLast()) }
+        #expect(titles == Row.allCases.map(\.title))
     }
 
     @Test(arguments: Mutation.allCases)

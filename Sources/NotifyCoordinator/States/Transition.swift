@@ -56,13 +56,14 @@ struct Transition<Waiter> {
     private var next: (aim: LifecycleState, waiters: [Waiter])?
 
     /// - Parameters:
-    ///   - isHolding: whether the names are under the agent's rules and posts set bits already.
+    ///   - isHolding: whether the names are under the agent's rules.
+    ///   - isCollecting: whether posts set bits already; as `isHolding` says if nil.
     ///   - isEntering: whether the connection has yet to be answered; ends in `entered`.
-    init(_ state: LifecycleState, isHolding: Bool = false, isEntering: Bool = false) {
+    init(_ state: LifecycleState, isHolding: Bool = false, isCollecting: Bool? = nil, isEntering: Bool = false) {
         self.state = state
         aim = state
         self.isHolding = isHolding
-        isCollecting = isHolding
+        self.isCollecting = isCollecting ?? isHolding
         if isEntering { step = .entering }
     }
 

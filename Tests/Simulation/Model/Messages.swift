@@ -105,6 +105,8 @@ struct Queue<Element> {
 
     var isEmpty: Bool { head == elements.count }
     var count: Int { elements.count - head }
+    /// What has not been taken out.
+    var waiting: ArraySlice<Element> { elements[head...] }
     var first: Element? { isEmpty ? nil : elements[head] }
 
     mutating func append(_ element: Element) { elements.append(element) }

@@ -3,23 +3,46 @@
 import NotifyCore
 import NotifyNames
 
-/// The moments in which a promise does not hold in full, as the table "What can still happen" of
-/// Documentation/lifecycle.md has them. What is tolerated is counted under one of these, and nothing else is.
+/// The moments in which a promise does not hold in full: the rows of the table "What can still happen" of
+/// Documentation/lifecycle.md, in its words. What is tolerated is counted under one of these, and nothing else is.
 package enum Row: Int, CaseIterable, Sendable {
-    case goingToBackground, comingFromBackground, beingSuspended, beingResumed, addedWhileSuspended, stopped
-    case stoppedWhileReading, agentDied, busAway
+    /// A post is delivered or dropped.
+    case goingToBackground
+    /// A post is dropped or delivered.
+    case comingFromBackground
+    /// A post is heard twice.
+    case beingSuspended
+    /// A post is heard twice.
+    case beingResumed
+    /// A post is lost that comes before the agent hears the name.
+    case addedLate
+    /// A post is not heard itself, but its name, which may stand for several posts.
+    case stopped
+    /// A name is heard without a post; for a prefix a post is lost.
+    case torn
+    /// Each name is heard once, for each such agent, or a post twice; for a prefix posts are lost.
+    case agentDied
+    /// Each name is heard once, or a post twice.
+    case resumeDisturbed
+    /// A post is dropped or replayed, until it is decided again.
+    case lostWhileChanging
+    /// A post is lost; each name is heard once, for each such loss.
+    case connectionLost
 
+    /// The first column of the table.
     package var title: String {
         switch self {
-        case .goingToBackground: "going into the background: delivered or dropped"
-        case .comingFromBackground: "coming back from the background: dropped or delivered"
-        case .beingSuspended: "being suspended: heard twice"
-        case .beingResumed: "being resumed: heard twice"
-        case .addedWhileSuspended: "an observer added while suspended or stopped: lost before the agent hears the name"
-        case .stopped: "stopped: the agent reads what the bus has queued; each name once"
-        case .stoppedWhileReading: "stopped in the middle of reading a post: one name too many"
-        case .agentDied: "suspended or parked, and the agent died: each name once, posted or not"
-        case .busAway: "the connection was lost: what was posted meanwhile"
+        case .goingToBackground: "going into the background"
+        case .comingFromBackground: "coming back from the background"
+        case .beingSuspended: "being suspended"
+        case .beingResumed: "being resumed"
+        case .addedLate: "an observer added while suspended, or just before its program is stopped"
+        case .stopped: "stopped, not yet noticed"
+        case .torn: "stopped in the middle of reading a post"
+        case .agentDied: "suspended, parked or being resumed, and the agent dies"
+        case .resumeDisturbed: "stopped, or its connection lost, while it is being resumed"
+        case .lostWhileChanging: "the connection is lost while the state changes"
+        case .connectionLost: "the connection is lost"
         }
     }
 }
@@ -45,8 +68,9 @@ struct Oracle {
         var isDisturbed = false
         /// Whether an agent has died with what it had noted for it.
         var agentLost = false
-        /// Whether each name may be heard once, posted or not.
-        var allowsEachName = false
+        /// How often each name may be heard, posted or not, and by which row.
+        var unposted: UInt8 = 0
+        var unpostedRow = Row.agentDied
 
         static func settled(_ state: LifecycleState?) -> Contract { Contract(known: state) }
     }
@@ -61,6 +85,9 @@ struct Oracle {
         var isLate = false
         /// Posts that are to be heard, once each.
         var due: UInt64 = 0
+        /// Posts that may be heard: they came before the registration was confirmed, or while nothing certain was
+        /// promised.
+        var possible: UInt64 = 0
         /// Posts of which at least the name is to be heard.
         var cover: UInt64 = 0
         /// Posts that must not be heard themselves.
@@ -70,18 +97,19 @@ struct Oracle {
         var replayable: UInt64 = 0
         var replayableToo: UInt64 = 0
         var heard: UInt64 = 0
-        /// Names that may be heard once without a post, as bits.
-        var spurious: UInt64 = 0
+        /// How often each name may be heard without a post, and by which row.
+        var unposted: SIMD4<UInt8> = .zero
+        var unpostedRow = Row.agentDied
         /// The last post that was heard of each poster.
         var last = [-1, -1]
     }
 
     private(set) var registrations: [Registration] = []
     private(set) var contracts: [Contract] = []
-    /// To whom something has happened since the last rest that no promise is about, as bits.
-    private var troubled: UInt64 = 0
     /// Whose process was stopped since the last rest.
     private var stopped: Set<Int> = []
+    /// Of them those that believe to be suspended, whatever was set since.
+    private var stoppedSuspended: Set<Int> = []
     private(set) var failure: String?
     private(set) var tolerated = [Int](repeating: 0, count: Row.allCases.count)
     private(set) var checks = 0
@@ -101,12 +129,13 @@ struct Oracle {
     mutating func register(_ observer: Int, _ subject: Int) -> Int {
         var new = Registration(observer: observer, subject: subject)
         // One that comes late hears with the others what waits for them.
-        for other in registrations where other.observer == observer && !other.isCancelled {
+        for other in registrations where other.observer == observer {
             new.replayable |= other.replayable
             new.replayableToo |= other.replayableToo
         }
         registrations.append(new)
-        if contracts[observer].allowsEachName { allowEachName(registrations.count - 1) }
+        let contract = contracts[observer]
+        for _ in 0..<contract.unposted { allowEachName(registrations.count - 1, contract.unpostedRow) }
         return registrations.count - 1
     }
 
@@ -149,7 +178,9 @@ struct Oracle {
         if stopped.contains(observer) {
             // Parked on its way, the agent keeps what comes meanwhile.
             contracts[observer].mayReplay = true
-            if contract.mayReplay { allowEachName(of: observer) }
+            if contract.mayReplay || stoppedSuspended.contains(observer) {
+                allowEachName(of: observer, .resumeDisturbed)
+            }
         }
         if state != .foreground, state != .suspended { forgive(observer, contract.row, alsoDue: contract.isDisturbed) }
     }
@@ -167,15 +198,16 @@ struct Oracle {
     private mutating func settle(_ observer: Int, in state: LifecycleState) {
         let old = contracts[observer]
         contracts[observer] = .settled(state)
-        if state == .suspended {
-            (contracts[observer].agentLost, contracts[observer].allowsEachName) = (old.agentLost, old.allowsEachName)
+        if state == .suspended || stopped.contains(observer) {
+            contracts[observer].agentLost = old.agentLost
+            (contracts[observer].unposted, contracts[observer].unpostedRow) = (old.unposted, old.unpostedRow)
         }
         if state == .foreground, stopped.contains(observer) { disturb(observer, .stopped, drops: false) }
         guard state == .background else { return }
         forgive(observer, .goingToBackground, alsoDue: false)
         for index in registrations.indices where registrations[index].observer == observer {
             (registrations[index].replayable, registrations[index].replayableToo) = (0, 0)
-            registrations[index].spurious = 0
+            registrations[index].unposted = .zero
         }
     }
 
@@ -209,7 +241,6 @@ struct Oracle {
     private mutating func disturb(_ observer: Int, _ row: Row, drops: Bool) {
         contracts[observer].row = row
         contracts[observer].isDisturbed = true
-        troubled |= 1 << UInt64(observer)
         if contracts[observer].known != nil {
             (contracts[observer].mayDrop, contracts[observer].mayReplay) = (false, false)
         }
@@ -218,31 +249,49 @@ struct Oracle {
         contracts[observer].known = nil
     }
 
-    /// - Parameter subjects: what the agent has heard that it observes.
-    mutating func processStopped(_ observer: Int, knows subjects: [Int]) {
+    /// - Parameters:
+    ///   - subjects: what the agent has heard that it observes.
+    ///   - unread: posts that the agent was sent for others, and reads when it holds the names for this one as well.
+    mutating func processStopped(_ observer: Int, knows subjects: [Int], unread: UInt64) {
         stopped.insert(observer)
+        let mayBeSuspended = contracts[observer].known == nil && contracts[observer].mayReplay
+        if contracts[observer].known == .suspended || mayBeSuspended { stoppedSuspended.insert(observer) }
         // Parked on its way out of the suspension, it does not know that the agent has what was posted.
-        if contracts[observer].known == nil, contracts[observer].mayReplay { allowEachName(of: observer) }
+        if contracts[observer].known == nil, contracts[observer].mayReplay {
+            allowEachName(of: observer, .resumeDisturbed)
+        }
         if contracts[observer].known == .background || contracts[observer].known == .suspended { return }
         disturb(observer, .stopped, drops: false)
+        var queued: UInt64 = 0
+        for one in registrations where one.observer == observer { queued |= one.due | one.cover | one.possible }
         for index in registrations.indices where registrations[index].observer == observer {
-            // The agent reads them, and keeps the names alone.
+            // The agent reads them, and keeps the names alone, which one that has come since hears as well.
             registrations[index].cover |= registrations[index].due
-            registrations[index].replayable |= registrations[index].due
+            registrations[index].replayableToo |= queued | unread
             registrations[index].due = 0
             if contracts[observer].mayDrop { registrations[index].cover = 0 }
             guard !subjects.contains(registrations[index].subject) else { continue }
             // The agent does not know that its posts are wanted.
-            tolerate(.addedWhileSuspended, registrations[index].cover.nonzeroBitCount)
+            tolerate(.addedLate, registrations[index].cover.nonzeroBitCount)
             registrations[index].cover = 0
             registrations[index].isLate = true
         }
     }
 
+    /// A post stands in the stream of a stopped program, and the agent hears it as well: its name may be kept from both.
+    mutating func standsTwice(_ name: Int, _ observer: Int) {
+        for index in registrations.indices
+        where registrations[index].observer == observer && Subject.matches(registrations[index].subject, name) {
+            registrations[index].unposted[name] += 1
+            registrations[index].unpostedRow = .stopped
+        }
+    }
+
     mutating func connectionLost(_ observer: Int) {
-        disturb(observer, .busAway, drops: true)
-        forgive(observer, .busAway, alsoDue: true)
-        allowEachName(of: observer)
+        let row: Row = contracts[observer].known == nil ? .lostWhileChanging : .connectionLost
+        disturb(observer, row, drops: true)
+        forgive(observer, row, alsoDue: true)
+        allowEachName(of: observer, .connectionLost)
     }
 
     /// The agent has died, and with it what it had noted.
@@ -259,28 +308,29 @@ struct Oracle {
                 contracts[observer].agentLost = true
                 contracts[observer].row = .agentDied
                 contracts[observer].isDisturbed = true
-                troubled |= 1 << UInt64(observer)
                 contracts[observer].mayReplay = true
-                allowEachName(of: observer)
+                allowEachName(of: observer, .agentDied)
             }
         }
     }
 
-    private mutating func allowEachName(of observer: Int) {
-        contracts[observer].allowsEachName = true
-        for index in registrations.indices where registrations[index].observer == observer { allowEachName(index) }
+    private mutating func allowEachName(of observer: Int, _ row: Row) {
+        contracts[observer].unposted += 1
+        contracts[observer].unpostedRow = row
+        for index in registrations.indices where registrations[index].observer == observer { allowEachName(index, row) }
     }
 
-    private mutating func allowEachName(_ registration: Int) {
+    private mutating func allowEachName(_ registration: Int, _ row: Row) {
         let subject = registrations[registration].subject
+        registrations[registration].unpostedRow = row
         if subject == Subject.prefix {
             // Nobody knows the names.
-            tolerate(.agentDied, registrations[registration].cover.nonzeroBitCount)
+            tolerate(row, registrations[registration].cover.nonzeroBitCount)
             registrations[registration].cover = 0
             // Another registration may observe them by name.
-            registrations[registration].spurious = 0b1100
+            registrations[registration].unposted &+= SIMD4(0, 0, 1, 1)
         } else {
-            registrations[registration].spurious = 1 << UInt64(subject)
+            registrations[registration].unposted[subject] += 1
         }
     }
 
@@ -288,11 +338,14 @@ struct Oracle {
     mutating func deadlinePassed(_ observer: SimulatedObserver) {
         let number = observer.number
         switch contracts[number].known {
-        case .foreground, nil: contracts[number].isDisturbed = true
+        case .foreground: contracts[number].isDisturbed = true
+        case nil:
+            contracts[number].isDisturbed = true
+            allowEachName(of: number, .agentDied)
         case .background: disturb(number, .comingFromBackground, drops: true)
         case .suspended:
             disturb(number, .agentDied, drops: false)
-            allowEachName(of: number)
+            allowEachName(of: number, .agentDied)
         }
     }
 
@@ -301,13 +354,14 @@ struct Oracle {
         guard case .observer(let observer) = owner else { return }
         for index in registrations.indices where registrations[index].observer == observer {
             if registrations[index].subject == Subject.prefix {
-                tolerate(.stoppedWhileReading)
+                tolerate(.torn)
                 registrations[index].cover &= ~(1 << UInt64(post))
                 registrations[index].due &= ~(1 << UInt64(post))
-                registrations[index].spurious = 0b1100
+                registrations[index].unposted &+= SIMD4(0, 0, 1, 1)
             } else {
-                registrations[index].spurious |= 1 << UInt64(registrations[index].subject)
+                registrations[index].unposted[registrations[index].subject] += 1
             }
+            registrations[index].unpostedRow = .torn
         }
     }
 
@@ -328,20 +382,22 @@ struct Oracle {
             let contract = contracts[registration.observer]
             let isLater = registration.from.map { $0 <= number } ?? false
             switch contract.known {
-            case .foreground: if isLater { registrations[index].due |= bit }
+            case .foreground:
+                if isLater { registrations[index].due |= bit } else { registrations[index].possible |= bit }
             case .background: registrations[index].forbidden |= bit
             case .suspended:
                 registrations[index].forbidden |= bit
                 registrations[index].replayable |= bit
                 guard isLater else { break }
                 if registration.isLate {
-                    tolerate(.addedWhileSuspended)
+                    tolerate(.addedLate)
                 } else if contract.agentLost, registration.subject == Subject.prefix {
                     tolerate(.agentDied)
                 } else {
                     registrations[index].cover |= bit
                 }
             case nil:
+                registrations[index].possible |= bit
                 if contract.mayReplay { registrations[index].replayableToo |= bit }
                 guard isLater else { break }
                 if contract.mayDrop || registration.isLate {
@@ -377,9 +433,6 @@ struct Oracle {
         }
     }
 
-    /// Whether something has gone wrong since the last rest: then the agent and the observer may each make a post good.
-    private func isTroubled(_ observer: Int) -> Bool { troubled >> UInt64(observer) & 1 == 1 }
-
     /// An observer hears a name that was posted while it did not listen.
     mutating func replayed(_ name: Int, _ observer: Int) {
         for index in registrations.indices {
@@ -391,20 +444,20 @@ struct Oracle {
             let posts = registration.replayable & masks[name]
             let others = registration.replayableToo & masks[name]
             if posts | others == 0 {
-                if registration.spurious >> UInt64(name) & 1 == 1 {
-                    tolerate(.agentDied)
-                } else if contracts[observer].isDisturbed || isTroubled(observer) {
-                    tolerate(contracts[observer].row)
-                } else {
+                guard registration.unposted[name] > 0 else {
                     fail(
                         "registration \(index) hears \(Subject.texts[name]), which was not posted while it did not listen"
                     )
+                    continue
                 }
-                registrations[index].spurious &= ~(1 << UInt64(name))
+                tolerate(registration.unpostedRow)
+                registrations[index].unposted[name] -= 1
             } else if posts != 0 {
                 registrations[index].replayable &= ~masks[name]
             } else {
-                registrations[index].replayableToo &= ~masks[name]
+                // One for each post: they may have been noted one after the other.
+                let post = (others & masks[name]).trailingZeroBitCount
+                registrations[index].replayableToo &= ~(1 << UInt64(post))
             }
             if (posts | others) & registration.heard != 0 { tolerate(contracts[observer].row) }
             registrations[index].cover &= ~masks[name]
@@ -419,7 +472,7 @@ struct Oracle {
     mutating func rest(_ observers: [SimulatedObserver], hasAgent: Bool) {
         for observer in observers where !observer.hasEnded {
             stopped.remove(observer.number)
-            if observer.lifecycle.state != .suspended { troubled &= ~(1 << UInt64(observer.number)) }
+            stoppedSuspended.remove(observer.number)
             let state = observer.lifecycle.state
             if let known = contracts[observer.number].known, known != state {
                 fail("observer \(observer.number) was promised \(known), and is in \(state)")
@@ -439,8 +492,9 @@ struct Oracle {
                 if state == .suspended {
                     registrations[index].replayable |= registrations[index].replayableToo
                 } else {
-                    (registrations[index].replayable, registrations[index].spurious) = (0, 0)
+                    (registrations[index].replayable, registrations[index].unposted) = (0, .zero)
                 }
+                registrations[index].possible = 0
                 registrations[index].replayableToo = 0
                 if state == .background { registrations[index].cover = 0 }
             }
@@ -448,7 +502,8 @@ struct Oracle {
             contracts[observer.number] = .settled(observer.connection == nil ? nil : state)
             guard state == .suspended else { continue }
             contracts[observer.number].agentLost = old.agentLost && !hasAgent
-            contracts[observer.number].allowsEachName = old.allowsEachName
+            contracts[observer.number].unposted = old.unposted
+            contracts[observer.number].unpostedRow = old.unpostedRow
         }
     }
 

@@ -169,9 +169,20 @@ package final class World {
         case .nothing: break
         case .routed(let post):
             oracle.routed(post, posts[post].name)
+            noteTwins(posts[post].name)
             checkQueues(posts[post].name)
         case .agentIsToBeStarted: startAgent()
         case .closed: if mutation != .forgetsProcess { agent?.hungUp(index) }
+        }
+    }
+
+    /// The agent hears for others what stands in the stream of a stopped program.
+    private func noteTwins(_ name: Int) {
+        guard let agent, (0...Subject.everything).contains(where: { Subject.matches($0, name) && agent.hears($0) })
+        else { return }
+        for observer in observers where processes[observer.process].isStoppedByOthers {
+            guard let connection = observer.connection, bus[connection].isOpen else { continue }
+            oracle.standsTwice(name, observer.number)
         }
     }
 
@@ -260,8 +271,15 @@ package final class World {
     private func stop(_ process: Int, tears: Bool) {
         guard !processes[process].isStopped, !processes[process].hasEnded else { return }
         processes[process].isStoppedByOthers = true
+        let unread = agent.map { bus[$0.connection].inbox.waiting } ?? []
+        let posts = unread.reduce(into: UInt64(0)) { if case .post(let post) = $1 { $0 |= 1 << UInt64(post) } }
         for observer in observers where observer.process == process && !observer.hasEnded {
-            oracle.processStopped(observer.number, knows: namesKnown(of: observer))
+            if let connection = observer.connection {
+                for case .post(let post) in bus[connection].inbox.waiting where posts >> UInt64(post) & 1 == 1 {
+                    oracle.standsTwice(self.posts[post].name, observer.number)
+                }
+            }
+            oracle.processStopped(observer.number, knows: namesKnown(of: observer), unread: posts)
             if tears, let connection = observer.connection { bus[connection].isTorn = true }
         }
     }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which agent a program has to do with: the search for it, the registration, and what is to be said to it.
+struct AgentTies {
+    typealias Effect = ObserverLifecycle.Effect
+
+    private enum Postponed {
+        case statement(ObserverLifecycle.Statement)
+        case request(Int)
+    }
+
+    /// The agent's unique name, while there is one and it knows this connection.
+    private(set) var agent: String?
+    /// Whom this connection has registered with, until the answer comes.
+    private(set) var candidate: String?
+    /// The agent before, which may still be ending.
+    private(set) var replaced: String?
+    /// The agent that knew this connection when it was lost. It may have parked the program; another one knows nothing of
+    /// what was posted then.
+    private var former: String?
+    /// Whether the agent is being looked for, or has not yet answered.
+    private var isRegistering = true
+    private var search = 0
+    private var ownName = ""
+    /// The unique names of this program's connections by which the agent may know it: that of the last registration that
+    /// was answered, and those of later ones that were not.
+    private var knownNames: [String] = []
+    /// More are not remembered.
+    private static let knownNameLimit = 8
+    /// Who decided the state, in the agent's words. An agent that comes later is told.
+    private var decider = AgentInterface.nobody
+    /// What the agent believes this to be: it says so when it is something else.
+    private var toldDecider = AgentInterface.nobody
+    /// What is to be said once the agent knows this connection, or turns out not to be there.
+    private var postponed: [Postponed] = []
+
+    /// Whether somebody is the agent, or about to be.
+    func knows(_ sender: String) -> Bool { sender == agent || sender == candidate }
+
+    // MARK: - Finding the agent
+
+    mutating func connect(as name: String, _ effects: inout [Effect]) {
+        ownName = name
+        effects.append(.watchAgent)
+        find(nil, &effects)
+    }
+
+    /// - Parameter owner: who is the agent, if that is known.
+    mutating func find(_ owner: String?, _ effects: inout [Effect]) {
+        isRegistering = true
+        replaced = agent ?? candidate ?? replaced
+        (agent, candidate) = (nil, nil)
+        search += 1
+        effects.append(.setDeadline(ObserverLifecycle.patience))
+        effects.append(.findAgent(search: search, owner: owner))
+    }
+
+    /// Whether this is the search that counts, and not one for an agent that another one has replaced since.
+    func isSearching(_ number: Int) -> Bool { number == search }
+
+    mutating func register(with agent: String, in state: LifecycleState, _ effects: inout [Effect]) {
+        var registration = AgentInterface.Register()
+        registration.state = state
+        registration.previous = knownNames.last ?? ""
+        registration.earlier = knownNames.dropLast()
+        registration.decider = decider
+        toldDecider = decider
+        isRegistering = true
+        candidate = agent
+        // It says what is observed now.
+        postponed.removeAll { if case .statement = $0 { true } else { false } }
+        effects.append(.register(agent: agent, registration))
+    }
+
+    /// The agent has answered, has refused, or there is none.
+    ///
+    /// - Returns: whether another one may have known what this program missed.
+    mutating func registrationEnded(isAccepted: Bool) -> Bool {
+        knownNames = [ownName]
+        agent = isAccepted ? candidate : nil
+        candidate = nil
+        if isAccepted { decider = toldDecider }
+        defer { former = nil }
+        return former != nil && former != agent
+    }
+
+    mutating func decided(_ text: String, by sender: String) {
+        if knows(sender) { (decider, toldDecider) = (text, text) }
+    }
+
+    // MARK: - Losing it
+
+    /// Nobody is the agent.
+    mutating func agentHasGone() {
+        replaced = agent ?? candidate ?? replaced
+        agent = nil
+    }
+
+    /// The agent has stayed away for too long.
+    mutating func giveUp(_ effects: inout [Effect]) {
+        agent = nil
+        decider = AgentInterface.nobody
+        isRegistering = false
+        failRequests(&effects)
+    }
+
+    mutating func forgetConnection(_ effects: inout [Effect]) {
+        if candidate != nil, knownNames.count < AgentTies.knownNameLimit {
+            // The agent may know this connection although its answer has not come.
+            knownNames.append(ownName)
+        }
+        former = agent ?? candidate ?? former
+        (agent, candidate) = (nil, nil)
+        isRegistering = true
+        search += 1
+        failRequests(&effects)
+        postponed = []
+        effects.append(.setDeadline(nil))
+    }
+
+    // MARK: - Telling it
+
+    mutating func say(_ statement: ObserverLifecycle.Statement, _ effects: inout [Effect]) {
+        if isRegistering || candidate != nil {
+            // The agent may have been told what was observed before; it may also answer very late.
+            postponed.append(.statement(statement))
+        } else if let agent {
+            effects.append(.tell(agent: agent, statement))
+        }
+    }
+
+    mutating func ask(_ request: Int, _ effects: inout [Effect]) {
+        if isRegistering {
+            postponed.append(.request(request))
+        } else if let agent {
+            effects.append(.ask(agent: agent, request: request))
+        } else {
+            effects.append(.fail(request: request))
+        }
+    }
+
+    mutating func sayPostponed(_ effects: inout [Effect]) {
+        isRegistering = false
+        let all = postponed
+        postponed = []
+        for one in all {
+            switch one {
+            case .statement(let statement): say(statement, &effects)
+            case .request(let request): ask(request, &effects)
+            }
+        }
+    }
+
+    private mutating func failRequests(_ effects: inout [Effect]) {
+        var statements: [Postponed] = []
+        for one in postponed {
+            switch one {
+            case .request(let request): effects.append(.fail(request: request))
+            case .statement: statements.append(one)
+            }
+        }
+        postponed = statements
+    }
+}

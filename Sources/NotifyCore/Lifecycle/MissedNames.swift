@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Names that were posted while the program did not listen: those that the agent has noted, or each that is observed when
+/// nobody knows.
+struct MissedNames {
+    /// Names to deliver once, in this order.
+    private var order: [NotifyName] = []
+    private var next = 0
+    private var waiting: Set<NotifyName> = []
+    /// Names that were delivered because nobody knew what was posted, and are not to be delivered again when an agent knows
+    /// of them.
+    private var unasked: Set<NotifyName> = []
+    /// Whether posts were made that nobody knows of: an agent died that may have known those made while the program was
+    /// suspended, or the bus has cut the connection off.
+    private(set) var areUnknown = false
+    /// Whether the agent has yet to deliver what it had noted, if only nothing: it ends each resumption with that.
+    private var expectsDelivery = false
+    /// Whether each name that is observed waits for the gate to open.
+    private var waitsWithEverything = false
+
+    /// Whether names wait to be delivered.
+    var isWaiting: Bool { next < order.count }
+
+    /// The next name to deliver.
+    mutating func takeNext() -> NotifyName? {
+        guard next < order.count else { return nil }
+        defer {
+            next += 1
+            if next == order.count { forgetWaiting() }
+        }
+        waiting.remove(order[next])
+        return order[next]
+    }
+
+    private mutating func forgetWaiting() {
+        (order, next, waiting) = ([], 0, [])
+    }
+
+    // MARK: - What the agent has noted
+
+    mutating func expectDelivery(_ expects: Bool) { expectsDelivery = expects }
+
+    /// Delivers each of these names once, as soon as posts may pass.
+    mutating func deliver(_ names: [String]) {
+        for text in names {
+            guard let name = try? NotifyName(text), unasked.remove(name) == nil else { continue }
+            enqueue(name)
+        }
+    }
+
+    private mutating func enqueue(_ name: NotifyName) {
+        if waiting.insert(name).inserted { order.append(name) }
+    }
+
+    // MARK: - What nobody knows
+
+    mutating func noteUnknown() { areUnknown = true }
+
+    /// The agent has gone, or another one has come: what it had noted goes with it.
+    ///
+    /// - Parameters:
+    ///   - isSuspended: whether posts may have been noted that were not delivered.
+    ///   - isOpening: whether the gate is about to open.
+    mutating func agentHasGone(isSuspended: Bool, isOpening: Bool) {
+        let isCovered = isOpening && waitsWithEverything
+        if (isSuspended || expectsDelivery) && !isCovered { areUnknown = true }
+        expectsDelivery = false
+    }
+
+    /// Rather a notification too many than one too few: delivers every name, if posts were made that nobody knows of.
+    mutating func makeGood(_ delivered: [String], _ names: () -> [NotifyName]) {
+        guard areUnknown else { return }
+        areUnknown = false
+        waitsWithEverything = true
+        unasked = Set(names()).subtracting(delivered.compactMap { try? NotifyName($0) })
+        for name in unasked { enqueue(name) }
+    }
+
+    /// An agent counts anew what the program misses.
+    mutating func countAnew() { unasked = [] }
+
+    /// Other names are observed than those that wait.
+    mutating func namesHaveChanged() { waitsWithEverything = false }
+
+    mutating func gateIsOpen() { waitsWithEverything = false }
+
+    /// What is posted in the background is meant for nobody.
+    mutating func forgetAll() {
+        (areUnknown, waitsWithEverything, unasked) = (false, false, [])
+        forgetWaiting()
+    }
+}
