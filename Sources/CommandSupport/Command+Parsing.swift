@@ -72,7 +72,7 @@ extension Command {
         while offset < bytes.count {
             let byte = bytes[offset]
             offset += 1
-            guard byte < 0x80, let option = options.first(where: { $0.short == Unicode.Scalar(byte) }) else {
+            guard byte < 0x80, let option = option(where: { $0.short == Unicode.Scalar(byte) }) else {
                 // A letter that is not ASCII is several bytes, so the whole argument is shown.
                 throw unknown(
                     byte < 0x80
@@ -102,7 +102,7 @@ extension Command {
         let body = argument.dropFirst(2).bytes
         let equals = body.firstIndex(of: UInt8(ascii: "="))
         let name = UnsafeRawBufferPointer(rebasing: body[..<(equals ?? body.endIndex)])
-        guard let option = options.first(where: { name.elementsEqual($0.long.utf8) }) else {
+        guard let option = option(where: { name.elementsEqual($0.long.utf8) }) else {
             let spelling = "--" + Printable.text(name, limit: 60)
             throw unknown(spelling, suggestion: nearest(to: name, among: options.map(\.long)))
         }
@@ -119,6 +119,17 @@ extension Command {
             }
             try take(given, value, spelling, apply, &settings)
         }
+    }
+
+    /// In a loop over numbers: here, where the type of the settings is not known, `first(where:)` has Swift's runtime look
+    /// through all conformances of the program, which was a twentieth of the start of a command.
+    private func option(where fits: (Option<Settings>) -> Bool) -> Option<Settings>? {
+        var index = 0
+        while index < options.count {
+            if fits(options[index]) { return options[index] }
+            index += 1
+        }
+        return nil
     }
 
     private func take(

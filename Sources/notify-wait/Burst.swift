@@ -15,7 +15,10 @@ struct Burst {
 
     /// The names, each once, in the order in which they first came.
     private(set) var entries: [Entry] = []
+    /// Where each name stands, once there are many.
     private var indices: [NotifyName: Int] = [:]
+    /// So many are few.
+    private static let few = 8
     private(set) var last: Arrival
     /// How many notifications there are in it.
     private(set) var count = 0
@@ -28,12 +31,23 @@ struct Burst {
     mutating func add(_ arrival: Arrival) {
         last = arrival
         count += 1
-        if let index = indices[arrival.name] {
+        if let index = index(of: arrival.name) {
             entries[index].arrival = arrival
             entries[index].count += 1
         } else {
-            indices[arrival.name] = entries.count
             entries.append(Entry(arrival: arrival, count: 1))
+            noteLast()
+        }
+    }
+
+    private func index(of name: NotifyName) -> Int? {
+        entries.count > Burst.few ? indices[name] : entries.firstIndex { $0.arrival.name == name }
+    }
+
+    private mutating func noteLast() {
+        guard entries.count > Burst.few else { return }
+        for index in (indices.isEmpty ? 0 : entries.count - 1)..<entries.count {
+            indices[entries[index].arrival.name] = index
         }
     }
 }

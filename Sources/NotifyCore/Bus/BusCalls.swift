@@ -12,21 +12,36 @@ struct BusCalls<Purpose> {
         case connection(String)
     }
 
-    private var pending: [UInt32: (peer: Peer, purpose: Purpose)] = [:]
+    private final class Call {
+        let peer: Peer
+        let purpose: Purpose
+
+        init(_ peer: Peer, _ purpose: Purpose) {
+            (self.peer, self.purpose) = (peer, purpose)
+        }
+    }
+
+    /// By serial.
+    private var pending = ObjectTable<Call>()
 
     /// What the calls under way are for, in no particular order.
-    var purposes: some Collection<Purpose> { pending.values.lazy.map(\.purpose) }
+    var purposes: [Purpose] {
+        var purposes: [Purpose] = []
+        pending.forEach { purposes.append($0.purpose) }
+        return purposes
+    }
 
     mutating func begin(_ serial: UInt32, to peer: Peer, for purpose: Purpose) {
-        pending[serial] = (peer, purpose)
+        pending.set(Call(peer, purpose), for: UInt64(serial))
     }
 
     /// What a reply or an error answers.
     ///
     /// - Returns: nil if it answers nothing: nobody asked, it was answered already, or another one was asked.
     mutating func end(with answer: BusMessage) -> Purpose? {
-        guard let call = pending[answer.replySerial], answer.mayAnswer(call.peer) else { return nil }
-        pending[answer.replySerial] = nil
+        let serial = UInt64(answer.replySerial)
+        guard let call = pending[serial], answer.mayAnswer(call.peer) else { return nil }
+        pending.remove(serial)
         return call.purpose
     }
 

@@ -193,6 +193,8 @@ extension NotifyCenter {
     }
 
     private static func keys(for names: [NotifyName]) -> [Topic.Key] {
+        // A set of names takes a twentieth of the start of a command.
+        if names.count == 1 { return [.name(names[0])] }
         var seen: Set<NotifyName> = []
         return names.filter { seen.insert($0).inserted }.map { .name($0) }
     }

@@ -92,7 +92,7 @@ extension Engine {
                 if !ProcessHub.containsAll(ofPrefix: prefix) { busKeys.append(key) }
             }
         }
-        observers.withLock { $0.all[ObjectIdentifier(observer)] = observer }
+        observers.withLock { $0.add(observer) }
         var subscription = Subscription(observer: observer)
         do throws(NotifyBusError) {
             subscription.busTopics = try registry.add(observer, to: busKeys, waitsForBus: waitsForBus)
@@ -113,7 +113,7 @@ extension Engine {
     func cancel(_ subscription: Subscription, waits: Bool = true) -> Bool {
         let observer = subscription.observer
         let isRunning = observer.cancel(waits: waits)
-        if observers.withLock({ $0.all.removeValue(forKey: ObjectIdentifier(observer)) }) == nil { return isRunning }
+        if !observers.withLock({ $0.remove(observer) }) { return isRunning }
         registry.forgetNotice(of: observer)
         if !subscription.processTopics.isEmpty { ProcessHub.remove(observer, from: subscription.processTopics) }
         if registry.remove(observer, from: subscription.busTopics) { wake() }
@@ -122,7 +122,11 @@ extension Engine {
 
     /// Cancels every observer, and ends the threads.
     func close() {
-        let all = observers.withLock { Array($0.all.values) }
+        let all = observers.withLock { registered in
+            var all: [Observer] = []
+            registered.forEach { all.append($0) }
+            return all
+        }
         for observer in all { observer.cancel() }
         stop()
     }

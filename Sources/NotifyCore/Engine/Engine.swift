@@ -16,7 +16,24 @@ final class Engine: Sendable {
     }
 
     struct Registered {
-        var all: [ObjectIdentifier: Observer] = [:]
+        private var all = ObjectTable<Observer>()
+
+        mutating func add(_ observer: Observer) {
+            all.set(observer, for: Registered.address(of: observer))
+        }
+
+        /// - Returns: whether it was there.
+        mutating func remove(_ observer: Observer) -> Bool {
+            all.remove(Registered.address(of: observer)) != nil
+        }
+
+        func forEach(_ body: (Observer) -> Void) {
+            all.forEach(body)
+        }
+
+        private static func address(of observer: Observer) -> UInt64 {
+            UInt64(UInt(bitPattern: ObjectIdentifier(observer)))
+        }
     }
 
     struct Delivery {

@@ -263,7 +263,7 @@ final class ObservingConnection: @unchecked Sendable {
     func lose(_ error: NotifyBusError, on engine: Engine) {
         let wasReady = if case .ready = phase { true } else { false }
         lossError = error
-        let unanswered = Array(questions.purposes)
+        let unanswered = questions.purposes
         forgetConnection(error)
         heldTopics = []
         for case .call(let completion) in unanswered {

@@ -3,7 +3,7 @@
 /// Topics, found by the bytes of a name.
 struct TopicTable {
     /// By the hash of the wire: the first name that has it.
-    private var names = NameTable<Topic>()
+    private var names = ObjectTable<Topic>()
     /// The others, by a hash that nobody outside can foresee. Only names that were made to share one get here.
     private var collisions: [Int: [Topic]] = [:]
     private(set) var prefixes: [Topic] = []

@@ -10,7 +10,7 @@ extension Outbox {
         while let message = connection.next() {
             switch message.kind {
             case .reply, .error:
-                if let barrier = state.launcherBarriers.removeValue(forKey: message.replySerial) {
+                if let barrier = state.launcherBarriers.remove(UInt64(message.replySerial)) {
                     // A forged answer only lets this program end sooner.
                     barrier.complete(.success(()))
                     continue
@@ -24,7 +24,7 @@ extension Outbox {
                     continue
                 case .none: break
                 }
-                state.barriers.removeValue(forKey: message.replySerial)?.complete(.success(()))
+                state.barriers.remove(UInt64(message.replySerial))?.complete(.success(()))
             case .call where message.wantsReply && state.rest.count < Outbox.batchSize:
                 // Goes out in its turn: between whole messages, and never without bound.
                 state.rest.append(BusConnection.refusalBytes(of: message, serial: state.nextSerial()))
@@ -80,8 +80,8 @@ extension Outbox {
         while let next = state.laterBarriers.first, next.position <= state.dequeued {
             state.laterBarriers.removeFirst()
             switch next.question {
-            case .bus: state.barriers[ask(.anything, &state)] = next.barrier
-            case .launcher: state.launcherBarriers[askLauncher(&state)] = next.barrier
+            case .bus: state.barriers.set(next.barrier, for: UInt64(ask(.anything, &state)))
+            case .launcher: state.launcherBarriers.set(next.barrier, for: UInt64(askLauncher(&state)))
             }
         }
     }
@@ -134,6 +134,9 @@ extension Outbox.State {
             laterBarriers.removeAll()
             launcherBarriers.removeAll()
         }
-        return Array(barriers.values) + Array(launcherBarriers.values) + laterBarriers.map(\.barrier)
+        var all = laterBarriers.map(\.barrier)
+        barriers.forEach { all.append($0) }
+        launcherBarriers.forEach { all.append($0) }
+        return all
     }
 }

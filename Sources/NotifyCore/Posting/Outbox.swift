@@ -61,11 +61,11 @@ final class Outbox: Sendable {
         var templates = SignalTemplates()
         var serial: UInt32 = 1
         /// Barriers that the bus was asked for.
-        var barriers: [UInt32: Barrier] = [:]
+        var barriers = ObjectTable<Barrier>()
         /// Barriers that posts stand before: to be asked for when so many posts have been taken out of the backlog.
         var laterBarriers: [(position: Int, barrier: Barrier, question: Question)] = []
         /// Barriers that the launcher was asked for, or the bus in its place.
-        var launcherBarriers: [UInt32: Barrier] = [:]
+        var launcherBarriers = ObjectTable<Barrier>()
 
         var waitingCount: Int { backlog.count + inFlight.count }
         /// Whether a post may be written at once.

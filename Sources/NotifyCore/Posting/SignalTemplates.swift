@@ -38,7 +38,7 @@ struct SignalTemplates {
     private static let serialOffset = 8
 
     /// Of names that share a hash the last is kept: it costs as much as a name that is posted for the first time.
-    private var templates = NameTable<Template>()
+    private var templates = ObjectTable<Template>()
 
     /// The name with these bytes, if it was posted lately: then it need not be looked at again.
     func name(_ bytes: UnsafeRawBufferPointer) -> NotifyName? {

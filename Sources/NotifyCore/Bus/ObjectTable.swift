@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Objects by the wire's hash of a name, which is at hand for each post. Finding one takes some 20 instructions, where a
-/// `Dictionary` takes 200 because it hashes the hash.
+/// Objects by a number: the wire's hash of a name, which is at hand for each post, a serial, an address. Finding one takes
+/// some 20 instructions, where a `Dictionary` takes 200; and with a dictionary's first use Swift's runtime looks through
+/// all conformances of the program for how its keys are hashed, which takes 90,000.
 ///
-/// Anybody can make names whose hashes are alike, so the place of a hash is chosen by a factor that nobody outside can
+/// Anybody can make names whose hashes are alike, so the place of a number is chosen by a factor that nobody outside can
 /// foresee (multiply-shift hashing; the next free place is taken where that one is not). Names whose hashes are the same
-/// are for the owner to tell apart: there is one object for a hash.
-struct NameTable<Element: AnyObject> {
+/// are for the owner to tell apart: there is one object for a number.
+struct ObjectTable<Element: AnyObject> {
     private struct Place {
-        var hash: UInt64
+        var number: UInt64
         var element: Element
     }
 
@@ -22,48 +23,50 @@ struct NameTable<Element: AnyObject> {
     init() {}
 
     @inline(__always)
-    private func firstPlace(of hash: UInt64) -> Int { Int(truncatingIfNeeded: (hash &* factor) >> shift) }
+    private func firstPlace(of number: UInt64) -> Int { Int(truncatingIfNeeded: (number &* factor) >> shift) }
 
     @inline(__always)
     private func next(_ index: Int) -> Int { (index + 1) & (places.count - 1) }
 
-    subscript(hash: UInt64) -> Element? {
+    subscript(number: UInt64) -> Element? {
         @inline(__always)
         get {
             guard count > 0 else { return nil }
-            var index = firstPlace(of: hash)
+            var index = firstPlace(of: number)
             while let place = places[index] {
-                if place.hash == hash { return place.element }
+                if place.number == number { return place.element }
                 index = next(index)
             }
             return nil
         }
     }
 
-    /// Enters an object, in place of another one with the same hash.
-    mutating func set(_ element: Element, for hash: UInt64) {
+    /// Enters an object, in place of another one with the same number.
+    mutating func set(_ element: Element, for number: UInt64) {
         if (count + 1) * 4 > places.count * 3 { resize(to: max(8, places.count * 2)) }
-        enter(Place(hash: hash, element: element))
+        enter(Place(number: number, element: element))
     }
 
     private mutating func enter(_ new: Place) {
-        var index = firstPlace(of: new.hash)
-        while let place = places[index], place.hash != new.hash { index = next(index) }
+        var index = firstPlace(of: new.number)
+        while let place = places[index], place.number != new.number { index = next(index) }
         if places[index] == nil { count += 1 }
         places[index] = new
     }
 
-    mutating func remove(_ hash: UInt64) {
-        guard count > 0 else { return }
-        var gap = firstPlace(of: hash)
-        while let place = places[gap], place.hash != hash { gap = next(gap) }
-        guard places[gap] != nil else { return }
+    /// - Returns: the object that was there.
+    @discardableResult
+    mutating func remove(_ number: UInt64) -> Element? {
+        guard count > 0 else { return nil }
+        var gap = firstPlace(of: number)
+        while let place = places[gap], place.number != number { gap = next(gap) }
+        guard let removed = places[gap]?.element else { return nil }
         places[gap] = nil
         count -= 1
         // Those behind it that could not have their own place move up, or the gap would hide them.
         var index = next(gap)
         while let place = places[index] {
-            let distance = (index - firstPlace(of: place.hash)) & (places.count - 1)
+            let distance = (index - firstPlace(of: place.number)) & (places.count - 1)
             if distance >= (index - gap) & (places.count - 1) {
                 places[gap] = place
                 places[index] = nil
@@ -72,10 +75,11 @@ struct NameTable<Element: AnyObject> {
             index = next(index)
         }
         if places.count > 8, count * 8 < places.count { resize(to: places.count / 4) }
+        return removed
     }
 
     mutating func removeAll() {
-        self = NameTable()
+        self = ObjectTable()
     }
 
     func forEach(_ body: (Element) -> Void) {
