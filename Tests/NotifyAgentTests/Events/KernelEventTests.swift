@@ -129,7 +129,7 @@ struct EventTests {
         kill(scene.process, SIGKILL)
         let next = try start(
             productPath("notify-agent"),
-            ["--address", scene.bus.address, "--config", "/dev/stdin"],
+            ["--address", scene.bus.address, "--config", "/dev/stdin", "--replace"],
             environment: withoutDesktop
         )
         try next.writeInput(Self.files.replacing("FOLDER", with: scene.folder.path))
