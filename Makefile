@@ -120,7 +120,7 @@ ADDRESS_SANITIZED := --filter '^NotifyTests\.(CProgramTests|EndingTests|ForkTest
 
 .PHONY: sanitize
 sanitize: test-needs ## Runs the library's tests under the sanitizers of threads and of addresses
-	@NOTIFYBUS_STORM=2000 swift test --scratch-path .build-thread --sanitize=thread $(SWIFT_FLAGS) $(TESTING) $(SANITIZED)
+	@NOTIFYBUS_STORM=2000 TSAN_OPTIONS=suppressions=Tests/thread-sanitizer.txt swift test --scratch-path .build-thread --sanitize=thread $(SWIFT_FLAGS) $(TESTING) $(SANITIZED)
 	@swift test --scratch-path .build-address --sanitize=address $(SWIFT_FLAGS) $(TESTING) $(ADDRESS_SANITIZED)
 
 # How long, and in bytes how long a stream of messages.
