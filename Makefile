@@ -111,9 +111,10 @@ elsewhere-test: test-needs ## Runs the tests where little is as usual: odd paths
 	@Scripts/check-elsewhere
 
 # Of the lifecycle's tests those in which this process observes. The sanitizer has a thread of its own that never rests
-# for long, so the count of context switches is left out; and everything takes ten times as long, so a storm is smaller.
+# for long, so the count of context switches is left out; and everything takes ten times as long, so a storm is smaller,
+# and few tests run at once.
 SANITIZED := --filter '^(NotifyBusTests|LifecycleTests\.(GateTests|AgentDeathTests)|NotifyTests\.(TokenTests|PipeTests|FileTests|StateTests|ConcurrencyTests))[./]' \
-	--skip 'makes.no.system.call'
+	--skip 'makes.no.system.call' --experimental-maximum-parallelization-width 4
 
 # Programs in C with the library for C: compiled with the sanitizer as well, they also fail if something leaks.
 ADDRESS_SANITIZED := --filter '^NotifyTests\.(CProgramTests|EndingTests|ForkTests)[./]'
