@@ -40,6 +40,28 @@ import Testing
         #expect(ended.elements[0]?.code == .closed)
     }
 
+    @Test func `the short limit of one caller ends the wait of no other`() throws {
+        let bus = try HangingBus()
+        let center = NotifyCenter(bus: .address(bus.address))
+        let (begun, ended, impatient) = (Counter(), Recorder<NotifyBusError.Code>(), Counter())
+        // It opens the connection, and gives up.
+        startThread {
+            begun.add()
+            try? center.synchronize(timeout: .milliseconds(500))
+            impatient.add()
+        }
+        try #require(begun.wait(for: 1))
+        startThread {
+            do throws(NotifyBusError) { try center.post("com.example.first") } catch { ended.append(error.code) }
+        }
+        try #require(impatient.wait(for: 1))
+        for _ in 0..<5 { #expect(throws: NotifyBusError.self) { try center.synchronize(timeout: .milliseconds(10)) } }
+        #expect(ended.count == 0)
+        center.close()
+        try #require(ended.wait(forCount: 1, timeout: OpeningTests.soon))
+        #expect(ended.elements == [.closed])
+    }
+
     @Test func `threads that post for the first time wait together, and are told the same`() throws {
         let bus = try HangingBus()
         let center = NotifyCenter(bus: .address(bus.address))

@@ -21,8 +21,11 @@ extension Outbox {
             case .connecting: return state.wasOpen ? .success(.none) : nil
             case .shut: return .failure(.closed)
             case .closed:
-                // The attempt that was waited for has failed; another one would take as long again.
-                if failures != state.failedAttempts, let error = state.openingError { return .failure(error) }
+                // The attempt that was waited for has failed; another one would fail as well. But if the time of the
+                // caller that made it was over, that says nothing of the bus, and this caller may have more.
+                if failures != state.failedAttempts, let error = state.openingError, error.code != .timedOut {
+                    return .failure(error)
+                }
                 // With posts waiting the leader opens, less and less often.
                 if !state.isDrained { return .failure(.disconnected) }
                 state.link = .connecting
