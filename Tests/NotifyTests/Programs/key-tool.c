@@ -28,6 +28,7 @@ static struct watch {
     const char *name;
     enum { CHECK, DESCRIPTOR, SIGNAL, BLOCK } kind;
     int token, rest;
+    dispatch_source_t source;
 } watches[MOST];
 static int watch_count, descriptor = -1;
 
@@ -98,13 +99,13 @@ int main(int argc, char **argv) {
         }
         case 'S': {
             struct watch *watch = add(name, SIGNAL, times);
-            dispatch_source_t source =
-                dispatch_source_create(DISPATCH_SOURCE_TYPE_SIGNAL, SIGUSR1, 0, dispatch_get_main_queue());
+            dispatch_source_t *source = &watch->source;
+            *source = dispatch_source_create(DISPATCH_SOURCE_TYPE_SIGNAL, SIGUSR1, 0, dispatch_get_main_queue());
             signal(SIGUSR1, SIG_IGN);
-            dispatch_source_set_event_handler(source, ^{
+            dispatch_source_set_event_handler(*source, ^{
                 told_on_queue(watch);
             });
-            dispatch_resume(source);
+            dispatch_resume(*source);
             demand("signal", name, notify_register_signal(name, SIGUSR1, &watch->token));
             break;
         }
@@ -148,7 +149,8 @@ int main(int argc, char **argv) {
     printf("ready\n");
     fflush(stdout);
 
-    dispatch_source_t readable = NULL;
+    // Static, so that whoever looks for leaks at the end still finds them.
+    static dispatch_source_t readable, timer;
     if (descriptor >= 0) {
         readable = dispatch_source_create(DISPATCH_SOURCE_TYPE_READ, (uintptr_t)descriptor, 0, dispatch_get_main_queue());
         dispatch_source_set_event_handler(readable, ^{
@@ -162,7 +164,7 @@ int main(int argc, char **argv) {
         dispatch_resume(readable);
     }
     /* Those that are looked at, ten times a second. */
-    dispatch_source_t timer = dispatch_source_create(DISPATCH_SOURCE_TYPE_TIMER, 0, 0, dispatch_get_main_queue());
+    timer = dispatch_source_create(DISPATCH_SOURCE_TYPE_TIMER, 0, 0, dispatch_get_main_queue());
     dispatch_source_set_timer(timer, DISPATCH_TIME_NOW, 100 * NSEC_PER_MSEC, 0);
     dispatch_source_set_event_handler(timer, ^{
         for (int i = 0; i < watch_count; i++) {
