@@ -67,7 +67,7 @@ struct MissedNames {
         expectsDelivery = false
     }
 
-    /// Rather a notification too many than one too few: delivers every name, if posts were made that nobody knows of.
+    /// A spurious notification beats silence: delivers every name if posts were made that nobody knows of.
     mutating func makeGood(_ delivered: [String], _ names: () -> [NotifyName]) {
         guard areUnknown else { return }
         areUnknown = false
@@ -76,8 +76,8 @@ struct MissedNames {
         for name in unasked { enqueue(name) }
     }
 
-    /// An agent counts anew what the program misses.
-    mutating func countAnew() { unasked = [] }
+    /// A new agent starts counting what the program misses.
+    mutating func startCounting() { unasked = [] }
 
     /// Other names are observed than those that wait.
     mutating func namesHaveChanged() { waitsWithEverything = false }

@@ -108,7 +108,7 @@ package struct ObserverLifecycle {
     // MARK: - The agent comes and goes
 
     private mutating func registrationEnded(_ answer: AgentInterface.Register.Answer?, _ names: () -> [NotifyName]) {
-        missed.countAnew()
+        missed.startCounting()
         if ties.registrationEnded(isAccepted: answer != nil) { missed.noteUnknown() }
         // It has parked this program, and goes on holding its names until they are heard here.
         missed.expectDelivery(answer.map { $0.state == .foreground && $0.isComplete } ?? false)
@@ -190,7 +190,7 @@ package struct ObserverLifecycle {
             missed.forgetAll()
             passage.close(.background, for: waiter, &effects)
         case .suspended:
-            missed.countAnew()
+            missed.startCounting()
             passage.close(.suspended, for: waiter, &effects)
         }
     }

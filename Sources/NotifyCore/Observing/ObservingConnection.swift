@@ -69,7 +69,7 @@ final class ObservingConnection: @unchecked Sendable {
     private var peerObserver: Observer?
     /// Stands for the listener, and who has made the post that it is told of.
     private var listenerObserver: Observer?
-    @exclusivity(unchecked) private(set) var keepsSenders = false
+    private(set) var keepsSenders = false
     var postSender = ""
 
     init(

@@ -11,7 +11,7 @@ struct SignalTemplates {
         case failed
     }
 
-    /// The signal of one name. Where the bytes stand, the serial is written anew for each post.
+    /// The signal of one name. The bytes stay; only the serial is rewritten for each post.
     private final class Template {
         let name: NotifyName
         let bytes: UnsafeMutableRawBufferPointer

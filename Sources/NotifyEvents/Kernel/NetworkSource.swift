@@ -6,7 +6,7 @@ import NotifyCore
 package import NotifyNames
 
 /// Addresses, default routes and interfaces, in the agent's network namespace. The kernel tells of each change; what it
-/// comes to is asked for anew when the changes pause. See rtnetlink(7).
+/// comes to is asked for again when the changes pause. See rtnetlink(7).
 package final class NetworkSource: EventSource {
     package static let name: NotifyName = "com.apple.system.config.network_change"
 

@@ -192,7 +192,7 @@ struct EventTests {
         #expect(try scene.state(of: "com.example.level") == .max)
     }
 
-    @Test func `a thousand files wake nobody, and a queue that overflows is one post for each`() throws {
+    @Test func `a thousand files wake nobody while nothing happens`() throws {
         let lines = (0..<1_024).map { "file = com.example.many.\($0 % 512) FOLDER/\($0)/file\n" }.joined()
         let scene = try EventScene(.daemon, configuration: lines)
         let observations = try (0..<512).map {
