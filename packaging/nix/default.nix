@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Untried: nix-instantiate has parsed this file ('make specs'), but nobody has built it. nixpkgs' Swift must be 6.3 or
-# newer; nothing is fetched while it builds. To try: nix-build packaging/nix
+# Untested: nix-instantiate parses this file ('make specs'), but nobody has built it. nixpkgs' Swift must be 6.3 or
+# newer. Nothing is fetched during the build. To try it: nix-build packaging/nix
 {
   pkgs ? import <nixpkgs> { },
 }:
@@ -28,7 +28,7 @@ pkgs.swiftPackages.stdenv.mkDerivation {
     make build LIBRARIES=shared INSTALL_MISSING=no
     runHook postBuild
   '';
-  # The bus and systemd look into the profile, not into /usr.
+  # The bus and systemd search the profile, not /usr.
   installPhase = ''
     runHook preInstall
     make install PREFIX=$out MANIFEST= DBUSDIR=$out/share/dbus-1 SYSTEMDUSERUNITDIR=$out/lib/systemd/user \

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells the lifecycle agent which process has the focus, 0 for none: SetForeground of org.notifybus.Agent1. Nothing here
-// waits for an answer, and an agent that does not run is not started: it hears of the next change.
+// Reports to the lifecycle agent which process has the focus, 0 for none, with SetForeground of org.notifybus.Agent1.
+// Nothing here waits for an answer. If no agent is running none is started; it will get the next change.
 
 "use strict";
 
 var agent = "org.notifybus.Agent1";
 
-function tell(window) {
-    // Behind the desktop and its panels is no program that has the focus.
+function report(window) {
+    // The desktop and its panels don't count as programs with the focus.
     var pid = window && !window.desktopWindow && !window.dock && window.pid > 0 ? window.pid : 0;
     callDBus("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "NameHasOwner", agent,
         function (runs) {
@@ -18,6 +18,6 @@ function tell(window) {
         });
 }
 
-// Plasma 6 speaks of windows, Plasma 5 of clients.
-(workspace.windowActivated || workspace.clientActivated).connect(tell);
-tell(workspace.activeWindow || workspace.activeClient || null);
+// Plasma 6 calls them windows, Plasma 5 clients.
+(workspace.windowActivated || workspace.clientActivated).connect(report);
+report(workspace.activeWindow || workspace.activeClient || null);
