@@ -19,7 +19,7 @@ import Testing
             bus.kill()
             try waiting.waitForErrorOutput(containing: before + away)
             try bus.restart()
-            try waiting.waitForErrorOutput(containing: before + away + back, timeout: .seconds(20))
+            try waiting.waitForErrorOutput(containing: before + away + back, timeout: .patience)
             // What is said is true: the observer is live now.
             try bus.makeCenter().post("com.example.after.\(round)")
             try waiting.waitForOutputLines(1 + round)
@@ -41,7 +41,7 @@ import Testing
         try #require(waitUntil { processState(waiting.pid) == "T" })
         let poster = bus.makeCenter()
         for name in names { try poster.post(NotifyName(name)) }
-        try poster.synchronize(timeout: .seconds(10))
+        try poster.synchronize(timeout: .patience)
         bus.kill()
         waiting.send(signal: SIGCONT)
         let result = try waiting.wait()

@@ -15,7 +15,7 @@ import Testing
         let result = try run(
             productPath("notify-wait"),
             ["--address", bus.address, "-t", "1s", "a"],
-            timeout: .seconds(8)
+            timeout: .patience
         )
         #expect(result.status == 2)
         #expect(result.errorOutput == "notify-wait: timed out after 0 notifications; the bus did not answer\n")
@@ -33,7 +33,7 @@ import Testing
                 productPath("notify-post"),
                 ["--address", bus.address, "-t", "1s"] + names,
                 input: "a\n",
-                timeout: .seconds(8)
+                timeout: .patience
             )
             #expect(result.status == 2)
             #expect(result.errorOutput.hasPrefix("notify-post: "))
@@ -43,7 +43,7 @@ import Testing
         let silent = try run(
             productPath("notify-post"),
             ["--address", hanging.address, "-t", "500ms", "a"],
-            timeout: .seconds(8)
+            timeout: .patience
         )
         #expect(silent.status == 2)
     }
@@ -54,7 +54,7 @@ import Testing
         let result = try run(
             productPath("notify-wait"),
             ["--address", hanging.address, "-t", "500ms", "a"] + options,
-            timeout: .seconds(8)
+            timeout: .patience
         )
         #expect(result.status == 2)
     }

@@ -32,7 +32,7 @@ final class FakeAgent: Sendable {
         self.client = Mutex(client)
         startThread { [weak self, calls] in
             // It ends with the bus, if not before.
-            while let call = try? client.readMessage(timeout: .seconds(120)) {
+            while let call = try? client.readMessage(timeout: .patience * 5) {
                 guard call.kind == .call else { continue }
                 if call.member == "Die" { break }
                 calls.append(call)

@@ -45,20 +45,17 @@ import Testing
     }
 
     @Test(arguments: ["list", "status", "watch", "background 1"])
-    func `no bus is said at once, with status 69`(arguments: String) throws {
-        let start = ContinuousClock.now
+    func `no bus is said, with status 69`(arguments: String) throws {
         let result = try lifecycle(arguments.split(separator: " ").map(String.init))
         #expect(result.status == 69)
         #expect(result.output == "")
         #expect(result.errorOutput.contains("cannot be reached"))
-        #expect(ContinuousClock.now - start < .seconds(5))
     }
 
     @Test(arguments: busKinds, ["list", "status", "watch", "background 1 2"])
-    func `no agent is said at once, with status 69 and how to start one`(kind: BusKind, arguments: String) throws {
+    func `no agent is said, with status 69 and how to start one`(kind: BusKind, arguments: String) throws {
         let bus = try PrivateBus(kind)
         let words = arguments.split(separator: " ").map(String.init)
-        let start = ContinuousClock.now
         let result = try run(
             productPath("notify-lifecycle"),
             words,
@@ -68,7 +65,6 @@ import Testing
         #expect(result.output == "")
         let sentence = "notify-lifecycle: no lifecycle agent runs on this bus; start one with notify-agent"
         #expect(result.errorOutput == sentence + "\n")
-        #expect(ContinuousClock.now - start < .seconds(5))
         #expect(try bus.lifecycle("list").errorOutput == "\(sentence) --address '\(bus.address)'\n")
     }
 

@@ -147,7 +147,7 @@ import Testing
         try watching.waitForErrorOutput(containing: away)
         try bus.restart()
         let back = away + "notify-lifecycle: the bus is back; waiting for the agent\n"
-        try watching.waitForErrorOutput(containing: back, timeout: .seconds(20))
+        try watching.waitForErrorOutput(containing: back, timeout: .patience)
         let agent = try FakeAgent(on: bus)
         try watching.waitForErrorOutput(containing: back + "notify-lifecycle: the agent is back\n")
         try agent.emit(stateChange(":1.5", 42, "app", "foreground", "background"))

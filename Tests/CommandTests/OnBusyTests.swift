@@ -100,7 +100,7 @@ import Testing
             }
             try write("\(round)", toFile: file)
             try center.post("a")
-            try waiting.waitForOutput(containing: "=\(round)=\n", timeout: .seconds(20))
+            try waiting.waitForOutput(containing: "=\(round)=\n", timeout: .patience)
         }
         waiting.send(signal: SIGTERM)
         #expect(try waiting.wait().errorOutput == "")

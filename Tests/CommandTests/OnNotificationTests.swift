@@ -113,7 +113,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let script = "echo begun; read line; echo \"ended $line\""
         let center = bus.makeCenter()
-        try center.synchronize(timeout: .seconds(10))
+        try center.synchronize(timeout: .patience)
         let arguments = ["-f", "-t", "2s", "com.example.x", "--", "sh", "-c", script]
         let waiting = try bus.startWaiting(arguments, input: .pipe)
         try center.post("com.example.x")

@@ -17,13 +17,13 @@ import Testing
         for written in stride(from: 500, through: 100_000, by: 500) {
             try posting.writeInput(lines)
             // Never more than 1,000 outstanding, as an observer that is slow merges by right.
-            try #require(count.wait(for: written - 500, timeout: .seconds(30)))
+            try #require(count.wait(for: written - 500, timeout: .patience))
         }
         posting.closeInput()
         let result = try posting.wait()
         #expect(result.status == 0)
         #expect(result.errorOutput == "notify-post: posted 100000 names\n")
-        try center.barrier(timeout: .seconds(10))
+        try center.barrier(timeout: .patience)
         #expect(count.value == 100_000)
         #expect(center.statistics.coalesced == 0)
         observation.cancel()
@@ -38,8 +38,8 @@ import Testing
         let result = try bus.script("(yes com.example.a | head -50000; seq -f com.example.%g 1 20) | notify-post -")
         #expect(result.status == 0)
         #expect(result.errorOutput == "")
-        try center.barrier(timeout: .seconds(30))
-        try #require(heard.wait(timeout: .seconds(30)) { $0.last == "com.example.20" })
+        try center.barrier(timeout: .patience)
+        try #require(heard.wait(timeout: .patience) { $0.last == "com.example.20" })
         let statistics = center.statistics
         // What the observer merged, because its thread had to wait for a processor, did reach it.
         #expect(statistics.delivered + statistics.coalescedDeliveries == 50_020)

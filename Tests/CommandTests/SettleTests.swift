@@ -59,7 +59,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-f", "--settle", "200ms", "--format", "%c", "a"])
         let center = bus.makeCenter()
-        let heard = waitUntil(timeout: .seconds(20)) {
+        let heard = waitUntil(timeout: .patience) {
             try? center.post("a")
             return (try? waiting.waitForOutputLines(1, timeout: .milliseconds(20))) != nil
         }

@@ -25,7 +25,7 @@ extension PrivateBus {
             productPath(command),
             ["--address", address] + arguments,
             input: input,
-            timeout: .seconds(60)
+            timeout: .patience
         )
     }
 
@@ -62,7 +62,7 @@ extension PrivateBus {
     func script(
         _ text: String,
         _ arguments: [String] = [],
-        timeout: Duration = .seconds(60)
+        timeout: Duration = .patience
     ) throws -> CommandResult {
         try startScript(text, arguments).wait(timeout: timeout)
     }
@@ -98,7 +98,7 @@ final class Pipe {
     }
 
     /// What one read gets; empty at the end.
-    func read(timeout: Duration = .seconds(20)) throws -> String {
+    func read(timeout: Duration = .patience) throws -> String {
         var source = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
         guard poll(&source, 1, Int32(timeout.components.seconds * 1000)) == 1 else {
             throw TestSupportError("Nothing came through the pipe within \(timeout)")

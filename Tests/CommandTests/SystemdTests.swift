@@ -28,7 +28,7 @@ import Testing
                 "-c", room, "\(packageFolder)/Scripts/user-session", kind.rawValue, prelude + script,
                 String(try productPath("notify-wait").dropLast("/notify-wait".count)),
             ],
-            timeout: .seconds(60)
+            timeout: .patience
         )
     }
 

@@ -64,7 +64,7 @@ import Testing
         _ = try terminal.read(until: "Nobody says who observes")
         // What it asks for at the start is over when nothing has changed for a while.
         var switches = voluntarySwitches(of: top.pid)
-        let rests = waitUntil(timeout: .seconds(20)) {
+        let rests = waitUntil(timeout: .patience) {
             _ = poll(nil, 0, 2_000)
             defer { switches = voluntarySwitches(of: top.pid) }
             return switches == voluntarySwitches(of: top.pid)

@@ -45,7 +45,7 @@ final class AgentBus: Sendable {
     func killAgent() throws {
         guard let agent = process.current else { return }
         agent.send(signal: SIGKILL)
-        _ = try agent.wait(timeout: .seconds(10))
+        _ = try agent.wait(timeout: .patience)
         process.replace(nil)
     }
 
@@ -53,7 +53,7 @@ final class AgentBus: Sendable {
     func endAgent() throws {
         guard let agent = process.current else { return }
         agent.send(signal: SIGTERM)
-        try #require(try agent.wait(timeout: .seconds(10)).status == 0)
+        try #require(try agent.wait(timeout: .patience).status == 0)
         process.replace(nil)
     }
 
@@ -63,7 +63,7 @@ final class AgentBus: Sendable {
     }
 
     func waitForAgent() throws {
-        let isThere = try waitUntil(timeout: .seconds(20)) {
+        let isThere = try waitUntil(timeout: .patience) {
             let reply = try control.callBus(
                 "NameHasOwner",
                 signature: "s",
@@ -99,7 +99,7 @@ final class AgentBus: Sendable {
     func list() throws -> [[String: BusValue]] {
         let answer = Recorder<[[String: BusValue]]>()
         try watcher.open()
-        try watcher.barrier(timeout: .seconds(10))
+        try watcher.barrier(timeout: .patience)
         watcher.perform { link in
             link.call(AgentInterface.name, path: AgentInterface.path, interface: AgentInterface.name, member: "List") {
                 result,
@@ -108,7 +108,7 @@ final class AgentBus: Sendable {
                 answer.append(values.first?.elements?.compactMap(\.dictionary) ?? [])
             }
         }
-        try #require(answer.wait(forCount: 1, timeout: .seconds(10)))
+        try #require(answer.wait(forCount: 1, timeout: .patience))
         return answer.elements[0]
     }
 

@@ -19,12 +19,12 @@ import Testing
             try agent.restartAgent()
             try #require(waitUntil { (try? agent.state(of: name)) == "background" })
             try poster.post("com.example.x")
-            try poster.synchronize(timeout: .seconds(10))
+            try poster.synchronize(timeout: .patience)
         }
         try agent.set(name, .foreground)
         try poster.post("com.example.x")
         #expect(heard.wait(for: 1))
-        try center.barrier(timeout: .seconds(10))
+        try center.barrier(timeout: .patience)
         #expect(heard.value == 1)
         observation.cancel()
     }
@@ -37,7 +37,7 @@ import Testing
         let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
         try agent.set(try center.observingName(), .background)
         try agent.killAgent()
-        try #require(waitUntil(timeout: .seconds(10)) { center.lifecycle.state == .foreground })
+        try #require(waitUntil(timeout: .patience) { center.lifecycle.state == .foreground })
         try poster.post("com.example.x")
         #expect(heard.wait(for: 1))
         observation.cancel()
@@ -62,19 +62,19 @@ import Testing
             for _ in 0..<Int.random(in: 0..<200, using: &generator) { sched_yield() }
             try agent.killAgent()
             try agent.restartAgent()
-            _ = finished.wait(for: 1, timeout: .seconds(20))
+            _ = finished.wait(for: 1, timeout: .patience)
             try #require(waitUntil { (try? agent.state(of: name)) != nil })
 
             // The promises hold again: background drops, foreground delivers.
             try agent.set(name, .background)
-            try center.barrier(timeout: .seconds(10))
+            try center.barrier(timeout: .patience)
             let before = heard.count
             try poster.post("com.example.x")
-            try poster.synchronize(timeout: .seconds(10))
+            try poster.synchronize(timeout: .patience)
             try agent.set(name, .foreground)
             try poster.post("com.example.x")
-            try #require(heard.wait(forCount: before + 1, timeout: .seconds(10)))
-            try center.barrier(timeout: .seconds(10))
+            try #require(heard.wait(forCount: before + 1, timeout: .patience))
+            try center.barrier(timeout: .patience)
             #expect(heard.count == before + 1)
         }
         observation.cancel()

@@ -45,8 +45,8 @@ import Testing
             for _ in 0..<10 {
                 for arguments in nonsense { impostor.call(try center.observingName(), arguments) }
             }
-            try impostor.center.barrier(timeout: .seconds(10))
-            try center.barrier(timeout: .seconds(10))
+            try impostor.center.barrier(timeout: .patience)
+            try center.barrier(timeout: .patience)
             try center.post("com.example.x")
             #expect(heard.wait(for: 1))
             #expect(center.lifecycle.state == .foreground)

@@ -18,7 +18,7 @@ import Testing
             ["-c", entry + "exec \"$@\"", "sh"] + command,
             environment: ["NOTIFY_SOCKET": nil]
         )
-        _ = try observer.waitForErrorOutput(containing: "live", timeout: .seconds(10))
+        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
         return observer
     }
 
@@ -32,32 +32,32 @@ import Testing
         let observation = try bystander.addObserver(forNames: names) { _ in heard.add() }
         let poster = agent.makeCenter()
         try poster.post(names[9])
-        _ = try observer.waitForOutputLines(1, timeout: .seconds(10))
+        _ = try observer.waitForOutputLines(1, timeout: .patience)
 
         observer.send(signal: SIGSTOP)
         #expect(waitUntil { processState(observer.pid) == "T" })
         // Before the agent can have noticed: these wait in the bus, and must not be lost.
         for name in names[0..<3] { try poster.post(name) }
-        try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         let before = agent.bus.residentBytes
         for number in 0..<500_000 {
             try poster.post(names[number % 5])
             // So that what the bus holds for the bystander does not count.
-            if number % 500 == 499 { try #require(heard.wait(for: number - 500, timeout: .seconds(30))) }
+            if number % 500 == 499 { try #require(heard.wait(for: number - 500, timeout: .patience)) }
         }
-        try poster.synchronize(timeout: .seconds(30))
+        try poster.synchronize(timeout: .patience)
         let growth = agent.bus.residentBytes - before
         #expect(growth < 8 << 20, "the bus grew by \(growth) bytes")
         // The bystander is there, and so is the poster.
         let so = heard.value
         try poster.post(names[9])
-        #expect(heard.wait(for: so + 1, timeout: .seconds(30)))
+        #expect(heard.wait(for: so + 1, timeout: .patience))
 
         observer.send(signal: SIGCONT)
         // 9 before, then 0 to 4 and 9 once each; then it hears on.
-        _ = try observer.waitForOutputLines(7, timeout: .seconds(20))
+        _ = try observer.waitForOutputLines(7, timeout: .patience)
         try poster.post(names[7])
-        let lines = try observer.waitForOutputLines(8, timeout: .seconds(20))
+        let lines = try observer.waitForOutputLines(8, timeout: .patience)
         #expect(lines.last == "com.example.stop.7")
         #expect(lines[1..<7].sorted() == [0, 1, 2, 3, 4, 9].map { names[$0].string })
         observation.cancel()
@@ -68,25 +68,23 @@ import Testing
         let agent = try AgentBus(kind)
         let observer = try startObserver(agent)
         // It looks a few times at what is new, once a second or, on a busy machine, somewhat later.
-        let idle = try #require(try wakeUpsOnceAsleep(agent.agentProcess, for: "3s", timeout: .seconds(30)))
-        try passTime("3s")
-        #expect(wakeUps(of: agent.agentProcess) == idle)
+        #expect(try sleeps(agent.agentProcess, for: "3s"))
 
         let poster = agent.makeCenter()
         for round in 1...2 {
             observer.send(signal: SIGSTOP)
             #expect(waitUntil { processState(observer.pid) == "T" })
             try poster.post("com.example.stop.1")
-            try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
+            try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
             observer.send(signal: SIGCONT)
-            try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == false })
+            try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == false })
             // Stopped before it has heard the name, it would hear it once for both.
-            let lines = try observer.waitForOutputLines(round, timeout: .seconds(20))
+            let lines = try observer.waitForOutputLines(round, timeout: .patience)
             #expect(lines == Array(repeating: "com.example.stop.1", count: round))
         }
         // Traffic alone is no reason to look more than once a second.
         for _ in 0..<100 { try poster.post("com.example.stop.2") }
-        _ = try observer.waitForOutputLines(102, timeout: .seconds(20))
+        _ = try observer.waitForOutputLines(102, timeout: .patience)
     }
 
     @Test(.enabled(if: Cgroup.isUsable, "needs a cgroup v2 hierarchy that this user may write"), arguments: busKinds)
@@ -97,14 +95,14 @@ import Testing
         let names = try (0..<10).map { try NotifyName("com.example.stop.\($0)") }
         let poster = agent.makeCenter()
         cgroup.freeze()
-        try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         for number in 0..<10_000 { try poster.post(names[number % 4]) }
-        try poster.synchronize(timeout: .seconds(30))
+        try poster.synchronize(timeout: .patience)
         cgroup.thaw()
-        let lines = try observer.waitForOutputLines(4, timeout: .seconds(20))
+        let lines = try observer.waitForOutputLines(4, timeout: .patience)
         #expect(lines.sorted() == names[0..<4].map(\.string))
         try poster.post(names[7])
-        #expect(try observer.waitForOutputLines(5, timeout: .seconds(20)).last == "com.example.stop.7")
+        #expect(try observer.waitForOutputLines(5, timeout: .patience).last == "com.example.stop.7")
     }
 
     @Test(arguments: busKinds)
@@ -115,28 +113,28 @@ import Testing
             ["--address", agent.bus.address, "-f", "-v", "--prefix", "com.example.many."],
             environment: ["NOTIFY_SOCKET": nil]
         )
-        _ = try observer.waitForErrorOutput(containing: "live", timeout: .seconds(10))
+        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
         let poster = agent.makeCenter()
         let names = try (0..<12_000).map { try NotifyName("com.example.many.\($0)") }
         try agent.set("pid:\(observer.pid)", .suspended)
         for (number, name) in names.enumerated() {
             try poster.post(name)
-            if number % 4_000 == 3_999 { try poster.synchronize(timeout: .seconds(30)) }
+            if number % 4_000 == 3_999 { try poster.synchronize(timeout: .patience) }
         }
         try #require(
-            waitUntil(timeout: .seconds(30)) {
+            waitUntil(timeout: .patience) {
                 (try? agent.list().first { $0["pid"]?.uint32 == UInt32(observer.pid) }?["pending"]?.uint32) == 12_000
             }
         )
         try agent.set("pid:\(observer.pid)", .foreground)
         // Three calls are on their way to it, and it can't have read them all.
         observer.send(signal: SIGSTOP)
-        try #require(waitUntil(timeout: .seconds(20)) { (try? agent.isParked(observer.pid)) == true })
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         observer.send(signal: SIGCONT)
         var lines: Set<String> = []
         try #require(
-            try waitUntil(timeout: .seconds(30)) {
-                lines = Set(try observer.waitForOutputLines(names.count, timeout: .seconds(60)))
+            try waitUntil(timeout: .patience) {
+                lines = Set(try observer.waitForOutputLines(names.count, timeout: .patience))
                 return lines.count == names.count
             },
             "\(lines.count) of \(names.count) names"
@@ -150,15 +148,15 @@ import Testing
         let poster = agent.makeCenter()
         observer.send(signal: SIGSTOP)
         try poster.post("com.example.stop.0")
-        try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
-        try poster.synchronize(timeout: .seconds(10))
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
+        try poster.synchronize(timeout: .patience)
         try agent.killAgent()
         try agent.restartAgent()
         try poster.post("com.example.stop.1")
-        try poster.synchronize(timeout: .seconds(10))
+        try poster.synchronize(timeout: .patience)
         observer.send(signal: SIGCONT)
         // All ten, each once: which of them were posted nobody knows any more.
-        let lines = try observer.waitForOutputLines(10, timeout: .seconds(20))
+        let lines = try observer.waitForOutputLines(10, timeout: .patience)
         #expect(Set(lines).count == 10)
     }
 
@@ -181,12 +179,12 @@ import Testing
                 observer.send(signal: signal)
                 // It is noticed when the bus has something for the process.
                 try agent.makeCenter().post("com.example.stop.0")
-                try #require(waitUntil(timeout: .seconds(10)) { (try? agent.isParked(observer.pid)) == true })
+                try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
             } else {
                 try agent.set("pid:\(observer.pid)", .suspended)
             }
             observer.send(signal: SIGKILL)
-            _ = try observer.wait(timeout: .seconds(10))
+            _ = try observer.wait(timeout: .patience)
             #expect(waitUntil { (try? agent.list().contains { $0["pid"]?.uint32 == UInt32(observer.pid) }) == false })
         }
     }
@@ -200,10 +198,10 @@ import Testing
         try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
         #expect(waitUntil { processState(observer.pid) == "T" })
         for number in 0..<10_000 { try poster.post(names[number % 3]) }
-        try poster.synchronize(timeout: .seconds(30))
+        try poster.synchronize(timeout: .patience)
         try agent.set("pid:\(observer.pid)", .foreground)
         #expect(processState(observer.pid) != "T")
-        let lines = try observer.waitForOutputLines(3, timeout: .seconds(20))
+        let lines = try observer.waitForOutputLines(3, timeout: .patience)
         #expect(lines.sorted() == names[0..<3].map(\.string))
     }
 }

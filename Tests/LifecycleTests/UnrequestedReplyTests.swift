@@ -48,7 +48,7 @@ import Testing
         while !isOver.load(ordering: .acquiring) {
             let other = try center.addObserver(forName: "com.example.y\(posts)") { _ in }
             try center.post("com.example.x")
-            try center.synchronize(timeout: .seconds(10))
+            try center.synchronize(timeout: .patience)
             posts += 1
             try #require(heard.wait(for: posts))
             try agent.set(observer, posts % 2 == 0 ? .suspended : .background)
@@ -59,7 +59,7 @@ import Testing
 
         try center.post("com.example.x")
         #expect(heard.wait(for: posts + 1))
-        try center.barrier(timeout: .seconds(10))
+        try center.barrier(timeout: .patience)
         #expect(heard.value == posts + 1)
         #expect(changes.value == 0)
         #expect(try self.owner(of: AgentInterface.name, control) == owner)
@@ -88,12 +88,12 @@ import Testing
             }
         }
         // Once for the question who the agent is, once for what is asked of it then.
-        for _ in 0..<2 { try center.barrier(timeout: .seconds(10)) }
+        for _ in 0..<2 { try center.barrier(timeout: .patience) }
         try answerEverything(askedBy: [observer], stranger)
-        try center.barrier(timeout: .seconds(10))
+        try center.barrier(timeout: .patience)
         #expect(answers.count == 0)
         kill(agent.agentProcess, SIGCONT)
-        try #require(answers.wait(forCount: 1, timeout: .seconds(10)))
+        try #require(answers.wait(forCount: 1, timeout: .patience))
         #expect(answers.elements == [1])
         observation.cancel()
     }
@@ -119,7 +119,7 @@ import Testing
         try answerEverything(askedBy: [observer], stranger)
         #expect(try command(observer, by: stranger) == "org.freedesktop.DBus.Error.AccessDenied")
         kill(agent.agentProcess, SIGCONT)
-        try #require(registered.wait(forCount: 1, timeout: .seconds(10)))
+        try #require(registered.wait(forCount: 1, timeout: .patience))
         try #require(waitUntil { (try? agent.state(of: observer)) == "foreground" })
         try agent.set(observer, .background)
         #expect(center.lifecycle.state == .background)

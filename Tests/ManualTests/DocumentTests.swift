@@ -294,7 +294,7 @@ import Testing
                 "\(packageFolder)/Sources/CDBusShim/include",
             ] + flags,
             input: text + "\n",
-            timeout: .seconds(120)
+            timeout: .patience
         )
     }
 }

@@ -20,7 +20,7 @@ final class Observer {
         agent = try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null)
         wait = try start(productPath("notify-wait"), ["--address", bus.address, "-f", "com.example.a"], output: .null)
         var line: Substring?
-        let isKnown = try waitUntil(timeout: .seconds(20)) {
+        let isKnown = try waitUntil(timeout: .patience) {
             let list = try run(productPath("notify-lifecycle"), ["--address", bus.address, "list", "--json"])
             line = list.output.firstRange(of: "{\"name\":\"").map { list.output[$0.upperBound...] }
             return line != nil

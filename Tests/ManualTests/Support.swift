@@ -58,7 +58,7 @@ extension PrivateBus {
             ["-c", text, "bash"] + arguments,
             environment: environment(bus: address).merging(variables) { $1 },
             input: input,
-            timeout: .seconds(60)
+            timeout: .patience
         )
     }
 }

@@ -69,7 +69,7 @@ import Testing
             #expect(try waitUntil { try run("cat", [ready]).output == "live\n" })
             try center.post(name + "x")
             try center.post(name)
-            let result = try program.wait(timeout: .seconds(20))
+            let result = try program.wait(timeout: .patience)
             #expect(result.output == name + "\n")
             #expect(result.status == 0)
         }

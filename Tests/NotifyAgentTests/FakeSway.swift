@@ -31,7 +31,7 @@ final class FakeSway: Sendable {
     }
 
     /// Waits for somebody to connect.
-    func accept(timeout: Duration = .seconds(40)) throws -> Talk {
+    func accept(timeout: Duration = .patience) throws -> Talk {
         var source = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
         guard poll(&source, 1, Int32(timeout.components.seconds) * 1_000) == 1 else {
             throw TestSupportError("Nobody connects to \(path).")

@@ -40,7 +40,7 @@ struct GnomeSourceTests {
         )
         for command in [one, other, late] {
             command.send(signal: SIGKILL)
-            _ = try command.wait(timeout: .seconds(10))
+            _ = try command.wait(timeout: .patience)
         }
         try scene.waitForStatus("gnome    off")
         #expect(try scene.lines() == ["\(stranger.pid) foreground default"])

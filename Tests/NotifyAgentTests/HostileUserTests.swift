@@ -65,7 +65,7 @@ struct HostileUserTests {
             let isLarge = number % 25 == 24
             let names = (0..<(isLarge ? 65_536 : 1_024)).map { "com.example.hostile.h\(number).n\($0)" }
             let prefixes = (0..<256).map { "com.example.prefix.p\(number).n\($0)" }
-            let answer = try client.register(names, prefixes: prefixes, state: "suspended", timeout: .seconds(60))
+            let answer = try client.register(names, prefixes: prefixes, state: "suspended", timeout: .patience)
             if answer.kind == .reply {
                 taken.append(client.uniqueName)
             } else {
@@ -94,7 +94,7 @@ struct HostileUserTests {
             missing.insert(try poster.begin(taken[index % taken.count], "foreground"))
         }
         while !missing.isEmpty {
-            let message = try poster.readMessage(timeout: .seconds(60))
+            let message = try poster.readMessage(timeout: .patience)
             guard let serial = message.replySerial, missing.remove(serial) != nil else { continue }
             if message.errorName == HostileUserTests.refused { refusals += 1 }
         }
@@ -104,11 +104,11 @@ struct HostileUserTests {
         #expect(peak < 128 << 20, "the agent had \(peak >> 20) MB")
 
         connections = []
-        let isBack = waitUntil(timeout: .seconds(30)) { residentBytes(of: pid) < before + 16 << 20 }
+        let isBack = waitUntil(timeout: .patience) { residentBytes(of: pid) < before + 16 << 20 }
         #expect(isBack, "the agent kept \((residentBytes(of: pid) - before) >> 20) MB")
         innocent.stop()
         // Measured, without optimization on a busy machine: 3,000 to 10,000 of them, 0.6 ms in the middle, 0.8 s at worst.
-        try #require(commands.wait(forCount: 1, timeout: .seconds(20)))
+        try #require(commands.wait(forCount: 1, timeout: .patience))
         #expect(try commands.elements[0].get() > 0)
     }
 }

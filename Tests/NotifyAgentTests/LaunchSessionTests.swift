@@ -38,7 +38,7 @@ struct LaunchSessionTests {
         try session.startAgent()
         let sleeps = "awk '/voluntary_ctxt/ { sum += $2 } END { print sum }' /proc/$agent/task/*/status"
         let before = Int(try session.shell(sleeps).filter(\.isNumber)) ?? 0
-        try session.shell("yes com.example.go | head -n 100000 | notify-post -", timeout: .seconds(120))
+        try session.shell("yes com.example.go | head -n 100000 | notify-post -", timeout: .patience)
         try session.waitFor("limited", of: "job")
         try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 3 ]]")
         let after = Int(try session.shell(sleeps).filter(\.isNumber)) ?? 0

@@ -72,7 +72,7 @@ struct LogindSourceTests {
         try scene.wait(for: ["\(observer.pid) foreground default"])
         try logind.bus.restart()
         try logind.restart()
-        try scene.waitForStatus("no session", timeout: .seconds(30))
+        try scene.waitForStatus("no session", timeout: .patience)
     }
 
     @Test func `an agent that is killed while the screen is locked leaves its observers where they are`() throws {

@@ -34,7 +34,7 @@ final class MockLogind: Sendable {
     }
 
     private func waitForName() throws {
-        let isThere = try waitUntil(timeout: .seconds(30)) {
+        let isThere = try waitUntil(timeout: .patience) {
             try callBus("NameHasOwner", MockLogind.name).body.first == 1
         }
         try #require(isThere, "the mock did not take its name")
@@ -43,7 +43,7 @@ final class MockLogind: Sendable {
     func kill() throws {
         try process.withLock { process in
             process.send(signal: SIGKILL)
-            _ = try process.wait(timeout: .seconds(10))
+            _ = try process.wait(timeout: .patience)
         }
     }
 

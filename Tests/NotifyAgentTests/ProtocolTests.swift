@@ -80,10 +80,10 @@ import Testing
             reader.add()
         }
         for serial in serials { #expect(try control.answer(to: serial).kind == .reply) }
-        #expect(told.wait(timeout: .seconds(10)) { $0.first == "background" && $0.last == "suspended" })
+        #expect(told.wait(timeout: .patience) { $0.first == "background" && $0.last == "suspended" })
         #expect(told.count <= 4)
         agent.bus.kill()
-        #expect(reader.wait(for: 1, timeout: .seconds(20)))
+        #expect(reader.wait(for: 1, timeout: .patience))
     }
 
     @Test(arguments: busKinds)

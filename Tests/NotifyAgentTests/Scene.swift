@@ -43,7 +43,7 @@ final class Scene: Sendable {
     func restartAgent() throws {
         try agent.withLock { agent in
             agent.send(signal: SIGKILL)
-            _ = try agent.wait(timeout: .seconds(10))
+            _ = try agent.wait(timeout: .patience)
             agent = try Scene.startAgent(bus, configuration, environment, [])
         }
     }
@@ -98,7 +98,7 @@ final class Scene: Sendable {
         return Set(list)
     }
 
-    func wait(for expected: Set<String>, timeout: Duration = .seconds(10)) throws {
+    func wait(for expected: Set<String>, timeout: Duration = .patience) throws {
         var last: Set<String> = []
         let isSo = try waitUntil(timeout: timeout) {
             last = try lines()
@@ -108,7 +108,7 @@ final class Scene: Sendable {
     }
 
     /// Waits until the list of sources has this text in it.
-    func waitForStatus(_ text: String, timeout: Duration = .seconds(10)) throws {
+    func waitForStatus(_ text: String, timeout: Duration = .patience) throws {
         var last = ""
         let isSo = try waitUntil(timeout: timeout) {
             last = try lifecycle("status")

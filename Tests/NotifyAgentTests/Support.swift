@@ -75,7 +75,7 @@ extension RawBusClient {
         decider: String? = nil,
         followsDesktop: Bool = false,
         with socket: Int32? = nil,
-        timeout: Duration = .seconds(10)
+        timeout: Duration = .patience
     ) throws -> RawMessage {
         var entries = RawBody()
         func entry(_ key: String, _ text: String) {
@@ -125,7 +125,7 @@ extension RawBusClient {
     }
 
     /// Reads up to the next call, past what the bus says itself.
-    func readCall(timeout: Duration = .seconds(10)) throws -> RawMessage {
+    func readCall(timeout: Duration = .patience) throws -> RawMessage {
         while true {
             let message = try readMessage(timeout: timeout)
             if message.kind == .call { return message }
@@ -193,7 +193,7 @@ extension RawBusClient {
         return try send(message)
     }
 
-    func answer(to serial: UInt32, timeout: Duration = .seconds(10)) throws -> RawMessage {
+    func answer(to serial: UInt32, timeout: Duration = .patience) throws -> RawMessage {
         while true {
             let message = try readMessage(timeout: timeout)
             if message.replySerial == serial { return message }

@@ -44,7 +44,7 @@ import Testing
             SwayWire.message(SwayWire.Kind.windowEvent, FakeSway.focusEvent(one.pid))
             + SwayWire.message(SwayWire.Kind.windowEvent, FakeSway.focusEvent(other.pid))
         for _ in 0..<100 { talk?.send(Array(repeatElement(pair, count: 50).joined())) }
-        try scene.wait(for: ["\(one.pid) background sway", "\(other.pid) foreground sway"], timeout: .seconds(30))
+        try scene.wait(for: ["\(one.pid) background sway", "\(other.pid) foreground sway"], timeout: .patience)
         try scene.waitForStatus("sway     live  10001 facts: process \(other.pid)")
         talk = nil
         try scene.waitForStatus("sway     off   10001 facts: sway went away")

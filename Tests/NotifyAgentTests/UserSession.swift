@@ -33,12 +33,12 @@ final class UserSession: Sendable {
     deinit {
         process.closeInput()
         // The session ends with its shell.
-        _ = try? process.wait(timeout: .seconds(10))
+        _ = try? process.wait(timeout: .patience)
         _ = try? run("rm", ["-rf", home])
     }
 
     private var reason: String {
-        (try? process.wait(timeout: .seconds(5)))?.errorOutput ?? "a session of systemd's can't be had here"
+        (try? process.wait(timeout: .patience))?.errorOutput ?? "a session of systemd's can't be had here"
     }
 
     /// Runs a script in the session's shell.
@@ -46,7 +46,7 @@ final class UserSession: Sendable {
     /// - Returns: what it has printed.
     /// - Throws: ``TestSupportError`` if it fails, or takes too long.
     @discardableResult
-    func shell(_ script: String, timeout: Duration = .seconds(60)) throws -> String {
+    func shell(_ script: String, timeout: Duration = .patience) throws -> String {
         let mark = "mark-\(UInt32.random(in: 0...UInt32.max))"
         try process.writeInput("echo \(mark)+\n{ \(script)\n}; code=$?; echo \"\(mark)=$code=\"\n")
         let all = try process.waitForOutput(containing: "\(mark)=", timeout: timeout)

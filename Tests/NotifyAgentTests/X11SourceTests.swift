@@ -76,7 +76,7 @@ struct X11SourceTests {
         try another.setActiveWindow([window])
         try scene.wait(
             for: ["\(one.pid) background x11", "\(other.pid) background x11", "\(third.pid) foreground x11"],
-            timeout: .seconds(40)
+            timeout: .patience
         )
     }
 

@@ -26,14 +26,14 @@ final class XServer: Sendable {
             [":\(number)", "-displayfd", "1", "-noreset", "-nolisten", "tcp", "-screen", "0", "64x64x24"]
         )
         // It says its number when it is ready.
-        try server.waitForOutputLines(1, timeout: .seconds(30))
+        try server.waitForOutputLines(1, timeout: .patience)
         return server
     }
 
     func kill() throws {
         try server.withLock { server in
             server.send(signal: SIGTERM)
-            _ = try server.wait(timeout: .seconds(20))
+            _ = try server.wait(timeout: .patience)
         }
     }
 

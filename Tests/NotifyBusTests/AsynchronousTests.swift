@@ -64,10 +64,10 @@ import Testing
         let notifications = try await center.notifications(withPrefixes: ["com.example.unread."])
         for number in 0..<20_000 {
             try await center.post(names[number % 10])
-            if number % 1_000 == 0 { try await center.synchronize(timeout: .seconds(30)) }
+            if number % 1_000 == 0 { try await center.synchronize(timeout: .patience) }
         }
-        try await center.synchronize(timeout: .seconds(30))
-        try center.barrier(timeout: .seconds(30))
+        try await center.synchronize(timeout: .patience)
+        try center.barrier(timeout: .patience)
         #expect(center.statistics.coalescedDeliveries == 20_000 - 4_096)
         notifications.cancel()
     }
@@ -88,14 +88,14 @@ import Testing
             }
             let names = (0..<2_000).map { "com.example.queue.\($0)" }
             for name in names { try center.post(name) }
-            #expect(heard.wait(forCount: 2_000, timeout: .seconds(20)))
+            #expect(heard.wait(forCount: 2_000, timeout: .patience))
             let isInOrder = heard.elements == names
             #expect(isInOrder)
             #expect(strays.value == 0)
             observation.cancel()
             try center.post("com.example.queue.late")
-            try center.synchronize(timeout: .seconds(10))
-            try center.barrier(timeout: .seconds(10))
+            try center.synchronize(timeout: .patience)
+            try center.barrier(timeout: .patience)
             queue.sync(flags: .barrier) {}
             #expect(heard.count == 2_000)
         }

@@ -38,7 +38,7 @@ import Testing
                     observation.cancel()
                     watch.isOver.store(true, ordering: .sequentiallyConsistent)
                     try center.post(name)
-                    if Bool.random(using: &generator) { try center.barrier(timeout: .seconds(30)) }
+                    if Bool.random(using: &generator) { try center.barrier(timeout: .patience) }
                     if watch.violations.load(ordering: .relaxed) > 0 { failures.append("called after cancel") }
                     calls.add(watch.calls.load(ordering: .relaxed))
                 }
@@ -59,7 +59,7 @@ import Testing
             // The observation is all that keeps the center.
             try bus.makeCenter().addObserver(forName: "com.example.slow") { _ in
                 entered.add()
-                _ = mayLeave.wait(for: 1, timeout: .seconds(60))
+                _ = mayLeave.wait(for: 1, timeout: .patience)
                 left.add()
             }
         }
@@ -71,7 +71,7 @@ import Testing
         mayLeave.add()
         #expect(left.wait(for: 1))
         // The two that waited were not delivered.
-        try poster.synchronize(timeout: .seconds(20))
+        try poster.synchronize(timeout: .patience)
         #expect(entered.value == 1)
     }
 
@@ -114,8 +114,8 @@ import Testing
                 let next = try center?.addObserver(forName: "com.example.second") { _ in second.add() }
                 if let next { observations.withLock { $0.append(next) } }
                 try center?.post("com.example.second")
-                try center?.flush(timeout: .seconds(10))
-                try center?.synchronize(timeout: .seconds(10))
+                try center?.flush(timeout: .patience)
+                try center?.synchronize(timeout: .patience)
             } catch {
                 failures.append("\(error)")
             }
@@ -123,7 +123,7 @@ import Testing
         observations.withLock { $0.append(observation) }
         for _ in 0..<5 { try center.post("com.example.first") }
         #expect(second.wait(for: 1))
-        try center.barrier(timeout: .seconds(10))
+        try center.barrier(timeout: .patience)
         #expect(first.value == 1)
         #expect(failures.elements == [])
         observations.withLock { $0.removeAll() }
@@ -141,8 +141,8 @@ import Testing
             withExtendedLifetime(observation) {}
         }
         try center.post("com.example.gone")
-        try center.synchronize(timeout: .seconds(10))
-        try center.barrier(timeout: .seconds(10))
+        try center.synchronize(timeout: .patience)
+        try center.barrier(timeout: .patience)
         #expect(count.value == 1)
     }
 

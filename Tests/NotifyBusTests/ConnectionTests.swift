@@ -105,7 +105,7 @@ import Testing
     }
 
     private func nextMessage(_ connection: BusConnection) throws -> BusMessage {
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + .patience
         while ContinuousClock.now < deadline {
             if let message = try nextMessage(connection, timeout: 1_000) { return message }
         }

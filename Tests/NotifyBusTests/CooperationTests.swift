@@ -29,7 +29,7 @@ private final class Gate: Sendable {
 }
 
 /// What asynchronous code may call without making others wait.
-@Suite(.timeLimit(.minutes(2))) struct CooperationTests {
+@Suite struct CooperationTests {
     private static let calls: [(String, @Sendable (NotifyCenter) async throws -> Void)] = [
         ("post", { try await $0.post("com.example.x") }),
         ("synchronize", { try await $0.synchronize() }),

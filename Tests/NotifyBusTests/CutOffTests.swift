@@ -20,14 +20,14 @@ import Testing
         let twice = try center.addObserver(forName: names[0]) { heard.append("again " + $0.string) }
         for round in 1...3 {
             relay.cutAll()
-            try #require(changes.wait(forCount: 2 * round, timeout: .seconds(20)))
+            try #require(changes.wait(forCount: 2 * round, timeout: .patience))
             #expect(changes.elements.last == .reconnected)
             // Whatever is delivered because of the loss stands before this.
             try bus.makeCenter().post("net.example.end")
-            try #require(heard.wait(timeout: .seconds(10)) { $0.filter { $0 == "net.example.end" }.count == round })
+            try #require(heard.wait(timeout: .patience) { $0.filter { $0 == "net.example.end" }.count == round })
             #expect(center.statistics.cutOffs == round)
         }
-        try center.synchronize(timeout: .seconds(10))
+        try center.synchronize(timeout: .patience)
         #expect(heard.elements.filter { $0 != "net.example.end" }.count == 3 * 21)
         for name in names { #expect(heard.elements.filter { $0 == name }.count == 3) }
         #expect(heard.elements.filter { $0 == "again " + names[0] }.count == 3)
@@ -62,8 +62,8 @@ import Testing
         let observation = try center.addObserver(forName: "com.example.back") { heard.append($0.string) }
         bus.kill()
         try bus.restart()
-        try #require(changes.wait(forCount: 2, timeout: .seconds(20)))
-        try center.barrier(timeout: .seconds(10))
+        try #require(changes.wait(forCount: 2, timeout: .patience))
+        try center.barrier(timeout: .patience)
         #expect(heard.count == 0)
         #expect(center.statistics.cutOffs == 0 && center.statistics.reconnects == 1)
         observation.cancel()
@@ -79,7 +79,7 @@ import Testing
         let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0.string) }
         for round in 0..<5 {
             try poster.post("com.example.\(round)")
-            try poster.synchronize(timeout: .seconds(10))
+            try poster.synchronize(timeout: .patience)
             relay.cutAll()
         }
         #expect(heard.wait(forCount: 5))

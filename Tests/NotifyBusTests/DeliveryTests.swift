@@ -22,9 +22,9 @@ import Testing
             }
             for start in stride(from: 0, to: 100_000, by: 500) {
                 for number in start..<start + 500 { try poster.post(names[number * 7 % 10]) }
-                try #require(count.wait(for: start - 500, timeout: .seconds(60)))
+                try #require(count.wait(for: start - 500, timeout: .patience))
             }
-            try #require(count.wait(for: 100_000, timeout: .seconds(60)))
+            try #require(count.wait(for: 100_000, timeout: .patience))
             observation.cancel()
             let elements = heard.elements
             #expect(elements.count == 100_000)
@@ -47,7 +47,7 @@ import Testing
         one.cancel()
         try center.post("com.example.twice")
         #expect(second.wait(for: 2))
-        try center.barrier(timeout: .seconds(10))
+        try center.barrier(timeout: .patience)
         #expect(first.value == 1)
         two.cancel()
     }
@@ -71,7 +71,7 @@ import Testing
         for neighbour in neighbours { try poster.post(neighbour) }
         for name in names { try poster.post(name) }
         // Posts of one poster arrive in order: once the last is here, a neighbour would be here too.
-        try #require(heard.wait(forCount: names.count, timeout: .seconds(10)))
+        try #require(heard.wait(forCount: names.count, timeout: .patience))
         #expect(heard.elements.map { Array($0.string.utf8) } == names.map { Array($0.utf8) })
         observation.cancel()
     }
@@ -86,10 +86,10 @@ import Testing
         let left = try center.addObserver(forName: names[0]) { heard.0.append($0) }
         let right = try center.addObserver(forName: names[1]) { heard.1.append($0) }
         for name in [names[0], names[1], names[1]] { try center.post(name) }
-        #expect(heard.1.wait(forCount: 2, timeout: .seconds(10)))
+        #expect(heard.1.wait(forCount: 2, timeout: .patience))
         left.cancel()
         try center.post(names[1])
-        #expect(heard.1.wait(forCount: 3, timeout: .seconds(10)))
+        #expect(heard.1.wait(forCount: 3, timeout: .patience))
         #expect(heard.0.elements == [names[0]])
         #expect(heard.1.elements == [names[1], names[1], names[1]])
         right.cancel()
@@ -104,7 +104,7 @@ import Testing
         let left = try center.addObserver(forPrefixes: ["caf\u{e9}."]) { heard.0.append($0) }
         let right = try center.addObserver(forPrefixes: ["cafe\u{301}."]) { heard.1.append($0) }
         for name in [names[0], names[1], names[1]] { try center.post(name) }
-        #expect(heard.1.wait(forCount: 2, timeout: .seconds(10)))
+        #expect(heard.1.wait(forCount: 2, timeout: .patience))
         #expect(heard.0.elements == [names[0]] && heard.1.elements == [names[1], names[1]])
         left.cancel()
         right.cancel()
@@ -125,7 +125,7 @@ import Testing
             "org.notifybus.system.willsleep", "org.notifybus.session.lock", "end",
         ]
         for name in posts { try center.post(name) }
-        try #require(everything.wait(forCount: posts.count, timeout: .seconds(10)))
+        try #require(everything.wait(forCount: posts.count, timeout: .patience))
         #expect(
             heard.elements.sorted() == [
                 "com.apple.system.clock", "com.example.", "com.example.deep.x", "com.example.x", "odd name.1",
@@ -144,11 +144,11 @@ import Testing
         let observation = try nowhere.addObserver(forName: "self.changed") { heard.append($0.string) }
         let prefixed = try nowhere.addObserver(forPrefixes: ["self."]) { heard.append($0.string) }
         try elsewhere.post("self.changed")
-        #expect(heard.wait(forCount: 2, timeout: .seconds(10)))
+        #expect(heard.wait(forCount: 2, timeout: .patience))
         observation.cancel()
         try nowhere.post("self.changed")
         try nowhere.post("self.other")
-        #expect(heard.wait(forCount: 4, timeout: .seconds(10)))
+        #expect(heard.wait(forCount: 4, timeout: .patience))
         #expect(heard.elements == ["self.changed", "self.changed", "self.changed", "self.other"])
         prefixed.cancel()
     }
@@ -183,17 +183,17 @@ import Testing
                 try other.post(name)
             }
         }
-        for poster in [center, other] { try poster.synchronize(timeout: .seconds(20)) }
+        for poster in [center, other] { try poster.synchronize(timeout: .patience) }
         // The bus is asked who posts a name that belongs to a user, and the barrier may overtake what waits for that.
         #expect(all.wait(forCount: 4_000) && others.wait(forCount: 2_000))
-        try center.barrier(timeout: .seconds(20))
+        try center.barrier(timeout: .patience)
         for name in names {
             #expect(all.elements.count { $0 == name } == 2_000, "\(name)")
             #expect(others.elements.count { $0 == name } == 1_000, "\(name)")
         }
         // Also after the bus has given the center another unique name.
         try bus.restart()
-        let isBack = waitUntil(timeout: .seconds(20)) {
+        let isBack = waitUntil(timeout: .patience) {
             try? center.synchronize(timeout: .seconds(1))
             try? other.post("com.example.back")
             return others.elements.contains("com.example.back")
@@ -202,9 +202,9 @@ import Testing
         let before = others.elements.count { $0 == "com.example.own" }
         try center.post("com.example.own")
         try center.post("com.example.end")
-        try other.synchronize(timeout: .seconds(20))
-        try center.synchronize(timeout: .seconds(20))
-        try center.barrier(timeout: .seconds(20))
+        try other.synchronize(timeout: .patience)
+        try center.synchronize(timeout: .patience)
+        try center.barrier(timeout: .patience)
         #expect(others.elements.count { $0 == "com.example.own" } == before)
         for observation in observations { observation.cancel() }
     }
@@ -229,7 +229,7 @@ import Testing
 /// The next message that is a post.
 func nextSignal(_ client: RawBusClient) throws -> RawMessage {
     while true {
-        let message = try client.readMessage(timeout: .seconds(10))
+        let message = try client.readMessage(timeout: .patience)
         if message.kind == .signal, message.member == "Posted" { return message }
     }
 }

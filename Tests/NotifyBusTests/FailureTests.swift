@@ -57,7 +57,7 @@ import Testing
             #expect(error.code == .timedOut)
         }
         bus.resume()
-        try center.synchronize(timeout: .seconds(10))
+        try center.synchronize(timeout: .patience)
         observation.cancel()
     }
 

@@ -68,11 +68,11 @@ import Testing
             signature: "s",
             body: right
         )
-        try #require(heard.wait(forCount: 1, timeout: .seconds(20)))
+        try #require(heard.wait(forCount: 1, timeout: .patience))
         #expect(heard.elements.map(\.string) == ["com.example.real"])
         #expect(center.statistics.ignored == forgeries)
         try center.post("com.example.other")
-        #expect(heard.wait(forCount: 2, timeout: .seconds(10)))
+        #expect(heard.wait(forCount: 2, timeout: .patience))
         observation.cancel()
         other.cancel()
     }
@@ -126,7 +126,7 @@ import Testing
         let observation = try center.addObserver(forNames: [own, ordinary]) { heard.append($0) }
         let sent = [own, ordinary, own, ordinary, ordinary, own]
         for name in sent { try poster.post(name) }
-        #expect(heard.wait(forCount: sent.count, timeout: .seconds(10)))
+        #expect(heard.wait(forCount: sent.count, timeout: .patience))
         #expect(heard.elements == sent)
         observation.cancel()
     }
@@ -157,7 +157,7 @@ import Testing
                     body: RawBusClient.stringBody(name)
                 )
             }
-            guard heard.wait(forCount: 2, timeout: .seconds(10)) else { exit(3) }
+            guard heard.wait(forCount: 2, timeout: .patience) else { exit(3) }
             guard heard.elements == ["user.uid.65534.x", "com.example.end"] else { exit(4) }
             guard center.statistics.ignored == 2 else { exit(5) }
             await observation.cancel()

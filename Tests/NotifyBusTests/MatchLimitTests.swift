@@ -29,20 +29,20 @@ import Testing
             // Also while the rules are being changed.
             if index >= 500 { try poster.post(names[index - 500]) }
         }
-        try #require(heard.wait(forCount: 100, timeout: .seconds(20)))
+        try #require(heard.wait(forCount: 100, timeout: .patience))
         #expect(heard.elements == Array(names[0..<100]))
         for name in names { try poster.post(name) }
         try poster.post("com.example.limit.600")
-        try #require(heard.wait(forCount: 700, timeout: .seconds(20)))
+        try #require(heard.wait(forCount: 700, timeout: .patience))
         let hearsAll = heard.elements.dropFirst(100).elementsEqual(names)
         #expect(hearsAll)
 
         // Few names again: one rule a name again, and nothing is missed meanwhile.
         for observation in observations.dropFirst(100) { observation.cancel() }
         for name in names { try poster.post(name) }
-        try #require(heard.wait(forCount: 800, timeout: .seconds(20)))
-        try poster.synchronize(timeout: .seconds(20))
-        try center.barrier(timeout: .seconds(20))
+        try #require(heard.wait(forCount: 800, timeout: .patience))
+        try poster.synchronize(timeout: .patience)
+        try center.barrier(timeout: .patience)
         let hearsTheRest = heard.elements.dropFirst(700).elementsEqual(names[0..<100])
         #expect(hearsTheRest)
         for observation in observations { observation.cancel() }
@@ -56,7 +56,7 @@ import Testing
         let names = try (0..<300).map { try NotifyName("com.example.batch.\($0)") }
         let observation = try center.addObserver(forNames: names) { heard.append($0) }
         for name in names { try poster.post(name) }
-        #expect(heard.wait(forCount: 300, timeout: .seconds(20)))
+        #expect(heard.wait(forCount: 300, timeout: .patience))
         let hearsAll = heard.elements == names
         #expect(hearsAll)
         observation.cancel()
@@ -75,12 +75,12 @@ import Testing
         let names = try (0..<300).map { try NotifyName("com.example.again.\($0)") }
         let observation = try center.addObserver(forNames: names) { heard.append($0) }
         try bus.restart()
-        try #require(changes.wait(forCount: 2, timeout: .seconds(20)))
+        try #require(changes.wait(forCount: 2, timeout: .patience))
         #expect(changes.elements == ["disconnected", "reconnected"])
         #expect(center.statistics.reconnects == 1)
         let poster = bus.makeCenter()
         for name in names { try poster.post(name) }
-        #expect(heard.wait(forCount: 300, timeout: .seconds(20)))
+        #expect(heard.wait(forCount: 300, timeout: .patience))
         let hearsAll = heard.elements == names
         #expect(hearsAll)
         observation.cancel()

@@ -79,7 +79,7 @@ import Testing
             try emit(member: "Poster")
             try emit(body: "com.example.reap")
         }
-        try #require(heard.wait(forCount: 100, timeout: .seconds(20)))
+        try #require(heard.wait(forCount: 100, timeout: .patience))
         try forger.emitSignal(
             path: "/org/notifybus",
             interface: "org.notifybus.n.com.example.real",
@@ -87,7 +87,7 @@ import Testing
             signature: "s",
             body: RawBusClient.stringBody("com.example.real")
         )
-        try #require(heard.wait(forCount: 101, timeout: .seconds(20)))
+        try #require(heard.wait(forCount: 101, timeout: .patience))
         #expect(heard.count == 101 && center.statistics.ignored == 300)
         observation.cancel()
     }

@@ -41,9 +41,9 @@ import Testing
 
         let heardBefore = total.value
         bus.resume()
-        try center.flush(timeout: .seconds(30))
-        try center.synchronize(timeout: .seconds(30))
-        try observing.barrier(timeout: .seconds(30))
+        try center.flush(timeout: .patience)
+        try center.synchronize(timeout: .patience)
+        try observing.barrier(timeout: .patience)
         // Every name is heard after the bus reads again, so also the last post of each.
         let late = last.elements.dropFirst(heardBefore)
         let missing = Set(names).subtracting(late)
@@ -60,7 +60,7 @@ import Testing
         let heard = Recorder<NotifyName>()
         let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0) }
         try center.post("com.example.first")
-        try #require(heard.wait(forCount: 1, timeout: .seconds(10)))
+        try #require(heard.wait(forCount: 1, timeout: .patience))
 
         bus.stop()
         var accepted: [NotifyName] = []
@@ -81,8 +81,8 @@ import Testing
         #expect(center.statistics.waiting <= 65_536 + 200)
 
         bus.resume()
-        try center.synchronize(timeout: .seconds(60))
-        try observing.barrier(timeout: .seconds(60))
+        try center.synchronize(timeout: .patience)
+        try observing.barrier(timeout: .patience)
         let isComplete = heard.elements.dropFirst().elementsEqual(accepted)
         #expect(isComplete)
         #expect(observing.statistics.dropped == 0)
@@ -106,7 +106,7 @@ import Testing
         let heard = Recorder<NotifyName>()
         let observation = try observing.addObserver(forNames: names) { name in
             entered.add()
-            _ = mayGoOn.wait(for: 1, timeout: .seconds(120))
+            _ = mayGoOn.wait(for: 1, timeout: .patience * 5)
             heard.append(name)
         }
         try poster.post(names[0])
@@ -117,16 +117,16 @@ import Testing
             try poster.post(names[number % 50])
             // So that the poster itself does not merge, and the test is not about who is faster.
             if number % 1_000 == 0 {
-                try poster.flush(timeout: .seconds(60))
-                _ = waitUntil(timeout: .seconds(60)) {
+                try poster.flush(timeout: .patience)
+                _ = waitUntil(timeout: .patience) {
                     observing.statistics.coalescedDeliveries >= number - 4_096 - 50 - 2_000
                 }
             }
         }
-        try poster.synchronize(timeout: .seconds(60))
+        try poster.synchronize(timeout: .patience)
         // The bus routed everything; the observing connection reads on although its callback blocks.
         try #require(
-            waitUntil(timeout: .seconds(60)) { observing.statistics.coalescedDeliveries >= 300_000 - 4_096 - 50 }
+            waitUntil(timeout: .patience) { observing.statistics.coalescedDeliveries >= 300_000 - 4_096 - 50 }
         )
         let growth = residentBytes(of: getpid()) - before
         let busGrowth = bus.residentBytes - busBefore
@@ -134,7 +134,7 @@ import Testing
         #expect(busGrowth < 16 << 20, "the bus grew by \(busGrowth) bytes")
 
         mayGoOn.add()
-        try observing.barrier(timeout: .seconds(60))
+        try observing.barrier(timeout: .patience)
         #expect(Set(heard.elements.suffix(200)).isSuperset(of: names))
         #expect(heard.count == 300_001 - observing.statistics.coalescedDeliveries)
         observation.cancel()
@@ -147,7 +147,7 @@ import Testing
         let (entered, mayGoOn, quick) = (Counter(), Counter(), Counter())
         let slow = try center.addObserver(forName: "com.example.slow") { _ in
             entered.add()
-            _ = mayGoOn.wait(for: 1, timeout: .seconds(60))
+            _ = mayGoOn.wait(for: 1, timeout: .patience)
         }
         try center.post("com.example.slow")
         try #require(entered.wait(for: 1))
@@ -166,7 +166,7 @@ import Testing
         let (center, poster) = (bus.makeCenter(), bus.makeCenter())
         let (second, woken) = (Counter(), Counter())
         let blocking = try center.addObserver(forName: "com.example.blocks") { _ in
-            if second.wait(for: 5 * (woken.value + 1), timeout: .seconds(10)) { woken.add() }
+            if second.wait(for: 5 * (woken.value + 1), timeout: .patience) { woken.add() }
         }
         let queue = DispatchQueue(label: "org.notifybus.test")
         let other = try center.addObserver(forName: "com.example.other", queue: queue) { _ in second.add() }
@@ -178,7 +178,7 @@ import Testing
             try poster.post("com.example.blocks")
             for _ in 0..<5 { try poster.post("com.example.other") }
             bus.resume()
-            try #require(woken.wait(for: before + 1, timeout: .seconds(20)))
+            try #require(woken.wait(for: before + 1, timeout: .patience))
         }
         blocking.cancel()
         other.cancel()

@@ -15,11 +15,11 @@ import Testing
         let names = try center.addObserver(forName: "com.example.back") { heard.append($0.string) }
         let prefix = try center.addObserver(forPrefixes: ["net.example."]) { heard.append($0.string) }
         try center.post("com.example.back")
-        try #require(heard.wait(forCount: 1, timeout: .seconds(10)))
+        try #require(heard.wait(forCount: 1, timeout: .patience))
 
         for round in 1...3 {
             bus.kill()
-            try #require(changes.wait(forCount: round * 2 - 1, timeout: .seconds(10)))
+            try #require(changes.wait(forCount: round * 2 - 1, timeout: .patience))
             let error = try #require(throws: NotifyBusError.self) { try center.post("com.example.back") }
             #expect(error.code == .noBus || error.code == .disconnected)
             let refusal = try #require(throws: NotifyBusError.self) {
@@ -27,12 +27,12 @@ import Testing
             }
             #expect(refusal.code == .disconnected)
             try bus.restart()
-            try #require(changes.wait(forCount: round * 2, timeout: .seconds(20)))
+            try #require(changes.wait(forCount: round * 2, timeout: .patience))
             #expect(changes.elements.last == .reconnected)
             #expect(center.statistics.reconnects == round)
             try center.post("com.example.back")
             try bus.makeCenter().post("net.example.back")
-            try #require(heard.wait(forCount: 1 + round * 2, timeout: .seconds(10)))
+            try #require(heard.wait(forCount: 1 + round * 2, timeout: .patience))
         }
         #expect(heard.elements.count == 7)
         names.cancel()
@@ -64,7 +64,7 @@ import Testing
         let heard = Recorder<NotifyName>()
         let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0) }
         try poster.post("com.example.first")
-        try poster.synchronize(timeout: .seconds(10))
+        try poster.synchronize(timeout: .patience)
         first.stop()
         let names = try (0..<2_000).map { try NotifyName("com.example.waiting.\($0)") }
         for name in names { try poster.post(name) }
@@ -73,7 +73,7 @@ import Testing
         try #require(symlink(second.path, link) == 0)
         defer { unlink(link) }
         first.kill()
-        try #require(heard.wait(timeout: .seconds(20)) { $0.last == names.last })
+        try #require(heard.wait(timeout: .patience) { $0.last == names.last })
         #expect(heard.elements.count >= waiting)
         #expect(heard.elements.suffix(waiting).elementsEqual(names.suffix(waiting)))
         #expect(poster.statistics.dropped == 0)

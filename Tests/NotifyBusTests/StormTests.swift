@@ -61,10 +61,10 @@ import Testing
             )
         }
         for command in commands {
-            let result = try command.wait(timeout: .seconds(StormTests.isLong ? 900 : 240))
+            let result = try command.wait(timeout: .seconds(StormTests.isLong ? 3_600 : 600))
             #expect(result.status == 0 && result.errorOutput.isEmpty, "\(result.errorOutput)")
         }
-        for listener in listeners { #expect(listener.lasts.wait(for: StormTests.posters, timeout: .seconds(60))) }
+        for listener in listeners { #expect(listener.lasts.wait(for: StormTests.posters, timeout: .patience)) }
         mayEnd.add()
         #expect(listeners.allSatisfy { $0.losses.value == 0 && $0.center.statistics.cutOffs == 0 })
         #expect(peak.value < StormTests.room, "the bus grew by \(peak.value) bytes")

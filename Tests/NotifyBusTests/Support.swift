@@ -30,7 +30,7 @@ extension NotifyCenter {
         for posted in stride(from: 0, to: times, by: 500) {
             for _ in posted..<min(posted + 500, times) { try post(name) }
             for counter in counters {
-                try #require(counter.wait(for: starting + posted - 500, timeout: .seconds(30)))
+                try #require(counter.wait(for: starting + posted - 500, timeout: .patience))
             }
         }
     }
@@ -45,5 +45,5 @@ func concurrently(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
             finished.add()
         }
     }
-    _ = finished.wait(for: count, timeout: .seconds(300))
+    _ = finished.wait(for: count, timeout: .patience * 5)
 }

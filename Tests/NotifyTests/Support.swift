@@ -39,9 +39,9 @@ final class NotifyRoom: Sendable {
 
     /// Waits until the engine has dealt with all that somebody else or itself has posted before.
     func settle() throws {
-        try other.synchronize(timeout: .seconds(20))
-        try center.synchronize(timeout: .seconds(20))
-        try center.barrier(timeout: .seconds(20))
+        try other.synchronize(timeout: .patience)
+        try center.synchronize(timeout: .patience)
+        try center.barrier(timeout: .patience)
     }
 
     func register(_ name: String, _ wish: TokenEngine.Wish = .none) throws -> Int32 {

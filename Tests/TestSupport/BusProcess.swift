@@ -36,7 +36,7 @@ struct BusProcess: Sendable {
 
         var router: pid_t?
         var ended = false
-        let timeout = Duration.seconds(10)
+        let timeout = Duration.patience
         let isUp = waitUntil(timeout: timeout) {
             ended = waitpid(cradle, nil, WNOHANG) == cradle
             router = router ?? BusProcess.router(of: kind, below: cradle)
@@ -71,7 +71,7 @@ struct BusProcess: Sendable {
     /// Whether the bus replies to the first line of the handshake. That a connection is accepted would not say enough:
     /// the broker's socket listens before there is a broker.
     private static func answers(at path: String) -> Bool {
-        let deadline = Deadline(after: .seconds(1))
+        let deadline = Deadline(after: .seconds(5))
         guard let stream = try? UnixStream(path: path) else { return false }
         let greeting = "\0AUTH EXTERNAL \(hexadecimal(String(geteuid()).utf8))\r\n"
         guard (try? stream.send(Array(greeting.utf8), deadline: deadline)) != nil else { return false }

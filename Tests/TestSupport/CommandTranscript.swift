@@ -9,16 +9,17 @@ final class CommandTranscript: Sendable {
 
     private struct State {
         var text: [[UInt8]] = [[], []]
-        var isOpen: [Bool]
+        /// The ends of the pipes that are read; -1 once the other end is closed.
+        var descriptors: [Int32]
         var ending: (status: Int32, peakResidentBytes: Int)?
     }
 
     private let state: Monitor<State>
 
     init(of pid: pid_t, output: Int32?, errorOutput: Int32?) {
-        let state = Monitor(State(isOpen: [output != nil, errorOutput != nil]))
+        let state = Monitor(State(descriptors: [output ?? -1, errorOutput ?? -1]))
         self.state = state
-        startThread { CommandTranscript.read([output ?? -1, errorOutput ?? -1], into: state) }
+        startThread { CommandTranscript.read(into: state) }
         startThread { CommandTranscript.awaitEnding(of: pid, in: state) }
     }
 
@@ -32,8 +33,10 @@ final class CommandTranscript: Sendable {
     /// The result, or nil if the command has not ended by then.
     func result(within timeout: Duration) -> CommandResult? {
         guard state.wait(until: Deadline(after: timeout), { $0.ending != nil }) else { return nil }
-        // What the command said is all in the pipes. If a program that it left behind holds them open, so be it.
-        _ = state.wait(until: Deadline(after: .seconds(1))) { !$0.isOpen.contains(true) }
+        // What the command said is all in the pipes. A program that it left behind, and that holds them open, may have
+        // more to say, and gets a moment; what is in them by then is read, however long that takes.
+        _ = state.wait(until: Deadline(after: .seconds(1))) { $0.descriptors.allSatisfy { $0 < 0 } }
+        _ = state.wait(until: Deadline(after: .patience)) { $0.descriptors.allSatisfy(isDrained) }
         return state.read { state in
             state.ending.map { ending in
                 let signal = ending.status & 0x7f
@@ -57,30 +60,32 @@ final class CommandTranscript: Sendable {
         _ path: String
     ) throws -> String {
         let index = stream.rawValue
-        _ = state.wait(until: Deadline(after: timeout)) { !$0.isOpen[index] || condition($0.text[index]) }
+        _ = state.wait(until: Deadline(after: timeout)) { $0.descriptors[index] < 0 || condition($0.text[index]) }
         return try state.read { state in
             let text = String(decoding: state.text[index], as: UTF8.self)
             guard !condition(state.text[index]) else { return text }
-            let when = state.isOpen[index] ? "within \(timeout)" : "before it closed its output"
+            let when = state.descriptors[index] >= 0 ? "within \(timeout)" : "before it closed its output"
             let errors = String(decoding: state.text[1], as: UTF8.self)
             throw TestSupportError("\(path) did not \(failure()) \(when), but:\n\(text)Its errors:\n\(errors)")
         }
     }
 
-    private static func read(_ descriptors: [Int32], into state: Monitor<State>) {
-        var sources = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    private static func read(into state: Monitor<State>) {
+        var sources = state.read { $0.descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) } }
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while sources.contains(where: { $0.fd >= 0 }) {
             guard poll(&sources, nfds_t(sources.count), -1) > 0 else { continue }
             for index in sources.indices where sources[index].revents != 0 {
-                let count = Glibc.read(sources[index].fd, &chunk, chunk.count)
-                if count < 0 && errno == EINTR { continue }
-                if count <= 0 {
-                    close(sources[index].fd)
-                    sources[index].fd = -1
-                }
+                // Under the lock, so that nothing is in neither the pipe nor the text.
                 state.change { state in
-                    if count > 0 { state.text[index] += chunk[..<count] } else { state.isOpen[index] = false }
+                    let count = Glibc.read(sources[index].fd, &chunk, chunk.count)
+                    if count > 0 {
+                        state.text[index] += chunk[..<count]
+                    } else if count == 0 || errno != EINTR {
+                        close(sources[index].fd)
+                        sources[index].fd = -1
+                        state.descriptors[index] = -1
+                    }
                 }
             }
         }
@@ -97,4 +102,9 @@ final class CommandTranscript: Sendable {
             state.ending = (status, Int(usage.ru_maxrss) * 1024)
         }
     }
+}
+
+private func isDrained(_ descriptor: Int32) -> Bool {
+    var count: Int32 = 0
+    return descriptor < 0 || ioctl(descriptor, UInt(FIONREAD), &count) == 0 && count == 0
 }

@@ -16,7 +16,7 @@ public final class Counter: Sendable {
     }
 
     /// Blocks until the number is at least `target`; returns whether that came true within `timeout`.
-    public func wait(for target: Int, timeout: Duration = .seconds(10)) -> Bool {
+    public func wait(for target: Int, timeout: Duration = .patience) -> Bool {
         count.wait(until: Deadline(after: timeout)) { $0 >= target }
     }
 }

@@ -2,6 +2,11 @@
 
 import Glibc
 
+extension Duration {
+    /// How long tests wait for what must come: longer than any machine takes, however busy, since no test is about time.
+    public static let patience = Duration.seconds(120)
+}
+
 /// A point in time on `CLOCK_MONOTONIC`, which nobody sets.
 struct Deadline {
     private let nanoseconds: Int64

@@ -21,7 +21,7 @@ public final class PrivateBus: Sendable {
 
     /// Starts a bus and returns when it answers.
     ///
-    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer within 10 s.
+    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer in time.
     public convenience init(
         _ kind: BusKind,
         limits: [String: Int] = [:],
@@ -32,7 +32,7 @@ public final class PrivateBus: Sendable {
 
     /// Starts a bus and returns when it answers.
     ///
-    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer within 10 s.
+    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer in time.
     public init(_ kind: BusKind, options: BusOptions) throws {
         self.kind = kind
         folder = try makeFolder()
@@ -91,7 +91,7 @@ public final class PrivateBus: Sendable {
 
     /// Starts the bus again at the same address; kills it first if need be.
     ///
-    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer within 10 s.
+    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer in time.
     public func restart() throws {
         try process.withLock { process in
             process?.kill()

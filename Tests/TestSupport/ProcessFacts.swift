@@ -20,18 +20,9 @@ public func threadCount(of pid: pid_t) -> Int {
     statusNumber("Threads", inFile: "/proc/\(pid)/status")
 }
 
-/// How often the threads that a process now has were scheduled away, by their own will or not.
-public func contextSwitches(of pid: pid_t) -> Int {
-    entries(ofFolder: "/proc/\(pid)/task").reduce(0) { sum, thread in
-        let file = "/proc/\(pid)/task/\(thread)/status"
-        return sum + statusNumber("voluntary_ctxt_switches", inFile: file)
-            + statusNumber("nonvoluntary_ctxt_switches", inFile: file)
-    }
-}
-
 /// How often the threads of a process have gone to sleep of their own will: once for each time they woke.
 ///
-/// Unlike `contextSwitches` it does not grow when a busy machine takes the processor away.
+/// It does not grow when a busy machine takes the processor away.
 public func wakeUps(of pid: pid_t) -> Int {
     entries(ofFolder: "/proc/\(pid)/task").reduce(0) { sum, thread in
         sum + statusNumber("voluntary_ctxt_switches", inFile: "/proc/\(pid)/task/\(thread)/status")

@@ -27,7 +27,7 @@ public final class RawBusClient: Sendable {
 
     /// Connects to a bus, authenticates as the user that this process runs as, and says hello.
     ///
-    /// - Throws: ``TestSupportError`` if the bus does not take the connection within 10 s.
+    /// - Throws: ``TestSupportError`` if the bus does not take the connection in time.
     public convenience init(address: String, passesDescriptors: Bool = false) throws {
         let stream = try UnixStream(path: BusAddress.path(of: address))
         try self.init(stream, user: geteuid(), passesDescriptors: passesDescriptors)
@@ -39,7 +39,7 @@ public final class RawBusClient: Sendable {
     ///   - user: who that process was when it connected.
     ///   - passesDescriptors: whether messages may bring descriptors along.
     init(_ stream: UnixStream, user: UInt32, passesDescriptors: Bool = false) throws {
-        let deadline = Deadline(after: .seconds(10))
+        let deadline = Deadline(after: .patience)
         self.stream = stream
         func say(_ text: String, expecting answer: String) throws {
             try stream.send(Array(text.utf8), deadline: deadline)
@@ -65,7 +65,7 @@ public final class RawBusClient: Sendable {
 
     /// Sends bytes as they are.
     public func send(_ bytes: [UInt8]) throws {
-        try stream.send(bytes, deadline: Deadline(after: .seconds(10)))
+        try stream.send(bytes, deadline: Deadline(after: .patience))
     }
 
     /// Sends a message, under the next serial number unless it has one; returns the number.
@@ -108,7 +108,7 @@ public final class RawBusClient: Sendable {
 
     /// Calls a method and blocks until its reply, which may be an error, is there.
     ///
-    /// - Throws: ``TestSupportError`` if there is none within 10 s.
+    /// - Throws: ``TestSupportError`` if there is none in time.
     @discardableResult
     public func call(
         destination: String,
@@ -126,7 +126,7 @@ public final class RawBusClient: Sendable {
         message.member = member
         message.signature = signature
         message.body = body
-        let deadline = Deadline(after: .seconds(10))
+        let deadline = Deadline(after: .patience)
         return try incoming.withLock { incoming in
             let serial = try descriptors.isEmpty ? send(message) : send(message, with: descriptors)
             while true {
@@ -162,7 +162,7 @@ public final class RawBusClient: Sendable {
     /// Returns the next message, in the order of arrival.
     ///
     /// - Throws: ``TestSupportError`` if there is none within `timeout`, or the bus has hung up.
-    public func readMessage(timeout: Duration = .seconds(10)) throws -> RawMessage {
+    public func readMessage(timeout: Duration = .patience) throws -> RawMessage {
         try incoming.withLock { incoming in
             if !incoming.waiting.isEmpty { return incoming.waiting.removeFirst() }
             return try next(&incoming, Deadline(after: timeout))

@@ -19,14 +19,14 @@ public final class Recorder<Element: Sendable>: Sendable {
     }
 
     /// Blocks until there are at least `target` elements; returns whether that came true within `timeout`.
-    public func wait(forCount target: Int, timeout: Duration = .seconds(10)) -> Bool {
+    public func wait(forCount target: Int, timeout: Duration = .patience) -> Bool {
         list.wait(until: Deadline(after: timeout)) { $0.count >= target }
     }
 
     /// Blocks until the elements are as wanted; returns whether that came true within `timeout`.
     ///
     /// The condition runs under the recorder's lock: it must not use the recorder.
-    public func wait(timeout: Duration = .seconds(10), until condition: ([Element]) -> Bool) -> Bool {
+    public func wait(timeout: Duration = .patience, until condition: ([Element]) -> Bool) -> Bool {
         list.wait(until: Deadline(after: timeout), condition)
     }
 }

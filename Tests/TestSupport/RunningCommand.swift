@@ -58,7 +58,7 @@ public final class RunningCommand: Sendable {
     /// Writes to the command's standard input.
     ///
     /// - Throws: ``TestSupportError`` if the command does not read it within `timeout`, or will not read it any more.
-    public func writeInput(_ text: String, timeout: Duration = .seconds(10)) throws {
+    public func writeInput(_ text: String, timeout: Duration = .patience) throws {
         let deadline = Deadline(after: timeout)
         var rest = Array(text.utf8)[...]
         try input.read { descriptor in
@@ -91,7 +91,7 @@ public final class RunningCommand: Sendable {
     ///
     /// - Throws: ``TestSupportError`` if it does not within `timeout`, or ends without.
     @discardableResult
-    public func waitForOutput(containing text: String, timeout: Duration = .seconds(10)) throws -> String {
+    public func waitForOutput(containing text: String, timeout: Duration = .patience) throws -> String {
         try transcript.wait(for: .output, timeout, { $0.contains(Array(text.utf8)) }, else: "print “\(text)”", path)
     }
 
@@ -99,7 +99,7 @@ public final class RunningCommand: Sendable {
     ///
     /// - Throws: ``TestSupportError`` if it does not within `timeout`, or ends without.
     @discardableResult
-    public func waitForErrorOutput(containing text: String, timeout: Duration = .seconds(10)) throws -> String {
+    public func waitForErrorOutput(containing text: String, timeout: Duration = .patience) throws -> String {
         try transcript.wait(for: .errorOutput, timeout, { $0.contains(Array(text.utf8)) }, else: "say “\(text)”", path)
     }
 
@@ -107,7 +107,7 @@ public final class RunningCommand: Sendable {
     ///
     /// - Throws: ``TestSupportError`` if it does not within `timeout`, or ends without.
     @discardableResult
-    public func waitForOutputLines(_ count: Int, timeout: Duration = .seconds(10)) throws -> [String] {
+    public func waitForOutputLines(_ count: Int, timeout: Duration = .patience) throws -> [String] {
         let newline = UInt8(ascii: "\n")
         let enough: ([UInt8]) -> Bool = { $0.lazy.filter { $0 == newline }.count >= count }
         return try transcript.wait(for: .output, timeout, enough, else: "print \(count) lines", path)
@@ -117,10 +117,10 @@ public final class RunningCommand: Sendable {
     /// Blocks until the command has ended and its output is read.
     ///
     /// - Throws: ``TestSupportError`` after `timeout`, when the command has been killed.
-    public func wait(timeout: Duration = .seconds(30)) throws -> CommandResult {
+    public func wait(timeout: Duration = .patience) throws -> CommandResult {
         if let result = transcript.result(within: timeout) { return result }
         transcript.ifRunning { kill(-pid, SIGKILL) }
-        let result = transcript.result(within: .seconds(10))
+        let result = transcript.result(within: .patience)
         throw TestSupportError(
             """
             \(path) did not end within \(timeout). Its output:

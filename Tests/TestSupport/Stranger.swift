@@ -53,8 +53,8 @@ public final class Stranger: Sendable {
             descriptors: [3: ends[1]]
         )
         pid = command.pid
-        let socket = try handover.receiveDescriptor(deadline: Deadline(after: .seconds(10)))
-        if case .ends = fate { _ = try command.wait(timeout: .seconds(10)) }
+        let socket = try handover.receiveDescriptor(deadline: Deadline(after: .patience))
+        if case .ends = fate { _ = try command.wait(timeout: .patience) }
         client = try RawBusClient(UnixStream(descriptor: socket), user: user, passesDescriptors: true)
     }
 
@@ -66,7 +66,7 @@ public final class Stranger: Sendable {
     /// Lets the process end, and returns when it has.
     public func end() throws {
         command.closeInput()
-        _ = try command.wait(timeout: .seconds(10))
+        _ = try command.wait(timeout: .patience)
     }
 }
 

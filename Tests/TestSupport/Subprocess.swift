@@ -47,7 +47,7 @@ public func run(
     _ arguments: [String] = [],
     environment: [String: String?] = [:],
     input: String? = nil,
-    timeout: Duration = .seconds(30)
+    timeout: Duration = .patience
 ) throws -> CommandResult {
     let command = try start(path, arguments, environment: environment, input: input == nil ? .null : .pipe)
     if let input {

@@ -6,7 +6,7 @@ import Glibc
 ///
 /// For what can only be looked at: the facts of another process. For what a callback tells, wait on a ``Counter`` or a
 /// ``Recorder``.
-public func waitUntil(timeout: Duration = .seconds(10), _ condition: () throws -> Bool) rethrows -> Bool {
+public func waitUntil(timeout: Duration = .patience, _ condition: () throws -> Bool) rethrows -> Bool {
     let deadline = Deadline(after: timeout)
     while try !condition() {
         guard !deadline.hasPassed else { return false }

@@ -21,7 +21,7 @@ extension PrivateBus {
     func lines(
         of form: String,
         _ arguments: String...,
-        timeout: Duration = .seconds(60),
+        timeout: Duration = .patience,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> [String] {
         let result = try run(productPath(form), arguments, environment: environment, timeout: timeout)

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Real: both bus daemons, the agent, the observers. Not real: logind, which is the template of python3-dbusmock.
-@Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"))
 struct LoginEventTests {
     private static let lock: NotifyName = "org.notifybus.session.lock"
     private static let rounds = getenv("NOTIFYBUS_LONG") == nil ? 100 : 1_000

@@ -54,7 +54,7 @@ final class CLibrary: Sendable {
             isSanitized ? "clang" : compiler,
             ["-Wall", "-Wextra", "-Werror", "-O1", "-I", includes, "-o", program, self.source(source)]
                 + ["-L", folder, "-lnotifybus", "-lpthread"] + (isSanitized ? ["-fsanitize=address"] : []) + flags,
-            timeout: .seconds(60)
+            timeout: .patience
         )
         guard result.status == 0 else { throw TestSupportError("\(source) does not compile: \(result.errorOutput)") }
         return program

@@ -26,7 +26,7 @@ static void *busy(void *name) {
 static int child(int parents, int fd) {
     int token = 0, check = 0;
     char byte;
-    alarm(20);
+    alarm(120);
     if (notify_is_valid_token(parents)) return 10;
     if (notify_check(parents, &check) != NOTIFY_STATUS_INVALID_TOKEN) return 11;
     if (notify_post("com.example.a") != NOTIFY_STATUS_OPT_DISABLE) return 12;

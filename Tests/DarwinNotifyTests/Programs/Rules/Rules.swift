@@ -71,8 +71,8 @@ enum Rules {
     /// Waits until every post so far stands in the main queue, where this runs.
     static func settle() {
         do throws(NotifyBusError) {
-            try DarwinCenter.shared.synchronize(timeout: .seconds(20))
-            try DarwinCenter.shared.barrier(timeout: .seconds(20))
+            try DarwinCenter.shared.synchronize(timeout: .seconds(120))
+            try DarwinCenter.shared.barrier(timeout: .seconds(120))
         } catch {
             say("\(error)")
         }
