@@ -5,21 +5,21 @@ import GRDB
 import NotifyBus
 import Synchronization
 
-/// Settings that several programs of a user share, as those of an app group do on iOS.
+/// Settings shared by several programs of a user, like those of an app group on iOS.
 ///
-/// They are kept in SQLite, in `$XDG_DATA_HOME/SUITE/defaults.sqlite`. SQLite tells no other process that something has
-/// changed; the name `SUITE.defaults` does. Each write is a transaction and then one post. An observer looks which rows
-/// are newer than those it knows, so it does not matter how many posts were coalesced on the way.
+/// They are stored with SQLite in `$XDG_DATA_HOME/SUITE/defaults.sqlite`. SQLite notifies no other process of a change; a post
+/// of the name `SUITE.defaults` does. Each write is a transaction followed by one post. An observer checks which rows are
+/// newer than those it knows, so it does not matter how many posts were coalesced on the way.
 ///
-/// Any thread may use it.
+/// Can be used from any thread.
 public final class SharedDefaults: Sendable {
     private let database: DatabaseQueue
     private let center: NotifyCenter
     private let name: NotifyName
 
-    /// Opens the settings of a suite, such as `group.com.example`, and makes them if there are none.
+    /// Opens the settings of a suite, such as `group.com.example`, and creates them if there are none.
     ///
-    /// - Throws: a `DatabaseError` if the file can't be opened, an error of Foundation if its folder can't be made, and a
+    /// - Throws: a `DatabaseError` if the file can't be opened, a Foundation error if its folder can't be created, and a
     ///   `NotifyBusError` if the suite's name can't be part of a notification's name.
     public init(suiteName: String, center: NotifyCenter = .session) throws {
         let environment = ProcessInfo.processInfo.environment
@@ -45,18 +45,18 @@ public final class SharedDefaults: Sendable {
 
     // MARK: Writing
 
-    /// Sets a text, and tells every observer.
+    /// Sets a text, and notifies every observer.
     public func set(_ value: String, forKey key: String) throws { try write(value, key) }
-    /// Sets an integer, and tells every observer.
+    /// Sets an integer, and notifies every observer.
     public func set(_ value: Int, forKey key: String) throws { try write(value, key) }
-    /// Sets a number, and tells every observer.
+    /// Sets a number, and notifies every observer.
     public func set(_ value: Double, forKey key: String) throws { try write(value, key) }
-    /// Sets a truth value, and tells every observer.
+    /// Sets a truth value, and notifies every observer.
     public func set(_ value: Bool, forKey key: String) throws { try write(value, key) }
-    /// Sets bytes, and tells every observer.
+    /// Sets bytes, and notifies every observer.
     public func set(_ value: Data, forKey key: String) throws { try write(value, key) }
 
-    /// Its row stays, without a value, so that observers see that it has gone.
+    /// Removes a value. Its row stays, without a value, so that observers notice.
     public func removeObject(forKey key: String) throws { try write(nil, key) }
 
     private func write(_ value: (any DatabaseValueConvertible)?, _ key: String) throws {
@@ -69,7 +69,7 @@ public final class SharedDefaults: Sendable {
                 arguments: [key, value]
             )
         }
-        // Behind the transaction: an observer finds the row.
+        // After the transaction, so that observers find the row.
         try center.post(name)
     }
 
@@ -93,7 +93,7 @@ public final class SharedDefaults: Sendable {
 
     // MARK: Observing
 
-    /// An observation. It ends when nothing refers to it any more.
+    /// An observation. It ends when it is released.
     public final class Observation: Sendable {
         private let observation: NotifyCenter.Observation
 
@@ -102,9 +102,9 @@ public final class SharedDefaults: Sendable {
         }
     }
 
-    /// Calls back with each key that was changed, by whatever process, from now on.
+    /// Calls back with each key that changes from now on, in whatever process.
     ///
-    /// A key that was changed several times in a row may be told once: read its value then. Callbacks run on a thread of
+    /// A key that changes several times in a row may be reported once: read its value then. Callbacks run on a thread of
     /// the center, one at a time.
     ///
     /// - Parameter key: the key to observe; nil for every key.
@@ -117,12 +117,12 @@ public final class SharedDefaults: Sendable {
         let observation = try center.addObserver(forName: name) { [database] _ in
             for changed in known.advance(in: database) where key == nil || changed == key { callback(changed) }
         }
-        // Behind the registration, so that nothing falls in between.
+        // After the registration, so that nothing is missed in between.
         try known.begin(in: database)
         return Observation(observation)
     }
 
-    /// Up to where an observer knows the settings.
+    /// The newest change that an observer knows.
     private final class Version: Sendable {
         private let last = Mutex<Int64?>(nil)
 
@@ -132,7 +132,7 @@ public final class SharedDefaults: Sendable {
             }
         }
 
-        /// The keys that have changed since the last time. If they can't be read now, they are the next time.
+        /// The keys that have changed since the last call. If they can't be read now, the next call returns them.
         func advance(in database: DatabaseQueue) -> [String] {
             last.withLock { last in
                 guard let version = last else { return [] }

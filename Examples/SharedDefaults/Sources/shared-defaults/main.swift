@@ -3,14 +3,14 @@
 import Foundation
 import SharedDefaults
 
-/// The example at work:
+/// A command that demonstrates the library:
 ///
 ///     shared-defaults SUITE get KEY
 ///     shared-defaults SUITE set KEY VALUE
 ///     shared-defaults SUITE fill PREFIX COUNT     writes 1 to COUNT to ten keys, in turn
 ///     shared-defaults SUITE watch                 prints each key that changes and its value
 
-/// Prints a line at once, also into a file.
+/// Prints a line immediately, even to a file.
 func say(_ line: String) {
     print(line)
     fflush(nil)
