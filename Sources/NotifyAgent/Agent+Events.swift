@@ -47,17 +47,13 @@ extension Agent {
 
 // What follows from logind's facts.
 extension Agent {
-    private var delays: Set<LogindSource.Delay> {
+    private var delays: Set<LogindDelays.Delay> {
         let wanted = eventPart.factNames[SystemEvent.Source.sleep.rawValue] ?? []
         return Set(
             (wanted.contains(LoginEvents.willSleep) ? [.sleep] : [])
                 + (wanted.contains(LoginEvents.willShutDown) ? [.shutdown] : [])
         )
     }
-
-    /// How long the machine waits with its sleep for those who were told of it, in nanoseconds. logind waits for five
-    /// seconds at most where its configuration says nothing else.
-    private static let delay: Int64 = 1_000_000_000
 
     /// What logind says, before the coordinator knows of it.
     ///
@@ -66,15 +62,14 @@ extension Agent {
         guard let news else { return [] }
         var after: [EventChange] = []
         if case .logins(let logins)? = news.fact {
-            let wasAsleep = loginEvents.state.map { $0.isAsleep || $0.isShuttingDown } ?? false
+            let wasEnding = loginEvents.state.map { $0.isAsleep || $0.isShuttingDown } ?? false
             let (before, later) = loginEvents.take(LoginState(logins, of: geteuid()))
             // What waits for changes that are overtaken by now goes out first.
             if !(before.allSatisfy { !$0.isPosted }) { postWhatWaits(on: link) }
             say(before, on: link)
             after = later
-            if !wasAsleep, logins.isAsleep || logins.isShuttingDown {
-                alarms.set(.sleep, at: MonotonicTime.now.nanoseconds + Agent.delay)
-            }
+            if !wasEnding, logins.isEnding { beginDelay(logins, on: link) }
+            if !logins.isEnding { sleepDelay = nil }
         }
         if let condition = news.condition { tell(condition, on: link) }
         return after

@@ -59,6 +59,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     let eventPart: EventPart
     var alarms: Alarms
     var loginEvents = LoginEvents()
+    var sleepDelay: SleepDelay?
     /// Posts that wait for changes of states, in order.
     var waiting: [(number: UInt64, changes: [EventChange])] = []
     var lastWait: UInt64 = 0
@@ -365,7 +366,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
                 switch owner {
                 case .coordinator: handle(Event.alarm, on: link)
                 case .events: handle(EventTable.Input.alarm, on: link)
-                case .sleep: sources.letSleep()
+                case .sleep: endDelayIfOver()
                 case .launching: launching?.alarmHasCome(on: link)
                 }
             }

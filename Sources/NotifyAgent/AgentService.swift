@@ -19,7 +19,8 @@ package final class AgentService: Sendable {
     private static func makers(
         for bus: NotifyCenter.Bus,
         _ configuration: Agent.Configuration,
-        _ watcher: Watcher
+        _ watcher: Watcher,
+        _ services: MachineServices
     ) -> [SourceMaker] {
         let environment = SystemFile.environment("DISPLAY", "WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "SWAYSOCK")
         // The agent of the machine's bus serves everyone; desktops are none of its business.
@@ -27,7 +28,7 @@ package final class AgentService: Sendable {
         let elsewhere = servesMachine ? "an agent on the system bus has no desktop" : nil
         let user = servesMachine ? nil : geteuid()
         let all = [
-            SourceMaker("logind") { (LogindSource($0, user: user)) },
+            SourceMaker("logind") { (LogindSource($0, user: user, on: services)) },
             SourceMaker("gnome", elsewhere ?? GnomeSource.obstacle) { (GnomeSource($0, watcher)) },
             SourceMaker("x11", elsewhere ?? X11Source.obstacle(environment)) {
                 (X11Source(display: environment["DISPLAY"] ?? "", $0))
@@ -61,13 +62,14 @@ package final class AgentService: Sendable {
         let hear = DeferredCall<(source: String, news: EventNews)>()
         let folders = LaunchFolders(servesMachine: bus == .system)
         let launchWatch = LaunchWatch(watcher, folders)
+        let services = MachineServices()
         let agent = Agent(
             configuration,
             bus: bus,
             logger: logger,
             watcher: watcher,
             sources: SourceSet(
-                AgentService.makers(for: bus, configuration, watcher),
+                AgentService.makers(for: bus, configuration, watcher, services),
                 ignoring: configuration.facts.ignoredSources,
                 board: board
             ),

@@ -162,7 +162,7 @@ package struct SystemEvent: Sendable {
             "org.notifybus.system.willsleep",
             .sleep,
             "kNotifyBusWillSleep",
-            "The machine is about to sleep; it waits a second for those who observe this.",
+            "The machine is about to sleep; it waits for those who are told.",
             state: "1 from then on until it has woken"
         ),
         SystemEvent("org.notifybus.system.didwake", .sleep, "kNotifyBusDidWake", "The machine has woken from sleep."),

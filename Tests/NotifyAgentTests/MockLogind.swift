@@ -130,6 +130,17 @@ final class MockLogind: Sendable {
 
     func setIdle(_ id: String, _ isIdle: Bool) throws { try set("IdleHint", of: id, isIdle) }
 
+    /// What its configuration says of `InhibitDelayMaxSec=`. To be said before the agent asks.
+    func setLongestDelay(microseconds: UInt64) throws {
+        var body = RawBody()
+        body.append("org.freedesktop.login1.Manager")
+        body.append("InhibitDelayMaxUSec")
+        body.append(signature: "t")
+        body.align(to: 8)
+        body.append(bytes: withUnsafeBytes(of: microseconds.littleEndian) { Array($0) })
+        try call("", MockLogind.mock, "AddProperty", "ssv", body)
+    }
+
     func prepareForSleep(_ isAboutTo: Bool) throws { try prepare("PrepareForSleep", isAboutTo) }
     func prepareForShutdown(_ isAboutTo: Bool) throws { try prepare("PrepareForShutdown", isAboutTo) }
 

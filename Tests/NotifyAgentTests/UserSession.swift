@@ -76,8 +76,10 @@ final class UserSession: Sendable {
     }
 
     /// Starts an agent, and returns when it hears the names of all entries.
-    func startAgent() throws {
-        try shell("notify-agent >>\"$HOME/agent.log\" 2>&1 & agent=$!")
+    ///
+    /// - Parameter environment: assignments, as the shell has them in front of a command.
+    func startAgent(_ environment: String = "") throws {
+        try shell("\(environment) notify-agent >>\"$HOME/agent.log\" 2>&1 & agent=$!")
         try until("notify-lifecycle launches -q >\"$HOME/list\" && ! grep -q waking \"$HOME/list\"")
     }
 

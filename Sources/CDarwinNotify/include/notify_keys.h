@@ -58,7 +58,7 @@
 /* How much programs wait for memory has changed. */
 #define kNotifyBusMemoryPressure "org.notifybus.system.memory"
 
-/* The machine is about to sleep; it waits a second for those who observe this. */
+/* The machine is about to sleep; it waits for those who are told. */
 #define kNotifyBusWillSleep "org.notifybus.system.willsleep"
 
 /* The machine has woken from sleep. */

@@ -38,7 +38,7 @@ public var kNotifyBusLocale: String { "org.notifybus.system.locale" }
 public var kNotifyBusKeyboard: String { "org.notifybus.system.keyboard" }
 /// How much programs wait for memory has changed.
 public var kNotifyBusMemoryPressure: String { "org.notifybus.system.memory" }
-/// The machine is about to sleep; it waits a second for those who observe this.
+/// The machine is about to sleep; it waits for those who are told.
 public var kNotifyBusWillSleep: String { "org.notifybus.system.willsleep" }
 /// The machine has woken from sleep.
 public var kNotifyBusDidWake: String { "org.notifybus.system.didwake" }

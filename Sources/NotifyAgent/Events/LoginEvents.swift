@@ -20,6 +20,9 @@ struct LoginEvents {
         .locker: [lock], .logind: [active, idle], .users: [sessions], .sleep: [willSleep, didWake, willShutDown],
     ]
 
+    /// What is posted of the one that has begun.
+    static func ending(_ logins: Logins) -> NotifyName { logins.isAsleep ? willSleep : willShutDown }
+
     /// nil as long as nobody has said anything.
     private(set) var state: LoginState?
 

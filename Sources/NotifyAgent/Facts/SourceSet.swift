@@ -78,7 +78,7 @@ final class SourceSet: @unchecked Sendable {
     private var logind: LogindSource? { running.lazy.compactMap { $0 as? LogindSource }.first }
 
     /// Has the machine wait with sleep or shutdown, so that programs can be told before.
-    func delay(_ delays: Set<LogindSource.Delay>) { logind?.delay(delays) }
+    func delay(_ delays: Set<LogindDelays.Delay>) { logind?.delay(delays) }
 
     func letSleep() { logind?.letGo() }
 

@@ -29,8 +29,14 @@ package struct Logins: Equatable, Sendable {
     package var people: Set<String> = []
     package var isAsleep = false
     package var isShuttingDown = false
+    /// How long logind waits with both for whoever delays them, in microseconds. It is five seconds where its
+    /// configuration says nothing else.
+    package var longestDelay: UInt64 = 5_000_000
 
     package init() {}
+
+    /// Whether sleep or shutdown has begun.
+    package var isEnding: Bool { isAsleep || isShuttingDown }
 
     /// Whether nobody can be looking at a process.
     ///

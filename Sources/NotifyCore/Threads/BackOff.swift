@@ -28,6 +28,9 @@ package struct BackOff {
         time = .now + next()
     }
 
+    /// Arranges for none, without forgetting how often it has failed.
+    package mutating func cancel() { time = nil }
+
     /// It has worked.
     package mutating func reset() {
         self = BackOff(first: first, last: last)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+import NotifyNames
+
+/// The machine waits with sleep or shutdown, so that programs can prepare for it.
+struct SleepDelay {
+    /// How long those who observe have at least, in nanoseconds.
+    private static let shortest: Int64 = 1_000_000_000
+    /// How long before logind goes on by itself it is told to, in nanoseconds.
+    private static let margin: Int64 = 500_000_000
+    /// More than any configuration says, in microseconds.
+    private static let maximum: UInt64 = 3_600_000_000
+
+    /// What was posted.
+    let name: NotifyName
+    /// Not before this moment, and at the latest at that one, in nanoseconds of the monotonic clock.
+    let earliest, latest: Int64
+    /// Whether the bus has passed the post on, so that it is known what starts.
+    var isPassedOn = false
+
+    init(_ logins: Logins, now: Int64) {
+        name = LoginEvents.ending(logins)
+        let longest = Int64(min(logins.longestDelay, SleepDelay.maximum)) * 1_000
+        latest = now + max(0, longest - SleepDelay.margin)
+        earliest = min(now + SleepDelay.shortest, latest)
+    }
+}
+
+extension Agent {
+    /// Programs have been told that the machine goes to sleep, or shuts down.
+    func beginDelay(_ logins: Logins, on link: borrowing BusLink) {
+        let delay = SleepDelay(logins, now: MonotonicTime.now.nanoseconds)
+        sleepDelay = delay
+        alarms.set(.sleep, at: delay.earliest)
+        // The agent hears its own posts, in their order among the bus's answers.
+        link.callBus("GetId", []) { [self] _, _ in
+            guard sleepDelay?.latest == delay.latest else { return }
+            sleepDelay?.isPassedOn = true
+            endDelayIfOver()
+        }
+    }
+
+    /// Lets the machine go on when all programs that were started for it have ended, and the others had their time.
+    func endDelayIfOver() {
+        guard let delay = sleepDelay else { return }
+        let now = MonotonicTime.now.nanoseconds
+        guard now >= delay.earliest else { return }
+        if !delay.isPassedOn, now < delay.latest { return alarms.set(.sleep, at: delay.latest) }
+        sleepDelay = nil
+        sources.letSleep()
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCore
+
+/// The locks by which logind waits with sleep or shutdown until programs have been told. See systemd-inhibit(1).
+///
+/// `@unchecked Sendable`: only the thread that reads the bus touches it.
+final class LogindDelays: @unchecked Sendable {
+    /// What logind lets programs delay.
+    enum Delay: String {
+        case sleep, shutdown
+    }
+
+    private var wanted: Set<Delay> = []
+    private var locks: [Delay: Int32] = [:]
+    private var asked: Set<Delay> = []
+    private var logind: Service?
+    /// Whether there is something to be delayed: what has begun already can't be.
+    private var mayDelay = false
+
+    deinit { letGo() }
+
+    /// logind can be asked, or no longer.
+    func connect(_ logind: Service?) {
+        letGo()
+        asked = []
+        (self.logind, mayDelay) = (logind, false)
+    }
+
+    /// These are to be delayed from now on, and no others.
+    func want(_ wanted: Set<Delay>, on link: borrowing BusLink) {
+        self.wanted = wanted
+        for (delay, lock) in locks where !wanted.contains(delay) {
+            close(lock)
+            locks[delay] = nil
+        }
+        take(on: link)
+    }
+
+    /// Takes the locks that are missing, unless sleep or shutdown has begun.
+    func allow(_ mayDelay: Bool, on link: borrowing BusLink) {
+        self.mayDelay = mayDelay
+        take(on: link)
+    }
+
+    /// Lets what has begun go on.
+    func letGo() {
+        for lock in locks.values { close(lock) }
+        locks = [:]
+    }
+
+    private func take(on link: borrowing BusLink) {
+        guard mayDelay, let logind else { return }
+        for delay in wanted where locks[delay] == nil && asked.insert(delay).inserted {
+            let texts = [delay.rawValue, "notify-agent", "Programs are told of it first.", "delay"]
+            logind.call(
+                "Inhibit",
+                of: LogindSource.manager,
+                at: LogindSource.path,
+                texts.map { .string($0) },
+                on: link
+            ) { [self] answer, link in
+                asked.remove(delay)
+                guard let values = try? answer.get() else { return }
+                // One that came too late or for nobody is given back.
+                guard let lock = values.first?.descriptor, lock >= 0, locks[delay] == nil, wanted.contains(delay),
+                    mayDelay
+                else {
+                    values.closeDescriptors()
+                    return take(on: link)
+                }
+                locks[delay] = lock
+            }
+        }
+    }
+}

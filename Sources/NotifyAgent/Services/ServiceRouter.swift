@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+/// The services that are followed on one connection: who owns their names, and whom their signals are for.
+///
+/// `@unchecked Sendable`: only the thread that reads the bus touches it.
+final class ServiceRouter: @unchecked Sendable {
+    private final class Entry: @unchecked Sendable {
+        let client: any ServiceClient
+        var current: Service?
+        /// When to have it started again.
+        var retry = BackOff(first: 250, last: ServiceRouter.patience)
+        /// Since when it is there.
+        var since = MonotonicTime(nanoseconds: 0)
+        /// Counts the questions for its owner: the answer to an earlier one comes too late.
+        var round = 0
+        var isFollowed = false
+
+        init(_ client: any ServiceClient) { self.client = client }
+
+        var facts: FollowedService { client.service }
+
+        var rules: [String] {
+            [ServiceRouter.ownerRule(facts.name)] + facts.signals.map { "type='signal',sender='\(facts.name)',\($0)" }
+        }
+
+        func leave() {
+            current?.leave()
+            current = nil
+        }
+    }
+
+    /// The longest time between two attempts to have a service started, in milliseconds. One that lived for that long is
+    /// started again at once.
+    private static let patience: Int64 = 30_000
+
+    private var entries: [Entry] = []
+    private var isReady = false
+
+    private static func ownerRule(_ name: String) -> String {
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+            + "arg0='\(name)'"
+    }
+
+    // MARK: - Who follows what
+
+    /// Adds a client; it hears of the service as soon as the bus has said whether it is there.
+    func add(_ client: any ServiceClient, on link: borrowing BusLink) {
+        let entry = Entry(client)
+        entries.append(entry)
+        if isReady { follow(entry, on: link) }
+    }
+
+    /// After this the client is told nothing more.
+    func remove(_ client: any ServiceClient, on link: borrowing BusLink) {
+        for entry in entries where entry.client === client {
+            entry.leave()
+            entry.round += 1
+            guard entry.isFollowed else { continue }
+            for rule in entry.rules { link.callBus("RemoveMatch", [.string(rule)]) }
+        }
+        entries.removeAll { $0.client === client }
+    }
+
+    // MARK: - The connection
+
+    func linkIsReady(_ link: borrowing BusLink) {
+        isReady = true
+        for entry in entries { follow(entry, on: link) }
+    }
+
+    func linkIsLost(_ reason: String) {
+        isReady = false
+        for entry in entries {
+            entry.leave()
+            entry.round += 1
+            entry.retry.reset()
+            entry.isFollowed = false
+            entry.client.serviceIsAway(reason)
+        }
+    }
+
+    /// When `deadlineHasPassed` is to be called; nil means never.
+    var deadline: MonotonicTime? {
+        entries.reduce(nil) { MonotonicTime.earlier($0, $1.retry.time) }
+    }
+
+    func deadlineHasPassed(_ link: borrowing BusLink) {
+        for entry in entries {
+            guard let time = entry.retry.time, time <= .now else { continue }
+            entry.retry.cancel()
+            findOwner(entry, on: link)
+        }
+    }
+
+    // MARK: - Owners
+
+    private func follow(_ entry: Entry, on link: borrowing BusLink) {
+        entry.isFollowed = true
+        for rule in entry.rules { link.callBus("AddMatch", [.string(rule)]) }
+        findOwner(entry, on: link)
+    }
+
+    private func findOwner(_ entry: Entry, on link: borrowing BusLink) {
+        entry.round += 1
+        let (round, facts) = (entry.round, entry.facts)
+        link.findOwner(of: facts.name, activates: facts.isActivated) { [self] answer, link in
+            guard round == entry.round, entry.current == nil else { return }
+            switch answer {
+            case .success(let owner): ownerHasChanged(entry, to: owner, on: link)
+            case .failure(let fault) where !facts.isActivated || fault.saysNobodyKnows:
+                entry.client.serviceIsAway("\(facts.title) does not run")
+            case .failure(let fault):
+                entry.client.serviceIsAway("\(facts.title) can't be started: \(fault.message)")
+                entry.retry.schedule()
+            }
+        }
+    }
+
+    private func ownerHasChanged(_ entry: Entry, to owner: String, on link: borrowing BusLink) {
+        guard owner != entry.current?.owner ?? "" else { return }
+        entry.leave()
+        guard !owner.isEmpty else {
+            entry.client.serviceIsAway("\(entry.facts.title) went away")
+            guard entry.facts.isActivated else { return }
+            if entry.since + ServiceRouter.patience <= .now { entry.retry.reset() }
+            return entry.retry.schedule()
+        }
+        entry.retry.cancel()
+        entry.since = .now
+        let service = Service(owner: owner)
+        entry.current = service
+        entry.client.serviceHasCome(service, on: link)
+    }
+
+    // MARK: - Signals
+
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        if signal.sender == "org.freedesktop.DBus" {
+            guard signal.member == "NameOwnerChanged", signal.interface == "org.freedesktop.DBus" else { return }
+            let texts = signal.arguments.compactMap(\.string)
+            guard texts.count == 3 else { return }
+            for entry in entries where entry.facts.name == texts[0] {
+                entry.round += 1
+                ownerHasChanged(entry, to: texts[2], on: link)
+            }
+            return
+        }
+        // Anyone can send a signal to one connection, whatever its match rules.
+        for entry in entries where entry.current?.owner == signal.sender { entry.client.handle(signal, on: link) }
+    }
+}
+
+extension BusFault {
+    /// Whether the bus has no such service, nor a way to start it.
+    fileprivate var saysNobodyKnows: Bool {
+        name == "org.freedesktop.DBus.Error.ServiceUnknown" || name == "org.freedesktop.DBus.Error.NameHasNoOwner"
+    }
+}
