@@ -51,11 +51,11 @@ DEBUG := --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 TESTING := --disable-xctest
 
 .PHONY: help
-help: ## Says what there is
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help: ## Lists all targets
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: build-needs ## Builds the commands and the library for C, optimized, into .build/release, and their manuals
+build: build-needs ## Builds the commands, the C library and their manual pages, optimized, in .build/release
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
 	@$(FIND_STATIC); \
 	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
@@ -65,12 +65,12 @@ build: build-needs ## Builds the commands and the library for C, optimized, into
 		swift build --package-path Bridge $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)/bridge) $(LIBRARY_LINK) \
 			--product notify-bridge; \
 	else \
-		echo "libmosquitto is not installed, so notify-bridge is left out."; \
+		echo "libmosquitto is not installed, so notify-bridge is skipped."; \
 	fi
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
 
 .PHONY: startup-order
-startup-order: build-needs ## Records which functions the commands call at their start, for packaging/startup-order.txt
+startup-order: build-needs ## Records which functions the commands call at startup, for packaging/startup-order.txt
 	@Scripts/install-dependencies order run
 	@Scripts/static-libraries $(call quote,$(STATIC))
 	@$(FIND_STATIC); \
@@ -87,27 +87,27 @@ manuals: build ## Makes the manual pages in .build/man, the completions in .buil
 	@cd $(call quote,$(SCRATCH)) && ls $(MANPAGES) $(COMPLETIONS)
 
 .PHONY: docs
-docs: build-needs ## Makes the documentation of the package, as a web site in .build/docs
+docs: build-needs ## Makes the API documentation, as a website in .build/docs
 	@Scripts/docs $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 include Scripts/install.mk
 
 .PHONY: demo
-demo: run-needs build ## Shows names travel between programs, on a bus of its own
+demo: run-needs build ## Demonstrates the commands on a private bus
 	@Scripts/demo $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH)/bridge/release)
 
 .PHONY: demo-picture
-demo-picture: run-needs build ## Draws the README's picture from what the demo prints
+demo-picture: run-needs build ## Draws the README's picture from the demo's output
 	@Scripts/demo $(SCRATCH)/release >$(SCRATCH)/demo.txt
 	@Scripts/draw-demo.py 'One program waits, another posts' 'Ask and wait for the answer, with no race' \
 	  'A program in the background gets nothing, then or later' <$(SCRATCH)/demo.txt >Documentation/demo.svg
 
 .PHONY: test
-test: test-needs ## Checks every promise, on dbus-daemon and on dbus-broker
+test: test-needs ## Runs all tests, on dbus-daemon and on dbus-broker
 	@swift test $(DEBUG) $(TESTING)
 
 .PHONY: elsewhere-test
-elsewhere-test: test-needs ## Runs the tests where little is as usual: odd paths, another locale, no network; as root
+elsewhere-test: test-needs ## Runs the tests in unusual surroundings: odd paths, another locale, no network; needs root
 	@Scripts/check-elsewhere
 
 # Of the lifecycle's tests those in which this process observes. The sanitizer has a thread of its own that never rests
@@ -120,7 +120,7 @@ SANITIZED := --filter '^(NotifyBusTests|LifecycleTests\.(GateTests|AgentDeathTes
 ADDRESS_SANITIZED := --filter '^NotifyTests\.(CProgramTests|EndingTests|ForkTests)[./]'
 
 .PHONY: sanitize
-sanitize: test-needs ## Runs the library's tests under the sanitizers of threads and of addresses
+sanitize: test-needs ## Runs the library's tests under the thread and address sanitizers
 	@NOTIFYBUS_STORM=2000 TSAN_OPTIONS=suppressions=Tests/thread-sanitizer.txt swift test --scratch-path .build-thread --sanitize=thread $(SWIFT_FLAGS) $(TESTING) $(SANITIZED)
 	@swift test --scratch-path .build-address --sanitize=address $(SWIFT_FLAGS) $(TESTING) $(ADDRESS_SANITIZED)
 
@@ -129,7 +129,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_LENGTH ?= 4096
 
 .PHONY: fuzz
-fuzz: test-needs ## Reads random messages beside libdbus, for a minute: FUZZ_SECONDS=3600 for an hour
+fuzz: test-needs ## Compares our reading of random messages with libdbus's, for a minute; FUZZ_SECONDS=3600 for an hour
 	@swift build --scratch-path .build-fuzz -c release --sanitize=fuzzer -Xswiftc -DFUZZING $(SWIFT_FLAGS) --product fuzz-messages
 	@mkdir -p .build-fuzz/corpus
 	@tar -xJf Tests/Fuzzing/corpus.tar.xz -C .build-fuzz/corpus
@@ -138,39 +138,39 @@ fuzz: test-needs ## Reads random messages beside libdbus, for a minute: FUZZ_SEC
 		.build-fuzz/corpus Tests/Fuzzing/Corpus
 
 .PHONY: linkage
-linkage: build ## Checks that nothing brings Foundation along
+linkage: build ## Checks that nothing pulls in Foundation
 	@Scripts/check-linkage $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 .PHONY: dependents
-dependents: test-needs ## Checks that packages can depend on this one by its version
+dependents: test-needs ## Checks that packages can depend on this one by version
 	@Scripts/check-dependents $(call quote,$(SCRATCH))
 
 .PHONY: specs
-specs: specs-needs build ## Checks what packages for Fedora, Arch and Nix are made from, as far as that can be done here
+specs: specs-needs build ## Checks the packaging files for Fedora, Arch and Nix, as far as possible here
 	@Scripts/check-specs $(call quote,$(SCRATCH))
 
 # The version to release, and what must pass before.
 CHECKS ?= .ci/run
 
 .PHONY: release
-release: ## Cuts a release, of the version in the sources if not told: make release VERSION=1.2.3
+release: ## Makes a release, by default of the version in the sources: make release VERSION=1.2.3
 	@Scripts/release $(call quote,$(VERSION)) $(call quote,$(CHECKS)) $(call quote,$(SCRATCH)/release-$(VERSION))
 
 .PHONY: release-test
-release-test: swift-needs ## Cuts releases of a clone, with stand-ins for the checks
+release-test: swift-needs ## Makes releases of a clone, with the checks mocked
 	@Scripts/check-release
 
 .PHONY: reproducible
-reproducible: deb-needs ## Builds the last commit twice, in two folders, and compares every byte
+reproducible: deb-needs ## Builds the last commit twice, in two folders, and compares the results byte for byte
 	@Scripts/check-reproducible
 
 .PHONY: session-test
-session-test: session-needs build ## Plays whole sessions, in X and in sway: from installing to who is in front hears
+session-test: session-needs build ## Runs whole desktop sessions, in X and in sway, from installing to focus changes
 	@swift build $(DEBUG) --product broker-cradle
 	@Scripts/session-test $(call quote,$(SCRATCH))
 
 .PHONY: policy
-policy: test-needs build ## Checks the system bus policy with two users, as root
+policy: test-needs build ## Checks the system bus policy with two users; needs root
 	@swift build $(DEBUG) --product broker-cradle
 	@Scripts/check-policy $(call quote,$(SCRATCH))
 
@@ -178,11 +178,11 @@ policy: test-needs build ## Checks the system bus policy with two users, as root
 BENCH ?=
 
 .PHONY: bench
-bench: bench-build ## Measures against every peer, in five minutes; a part of it: make bench BENCH='latency storm'
+bench: bench-build ## Runs the benchmarks, in five minutes; some parts: make bench BENCH='latency storm'
 	@Benchmarks/bench --commands $(call quote,$(SCRATCH)/release) $(BENCH)
 
 .PHONY: bench-check
-bench-check: bench-build ## Checks that the benchmark works, in seconds
+bench-check: bench-build ## Checks in seconds that the benchmarks work
 	@Benchmarks/bench --check --commands $(call quote,$(SCRATCH)/release) $(BENCH)
 
 .PHONY: bench-build
@@ -194,7 +194,7 @@ bench-build: bench-needs build
 	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
 
 .PHONY: bridge-test
-bridge-test: bridge-needs ## Checks the bridge to MQTT between two buses and a Mosquitto, on loopback
+bridge-test: bridge-needs ## Tests notify-bridge between two buses and a Mosquitto, on loopback
 	@swift test --package-path Bridge $(SWIFT_FLAGS) $(TESTING)
 
 # How many clients.
@@ -205,7 +205,7 @@ bridge-scale: bridge-needs build ## Posts to 10,000 plain MQTT clients of one Mo
 	@Bridge/Tests/crowd $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH)/bridge/release) $(CLIENTS)
 
 .PHONY: examples-test
-examples-test: run-needs build ## Runs the examples, on a bus of their own
+examples-test: run-needs build ## Runs the examples on a private bus
 	@Scripts/install-dependencies examples
 	@Examples/check-examples $(call quote,$(SCRATCH)/release)
 
@@ -215,17 +215,17 @@ FIRST ?= 1
 SEED ?=
 
 .PHONY: simulate
-simulate: build-needs ## Runs a million histories of the lifecycle protocol, by seed: COUNT=N FIRST=SEED, or SEED=N for one
+simulate: build-needs ## Simulates a million histories of the lifecycle protocol; COUNT=N FIRST=SEED, or SEED=N for one
 	@swift build -c release --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS) --product simulate
 	@$(call quote,$(SCRATCH)/release/simulate) $(if $(SEED),--seed $(SEED),--count $(COUNT) --first $(FIRST))
 
 .PHONY: lint
-lint: swift-needs ## Checks the layout of the sources, and the scripts where shellcheck is installed
+lint: swift-needs ## Checks the formatting of the sources, and the scripts with shellcheck if installed
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)
-	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo "shellcheck is not installed; the scripts go unchecked."; fi
+	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo "shellcheck is not installed, so the scripts are not checked."; fi
 
 .PHONY: format
-format: swift-needs ## Lays out the sources as lint wants them
+format: swift-needs ## Formats the sources
 	@swift format --in-place --parallel --recursive $(SWIFT_SOURCES)
 
 .PHONY: clean
