@@ -39,7 +39,9 @@ LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
 # What to leave out of the commands: -s leaves no names of functions in them, nothing leaves all in.
 STRIP ?= -s
-LINK := -Xswiftc "-L$$static" -Xlinker --gc-sections -Xlinker --as-needed
+# Here are flags of the linker alone: a flag of the compiler would compile everything again for the library, which is
+# linked differently.
+LINK := -Xlinker "-L$$static" -Xlinker --gc-sections -Xlinker --as-needed
 RELEASE_LINK := $(LINK) $(if $(STRIP),-Xlinker $(STRIP))
 # Recipes that link begin with this: the shell, unlike make, has no trouble with a path that has spaces in it.
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
@@ -216,7 +218,7 @@ SEED ?=
 
 .PHONY: simulate
 simulate: build-needs ## Simulates a million histories of the lifecycle protocol; COUNT=N FIRST=SEED, or SEED=N for one
-	@swift build -c release --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS) --product simulate
+	@swift build $(RELEASE) --product simulate
 	@$(call quote,$(SCRATCH)/release/simulate) $(if $(SEED),--seed $(SEED),--count $(COUNT) --first $(FIRST))
 
 .PHONY: lint
