@@ -3,14 +3,14 @@
 import CBridgeLinux
 import Glibc
 
-/// Keeps a connection to the broker: connects, and connects again. This is the whole thread of the broker.
+/// Keeps a connection to the broker, reconnecting as needed. This is all that the broker's thread does.
 struct BrokerLink {
-    /// How long to wait before connecting again, in seconds: at first, and at the most. In between it doubles.
+    /// How long to wait before reconnecting, in seconds: initially, and at most. It doubles each time.
     private static let pauses = (first: 1.0, last: 60.0)
 
-    /// A connection that has lasted so long was a good one, in nanoseconds.
+    /// A connection that lasted this long was a good one, in nanoseconds.
     private static let longEnough: Int64 = 30_000_000_000
-    /// After so many that ended sooner, it says what may be the matter.
+    /// After this many shorter connections, it logs the likely reason.
     private static let suspicion = 3
 
     let settings: Settings
@@ -18,7 +18,7 @@ struct BrokerLink {
     let traffic: Traffic
     let log: Log
 
-    /// Returns when the bridge is told to end, or the broker does not want it.
+    /// Returns when the bridge is asked to exit, or the broker refuses it.
     func run() -> Exchange.End {
         var pause = Self.pauses.first
         var wasTold = false
@@ -47,10 +47,10 @@ struct BrokerLink {
                 )
                 pause = Self.pauses.last
             case .lost(let reason, _):
-                // Once until it comes back.
+                // Once, until the connection is back.
                 let text = "no connection to \(settings.broker): \(reason); trying again"
                 if wasTold { log.detail(text) } else { log.notice(text) }
-                // Mosquitto 2.0 closes the connection of the one who came first, and does not say why.
+                // Mosquitto 2.0 closes the connection of the client that came first, without giving a reason.
                 if lasted != nil, shortOnes == Self.suspicion {
                     log.notice("connections do not last: perhaps another client has the id nb1-\(traffic.origin), too")
                 }
@@ -62,7 +62,7 @@ struct BrokerLink {
         return .asTold
     }
 
-    /// Many that lost a broker at once should not all come back at once.
+    /// Keeps bridges that lost the broker together from all returning together.
     private func jitter() -> Double { Double.random(in: 0.75...1.25) }
 
     private func wait(_ seconds: Double) {

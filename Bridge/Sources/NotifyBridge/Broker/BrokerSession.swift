@@ -3,15 +3,15 @@
 import CMosquitto
 import Glibc
 
-/// One connection to the broker, from connecting to its end. The thread of the broker alone uses it.
+/// One connection to the broker, from start to end. Only the broker's thread uses it.
 final class BrokerSession {
     /// How a connection ended.
     enum End {
-        /// As this bridge was told to.
+        /// As requested.
         case asTold
-        /// The broker does not want this bridge, with the reason: it would not want it the next time either.
+        /// The broker refuses this bridge, with the reason, and would do so again.
         case refused(String)
-        /// With the reason; and whether somebody connected by the same id.
+        /// With the reason, and whether another client connected with the same id.
         case lost(String, isTakenOver: Bool)
     }
 
@@ -23,11 +23,11 @@ final class BrokerSession {
         case online
     }
 
-    /// How long the broker may take for an answer, in nanoseconds.
+    /// How long the broker may take to answer, in nanoseconds.
     private static let patience: Int64 = 30_000_000_000
-    /// What still waits when the bridge is told to end is written for so long at the most, in nanoseconds.
+    /// How long to go on writing queued names at exit, in nanoseconds.
     private static let farewell: Int64 = 1_000_000_000
-    /// How many filters a subscription has at the most, and how many names go out before the socket is read.
+    /// The most filters in one subscription, and the most names sent before the socket is read.
     private static let portion = 64
 
     private let client: MosquittoClient
@@ -37,16 +37,16 @@ final class BrokerSession {
     private let log: Log
     private var stage = Stage.connecting
     private var end: End?
-    /// When the broker must have answered; nil once all is answered.
+    /// When the broker must have answered; nil once everything is answered.
     private var deadline: Int64?
-    /// When something was last written: after the keepalive a ping is due.
+    /// When something was last written. A ping is due one keepalive later.
     private var lastWrite = Clock.now
-    /// What was asked for, by the number of the subscription.
+    /// The requested filters, by subscription id.
     private var subscriptions: [Int32: ArraySlice<Topic>] = [:]
     private var verdicts: [String] = []
-    /// Whether the broker has told what it keeps.
+    /// Whether the broker has sent its retained messages.
     private var hasReplayed = false
-    /// Since when names have crossed; nil if they never did.
+    /// Since when names have been crossing; nil if they never did.
     private(set) var onlineSince: Int64?
 
     init(_ settings: Settings, _ exchange: Exchange, _ traffic: Traffic, _ log: Log) throws(ConfigurationError) {
@@ -57,7 +57,7 @@ final class BrokerSession {
         client = try MosquittoClient(id: "nb1-\(traffic.origin)", settings: settings)
     }
 
-    /// Connects, serves the connection, and returns when it has ended.
+    /// Connects, runs the connection, and returns when it has ended.
     func run() -> End {
         client.onConnect = { [unowned self] in connected($0) }
         client.onDisconnect = { [unowned self] in disconnected($0) }
@@ -75,7 +75,7 @@ final class BrokerSession {
         }
     }
 
-    /// Waits for something to do, and does it.
+    /// Waits for work, and does it.
     private func turn() -> End? {
         var sources = [
             pollfd(fd: client.descriptor, events: Int16(POLLIN | (client.wantsToWrite ? POLLOUT : 0)), revents: 0),
@@ -106,12 +106,13 @@ final class BrokerSession {
         return end
     }
 
-    /// When a ping is due. libmosquitto counts whole seconds, so one more; a broker waits half as long again.
+    /// When a ping is due. One second is added because libmosquitto counts whole seconds; a broker waits one and a half
+    /// keepalives.
     private var pingTime: Int64? {
         settings.keepalive == 0 ? nil : lastWrite + (Int64(settings.keepalive) + 1) * 1_000_000_000
     }
 
-    /// One message at a time, while the socket takes it: what waits, waits in our own queue, which is bounded.
+    /// One message at a time, as long as the socket accepts it, so that names wait in our own, bounded queue.
     private func sendNames() {
         var count = 0
         while end == nil, !client.wantsToWrite, count < Self.portion, let message = traffic.nextMessage() {
@@ -123,7 +124,7 @@ final class BrokerSession {
             lastWrite = Clock.now
             note(client.ask(traffic.question))
         }
-        // The socket is to be looked at in between.
+        // The socket must be checked in between.
         if count == Self.portion { exchange.brokerWakeUp.signal() }
     }
 
@@ -154,7 +155,7 @@ final class BrokerSession {
             let text = MosquittoClient.reason(reason)
             end =
                 switch UInt32(reason) {
-                // It may want this bridge later.
+                // It may accept this bridge later.
                 case MQTT_RC_SERVER_UNAVAILABLE.rawValue, MQTT_RC_SERVER_BUSY.rawValue, MQTT_RC_QUOTA_EXCEEDED.rawValue,
                     MQTT_RC_CONNECTION_RATE_EXCEEDED.rawValue, MQTT_RC_USE_ANOTHER_SERVER.rawValue,
                     MQTT_RC_SERVER_MOVED.rawValue, MQTT_RC_UNSPECIFIED.rawValue:
@@ -199,7 +200,7 @@ final class BrokerSession {
         let verdicts = verdicts.sorted()
         exchange.count { $0.filters = verdicts }
         exchange.goOnline()
-        // Behind what the broker keeps, if it is to tell.
+        // After the retained messages, if they are wanted.
         if settings.catchesUp {
             note(client.ask(traffic.question))
         } else {
@@ -211,7 +212,7 @@ final class BrokerSession {
 
     private func answered() {
         if hasReplayed { return traffic.confirm() }
-        // The first question, behind the subscriptions.
+        // The first question, after the subscriptions.
         hasReplayed = true
         traffic.endReplay()
     }

@@ -3,16 +3,16 @@
 import CMosquitto
 import Glibc
 
-/// One connection to a broker by libmosquitto. One thread at a time uses it; its closures run on that thread, inside
-/// ``read()`` and ``write()``. See libmosquitto(3).
+/// One connection to a broker through libmosquitto. Only one thread at a time uses it; its closures run on that thread,
+/// inside ``read()`` and ``write()``. See libmosquitto(3).
 final class MosquittoClient {
     private let client: OpaquePointer
-    /// What the properties of a message with a stamp to keep are.
+    /// The properties of a retained message.
     private var retainedProperties: OpaquePointer?
 
-    /// The broker has answered: 0, or the reason why it does not want this client. See section 3.2.2.2 of MQTT 5.
+    /// The broker has answered: 0, or the reason why it refuses this client. See section 3.2.2.2 of MQTT 5.
     var onConnect: (Int32) -> Void = { _ in }
-    /// The connection has ended: the broker's reason, or an error of libmosquitto.
+    /// The connection has ended: the broker's reason, or a libmosquitto error.
     var onDisconnect: (Int32) -> Void = { _ in }
     /// The broker has answered a subscription with a reason for each of its filters.
     var onSubscribe: (Int32, [Int32]) -> Void = { _, _ in }
@@ -23,7 +23,7 @@ final class MosquittoClient {
 
     /// How long the broker keeps a retained stamp, in seconds: 7 days.
     private static let expiry: UInt32 = 604_800
-    /// The largest message that the broker may send. What is meant for a bridge has 1,662 bytes at most.
+    /// The largest message that the broker may send. Messages for a bridge have at most 1,662 bytes.
     private static let maximumPacket: UInt32 = 16_384
 
     init(id: String, settings: Settings) throws(ConfigurationError) {
@@ -48,7 +48,7 @@ final class MosquittoClient {
         let tls = settings.tls
         if tls.authorities == nil { mosquitto_int_option(client, MOSQ_OPT_TLS_USE_OS_CERTS, 1) }
         if tls.authorities != nil || tls.certificate != nil {
-            // Nobody is there to type a passphrase.
+            // There is nobody to type a passphrase.
             let noPassphrase:
                 @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
                     { _, _, _, _ in 0 }
@@ -91,12 +91,12 @@ final class MosquittoClient {
     }
 
     private static func at(_ object: UnsafeMutableRawPointer?) -> MosquittoClient? {
-        // Called only from calls that this object makes, so it lives.
+        // Only called during calls made by this object, so it is alive.
         object.map { Unmanaged<MosquittoClient>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Connects, and blocks until the connection stands or fails: two minutes where nobody answers. The broker's own
-    /// answer comes later.
+    /// Connects, and blocks until the connection is established or fails: two minutes if nobody answers. The broker's
+    /// own answer comes later.
     func connect(to address: BrokerAddress, keepalive: Int32) -> Int32 {
         var properties: OpaquePointer?
         mosquitto_property_add_int32(&properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), Self.maximumPacket)
@@ -107,12 +107,12 @@ final class MosquittoClient {
     /// The socket; -1 if there is none.
     var descriptor: Int32 { mosquitto_socket(client) }
 
-    /// Whether something waits to be written: then ``write()`` is to be called when the socket takes more.
+    /// Whether data is queued: then call ``write()`` when the socket is writable.
     var wantsToWrite: Bool { mosquitto_want_write(client) }
 
     func read() -> Int32 { mosquitto_loop_read(client, 1) }
     func write() -> Int32 { mosquitto_loop_write(client, 1) }
-    /// Looks whether a ping is due, or an answer to one.
+    /// Checks whether a ping or the answer to one is due.
     func checkKeepalive() -> Int32 { mosquitto_loop_misc(client) }
 
     func publish(_ topic: Topic, _ payload: String, retained: Bool) -> Int32 {
@@ -134,7 +134,7 @@ final class MosquittoClient {
         }
     }
 
-    /// Subscribes to filters, without what this client itself publishes.
+    /// Subscribes to filters, excluding what this client itself publishes.
     ///
     /// - Returns: an error, or 0 and the number that ``onSubscribe`` gets.
     func subscribe(_ filters: ArraySlice<Topic>, retained: Bool) -> (status: Int32, id: Int32) {
@@ -149,24 +149,25 @@ final class MosquittoClient {
         return (status, id)
     }
 
-    /// Asks the broker to forget a subscription that it does not have: it answers when it has handled all before that.
+    /// Asks the broker to remove a subscription that doesn't exist. It answers once it has handled everything before
+    /// that.
     func ask(_ filter: Topic) -> Int32 {
         filter.withCString { mosquitto_unsubscribe_v5(client, nil, $0, nil) }
     }
 
     func disconnect() { mosquitto_disconnect_v5(client, 0, nil) }
 
-    /// An error of libmosquitto in words.
+    /// The text of a libmosquitto error.
     static func text(_ status: Int32) -> String {
         let reason =
             status == Int32(MOSQ_ERR_ERRNO.rawValue)
             ? strerror(errno).map { UnsafePointer($0) } : mosquitto_strerror(status)
-        // libmosquitto's are sentences.
+        // libmosquitto's texts are sentences.
         let text = reason.map { String(cString: $0) } ?? "error \(status)"
         return text.utf8.last == UInt8(ascii: ".") ? String(text.dropLast()) : text
     }
 
-    /// A reason of the broker in words.
+    /// The text of a broker's reason code.
     static func reason(_ code: Int32) -> String {
         mosquitto_reason_string(code).map { String(cString: $0) } ?? "reason \(code)"
     }

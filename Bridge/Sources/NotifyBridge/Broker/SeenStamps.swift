@@ -2,10 +2,10 @@
 
 package import NotifyBus
 
-/// For `catch-up`: the last stamp of each name, so that of the stamps that the broker has kept those tell of a post that
-/// are new. Kept in a file, for a bridge that starts again.
+/// For `catch-up`: the last stamp of each name. Of the stamps that the broker retained, only new ones stand for a post.
+/// Kept in a file, for when the bridge restarts.
 package struct SeenStamps {
-    /// Beyond it a name may be heard once more than it was posted.
+    /// Beyond this, a name may be heard once more than it was posted.
     private static let capacity = 65_536
     /// Names may be long.
     private static let maximumFileSize = 134_217_728
@@ -15,14 +15,14 @@ package struct SeenStamps {
     private let title: String
     private let imports: NameRules
     private var stamps: [NotifyName: Stamp] = [:]
-    /// What an earlier connection has asked for. Nobody hears what was posted before he came: of names that only later
-    /// lines let in, the stamps are noted.
+    /// The names that an earlier connection subscribed to. A newcomer hears nothing from before: for names that were
+    /// added later, only the stamps are recorded.
     private var known = NameRules([])
-    /// Whether the broker has told all that it keeps.
+    /// Whether the broker has sent all its retained messages.
     private var isComplete = false
     private var isChanged = false
 
-    /// Reads the file, if there is one about the same broker and realm.
+    /// Reads the file, if there is one for the same broker and realm.
     package init(in folder: StateFolder, _ settings: Settings) {
         path = folder.path + "/bridge-seen"
         title = "\(settings.broker) \(settings.realm)"
@@ -46,9 +46,9 @@ package struct SeenStamps {
         known = NameRules(rules)
     }
 
-    /// Notes a stamp.
+    /// Records a stamp.
     ///
-    /// - Returns: whether it is another than the last.
+    /// - Returns: whether it differs from the last one.
     package mutating func note(_ stamp: Stamp, of name: NotifyName) -> Bool {
         let last = stamps[name]
         if last == stamp { return false }
@@ -58,28 +58,28 @@ package struct SeenStamps {
         return true
     }
 
-    /// Whether a stamp of this name that the broker has kept tells of a post that was missed.
+    /// Whether a retained stamp of this name can stand for a missed post.
     package func knows(_ name: NotifyName) -> Bool { known.allow(name) }
 
-    /// The broker has told all that it keeps: a bridge that starts again knows what it has missed since.
+    /// The broker has sent all its retained messages. After a restart the bridge knows what it has missed since.
     package mutating func complete() {
         isComplete = true
         isChanged = true
     }
 
-    /// The connection has ended, and so does what was told at its beginning.
+    /// The connection has ended, so the retained messages will be sent again.
     package mutating func endConnection() {
         if isComplete { known = imports }
     }
 
-    /// Writes the file, if there is something new.
+    /// Writes the file if anything changed.
     package mutating func save() throws(ConfigurationError) {
         guard isChanged else { return }
         isChanged = false
         let map = TopicMap(realm: String(title.split(separator: " ").last ?? ""))
         var lines = [title]
         let rules = isComplete ? imports : known
-        // Topics, since names may hold newlines.
+        // Topics, because names may contain newlines.
         for name in rules.names { lines.append("name \(map.topic(of: name))") }
         for prefix in rules.prefixes {
             if let name = try? NotifyName(prefix) { lines.append("prefix \(map.topic(of: name))") }

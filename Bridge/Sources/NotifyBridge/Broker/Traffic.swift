@@ -2,11 +2,11 @@
 
 import NotifyBus
 
-/// What crosses: stamps names that go out, and decides which messages become posts. It outlives connections; the thread
-/// of the broker alone uses it.
+/// The traffic in both directions: stamps outgoing names, and decides which messages become posts. It outlives
+/// connections; only the broker's thread uses it.
 final class Traffic {
     let origin: Origin
-    /// What the broker is asked for.
+    /// The filters to subscribe to.
     let filters: [Topic]
 
     private let settings: Settings
@@ -14,16 +14,16 @@ final class Traffic {
     private let exchange: Exchange
     private let center: NotifyCenter
     private let log: Log
-    /// Rises across restarts, too, as long as the clock does.
+    /// Increases even across restarts, as long as the clock does.
     private var sequence = UInt64(clamping: Clock.wall / 1_000)
     private var confirmations = Confirmations()
-    /// What an earlier connection may have lost: first of all this one gets it, with the same stamps.
+    /// Names that an earlier connection may have lost. They are sent first, with the same stamps.
     private var again: [Confirmations.Sent] = []
     private var window = StampWindow()
     /// With `catch-up`.
     private var seen: SeenStamps?
     private var limit: RateLimit
-    /// What came faster than the rate allows.
+    /// Names that arrived faster than the rate allows.
     private var incoming = MergingQueue(mergesAll: true)
     /// When the first of them can be posted.
     private(set) var wakeTime: Int64?
@@ -55,10 +55,10 @@ final class Traffic {
         let payload: String
     }
 
-    /// What the broker is asked in order to know that it has all before it. No name has this topic.
+    /// Asked about to learn that the broker has everything before it. No name has this topic.
     let question = Topic("nb1")
 
-    /// The next message for the broker; nil if there is none, or so many are on their way that the broker must answer
+    /// The next message for the broker; nil if there is none, or so many are unconfirmed that the broker must answer
     /// first.
     func nextMessage() -> Message? {
         guard !confirmations.isFull, let sent = next() else { return nil }
@@ -72,7 +72,7 @@ final class Traffic {
     private func next() -> Confirmations.Sent? {
         while !again.isEmpty {
             let sent = again.removeFirst()
-            // If it waits anyway, it goes out once, later.
+            // If it is queued anyway, it is sent once, later.
             if !exchange.isWaiting(sent.name) { return sent }
         }
         guard let name = exchange.nextExport() else { return nil }
@@ -80,7 +80,7 @@ final class Traffic {
         return Confirmations.Sent(name: name, sequence: sequence)
     }
 
-    /// Whether the broker is to be asked now.
+    /// Whether to ask the broker now.
     func startsQuestion() -> Bool {
         confirmations.startsBarrier(isLast: again.isEmpty && exchange.hasNoExports)
     }
@@ -119,16 +119,16 @@ final class Traffic {
         if wakeTime == nil { wakeTime = Clock.now + limit.wait }
     }
 
-    /// Whether a stamp tells of a post that was not heard yet.
+    /// Whether a stamp stands for a post that was not heard yet.
     private func isNews(_ stamp: Stamp, of name: NotifyName, _ isRetained: Bool) -> Bool {
         if stamp.origin == origin || !window.insert(stamp) { return false }
         guard seen != nil else { return true }
         let isAnother = seen?.note(stamp, of: name) ?? true
-        // What is kept for those who come later is no news to one who comes for the first time.
+        // Retained messages are not news to a bridge that connects for the first time.
         return isRetained ? isAnother && seen?.knows(name) ?? true : true
     }
 
-    /// Posts as many of the names that wait as the rate allows.
+    /// Posts as many queued names as the rate allows.
     func postWhatWaits() {
         guard let time = wakeTime, time <= Clock.now else { return }
         wakeTime = nil
@@ -160,7 +160,7 @@ final class Traffic {
         save()
     }
 
-    /// Writes down what a bridge that starts again should know.
+    /// Saves what the bridge needs after a restart.
     func save() {
         do {
             try seen?.save()

@@ -3,7 +3,7 @@
 import Glibc
 package import NotifyBus
 
-/// The program's arguments, and what it does by them.
+/// The program's arguments, and what they do.
 package struct BridgeCommand: Equatable {
     /// The version of NotifyBus that this bridge belongs to.
     package static let version = "1.0.0-beta.1"
@@ -77,7 +77,7 @@ package struct BridgeCommand: Equatable {
         let bus = bus ?? Self.busInEnvironment
         do {
             let settings = try read(for: bus)
-            // Certificates and keys are read by libmosquitto.
+            // libmosquitto reads the certificates and keys.
             _ = try MosquittoClient(id: "nb1-check", settings: settings)
             let state = try StateFolder(forSystem: bus == .system)
             if checks { return 0 }

@@ -39,7 +39,7 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
             port = Int32(number)
             after = after[after.endIndex...]
         }
-        // A path, a query or a user belongs to no broker's address.
+        // A broker's address has no path, query or user.
         let isHost = !host.isEmpty && host.allSatisfy { $0 > 0x20 && $0 != 0x7F && !"/@?#[]".utf8.contains($0) }
         guard isHost, after.isEmpty, rest.last != UInt8(ascii: ":") else { return nil }
         self.host = String(decoding: host, as: UTF8.self)
@@ -47,7 +47,7 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
         self.isEncrypted = isEncrypted
     }
 
-    /// Whether nothing that is sent there leaves this machine.
+    /// Whether data sent there stays on this machine.
     package var isLocal: Bool {
         port == 0 || host == "localhost" || host == "::1"
             || host.utf8.starts(with: "127.".utf8) && host.utf8.allSatisfy { $0 < 0x3A }

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// `bridge.conf`: settings, one a line as `KEY = VALUE`; empty lines and those that begin with `#` mean nothing.
+/// `bridge.conf`: one setting per line as `KEY = VALUE`; empty lines and lines that begin with `#` are ignored.
 package enum ConfigurationFile {
     private static let keys = [
         "broker", "ca-file", "catch-up", "cert-file", "export", "import", "keepalive", "key-file", "password-file",
@@ -10,18 +10,18 @@ package enum ConfigurationFile {
         "realm", "user",
     ]
 
-    /// The first of the files that are looked for when none was named; nil if there is none.
+    /// The first configuration file that exists, if none was named; nil if there is none.
     package static func find(forSystem isSystem: Bool) -> String? {
         places(forSystem: isSystem).first { access($0, F_OK) == 0 || errno != ENOENT && errno != ENOTDIR }
     }
 
-    /// Where the file is looked for: the machine's, or the user's and then those for all users. See the XDG Base
-    /// Directory Specification.
+    /// The places to search: the machine's, or the user's and then those for all users. See the XDG Base Directory
+    /// Specification.
     package static func places(forSystem isSystem: Bool) -> [String] {
         if isSystem { return ["/etc/notifybus/bridge.conf"] }
         let own = Environment["XDG_CONFIG_HOME"] ?? Environment["HOME"].map { $0 + "/.config" }
         let shared = (Environment["XDG_CONFIG_DIRS"] ?? "/etc/xdg").split(separator: ":").map(String.init)
-        // The specification has relative paths ignored.
+        // The specification says to ignore relative paths.
         return ([own].compactMap { $0 } + shared).filter { $0.utf8.first == UInt8(ascii: "/") }
             .map { $0 + "/notifybus/bridge.conf" }
     }
@@ -38,7 +38,7 @@ package enum ConfigurationFile {
 
     package static func parse(_ text: String, named file: String) throws(ConfigurationError) -> Settings {
         var draft = Settings.Draft()
-        // Not by characters: a carriage return and a newline are one.
+        // Not split by characters: a carriage return and a newline would be one.
         let lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() {
             if let fault = apply(Substring(line), to: &draft) {

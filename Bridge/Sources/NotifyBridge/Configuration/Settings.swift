@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What `bridge.conf` says.
+/// The settings of `bridge.conf`.
 package struct Settings: Sendable {
     package let broker: BrokerAddress
     package let realm: String
@@ -12,7 +12,7 @@ package struct Settings: Sendable {
     package let catchesUp: Bool
     /// In seconds; 0 for none.
     package let keepalive: Int32
-    /// How many names a second come in.
+    /// How many names per second are posted.
     package let rate: Int
 
     /// The files of `ca-file`, `cert-file` and `key-file`.
@@ -24,7 +24,7 @@ package struct Settings: Sendable {
         package init() {}
     }
 
-    /// Nothing crosses that no line names.
+    /// Only listed names cross.
     init(_ draft: Draft) throws(ConfigurationError) {
         guard let broker = draft.broker else {
             throw ConfigurationError("names no broker: add a line such as 'broker = mqtts://broker.example'")
@@ -62,7 +62,7 @@ package struct Settings: Sendable {
         rate = draft.rate ?? 1_000
     }
 
-    /// What the lines read so far have said.
+    /// The settings read so far.
     struct Draft {
         var broker: BrokerAddress?
         var realm: String?
@@ -77,7 +77,7 @@ package struct Settings: Sendable {
     }
 }
 
-/// What is wrong with the configuration, in a sentence.
+/// What is wrong with the configuration, as a sentence.
 package struct ConfigurationError: Error, CustomStringConvertible, Equatable {
     package let description: String
 

@@ -5,7 +5,7 @@ package import NotifyBus
 /// One line of `export` or `import`: a name, or `com.example.*` for every name that begins with `com.example.`.
 package enum NameRule: Hashable, Sendable {
     case name(NotifyName)
-    /// Ends with a dot, and has at least one part before it.
+    /// Ends with a dot, after at least one part.
     case prefix(String)
 
     /// What is wrong with a line, as the rest of a sentence.
@@ -32,14 +32,14 @@ package enum NameRule: Hashable, Sendable {
     }
 }
 
-/// What never crosses, whatever the configuration says.
+/// Names that never cross, whatever the configuration says.
 package enum Border {
-    /// What stays in a process, belongs to a user or to the system, or speaks of one machine or one session.
+    /// Names that stay in a process, belong to a user or the system, or are about one machine or session.
     package static let prefixes = [
         "self.", "user.uid.", "com.apple.system.", "org.notifybus.system.", "org.notifybus.session.",
     ]
 
-    /// The prefix by which a name never crosses; nil if it may.
+    /// The prefix that keeps a name from crossing; nil if it may cross.
     package static func crossed(by name: NotifyName) -> String? {
         prefixes.first { name.string.utf8.starts(with: $0.utf8) }
     }
@@ -49,7 +49,7 @@ package enum Border {
 package struct NameRules: Sendable {
     /// Names that no prefix covers.
     package let names: Set<NotifyName>
-    /// Prefixes of which none begins with another.
+    /// Prefixes, none of which begins with another.
     package let prefixes: [String]
 
     package init(_ rules: [NameRule]) {
@@ -61,7 +61,7 @@ package struct NameRules: Sendable {
             case .prefix(let prefix): prefixes.append(prefix)
             }
         }
-        // The shortest first: what begins with one that was kept is covered by it.
+        // The shortest first, so that prefixes covered by an earlier one can be dropped.
         var kept: [String] = []
         for prefix in prefixes.sorted(by: { $0.utf8.count < $1.utf8.count })
         where !NameRules.covers(kept, prefix) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who a bridge is: 128 bits, drawn once.
+/// The identity of a bridge: 128 bits, generated once.
 package struct Origin: Hashable, Sendable, CustomStringConvertible {
     private let high: UInt64
     private let low: UInt64
@@ -34,7 +34,7 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a message carries, `ORIGIN:SEQ`: which bridge sent it, and a number that rises with each.
+/// The payload of a message, `ORIGIN:SEQ`: which bridge sent it, and an increasing number.
 package struct Stamp: Hashable, Sendable, CustomStringConvertible {
     package let origin: Origin
     package let sequence: UInt64

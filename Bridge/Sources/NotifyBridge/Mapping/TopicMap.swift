@@ -16,17 +16,16 @@ package struct Topic: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// It contains no NUL: no name does.
+    /// It contains no NUL, because no name does.
     package func withCString<Result>(_ body: (UnsafePointer<CChar>) throws -> Result) rethrows -> Result {
         try description.withCString(body)
     }
 }
 
-/// How names are written as topics: `nb1/REALM/` and the name, cut into levels at its first 15 dots. See
-/// notify-bridge(8).
+/// How names map to topics: `nb1/REALM/` and the name, split into levels at its first 15 dots. See notify-bridge(8).
 package struct TopicMap: Sendable {
-    /// At how many dots a name is cut. Mosquitto disconnects a client that publishes to a topic of more than 200 levels,
-    /// EMQX allows 128, and a name may have 255 dots.
+    /// At how many dots a name is split. Mosquitto disconnects a client that publishes to a topic of more than 200
+    /// levels, EMQX allows 128, and a name may have 255 dots.
     package static let cuts = 15
 
     /// `nb1/REALM/`.
@@ -41,7 +40,7 @@ package struct TopicMap: Sendable {
         Topic(bytes: root + TopicMap.levels(of: name.string))
     }
 
-    /// The name of a topic; nil if no name has this one.
+    /// The name of a topic; nil if it belongs to no name.
     package func name(of topic: UnsafeRawBufferPointer) -> NotifyName? {
         guard topic.starts(with: root) else { return nil }
         let levels = UnsafeRawBufferPointer(rebasing: topic.dropFirst(root.count))
@@ -58,15 +57,15 @@ package struct TopicMap: Sendable {
             default: bytes.append(byte)
             }
         }
-        // Cut where no cut belongs, or escaped what needs no escape: another spelling is no spelling.
+        // A split or an escape in the wrong place: only the canonical spelling is valid.
         guard let name = bytes.withUnsafeBytes({ try? NotifyName(utf8: $0) }),
             TopicMap.levels(of: name.string).elementsEqual(levels)
         else { return nil }
         return name
     }
 
-    /// The fewest filters that let in every name that the rules allow, none of which overlaps another: a broker may
-    /// deliver what two filters match twice.
+    /// The fewest filters that match every allowed name. They don't overlap, because a broker may deliver twice what
+    /// two filters match.
     package func filters(for rules: NameRules) -> [Topic] {
         // A tree's filter, `a/b/#`, also matches `a/b` itself.
         var trees: [[UInt8]] = []
@@ -86,7 +85,7 @@ package struct TopicMap: Sendable {
         for byte in TopicMap.levels(of: prefix) {
             if byte == UInt8(ascii: "/") {
                 cuts += 1
-                // The last level holds the rest of a name, which no filter can look into.
+                // The last level contains the rest of a name, which filters can't match in part.
                 if cuts == TopicMap.cuts { return root + levels }
             }
             levels.append(byte)
@@ -118,7 +117,7 @@ package struct TopicMap: Sendable {
         return bytes
     }
 
-    /// What has a meaning in a topic, here or in MQTT, and what brokers may refuse: control characters and
+    /// Characters with a meaning in topics, here or in MQTT, and those that brokers may refuse: control characters and
     /// noncharacters. See section 1.5.4 of MQTT 5.
     private static func isEscaped(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {

@@ -2,9 +2,9 @@
 
 package import NotifyBus
 
-/// Names that were given to the broker, until it is known that it has them: QoS 0 is not acknowledged, and what was
-/// written into a connection that then breaks is lost. A broker handles what a client sends in order, so its answer to a
-/// later question, the barrier, says that it has all before it.
+/// Names that were sent to the broker, until it is known to have them. QoS 0 is not acknowledged, and data written to a
+/// connection that then breaks is lost. A broker handles what a client sends in order, so its answer to a later
+/// question, the barrier, means that it has everything before it.
 package struct Confirmations: Sendable {
     /// A name and the number of its stamp.
     package struct Sent: Sendable, Equatable {
@@ -16,12 +16,12 @@ package struct Confirmations: Sendable {
         }
     }
 
-    /// No more than this is on its way: those who hear a name know its last 1,024 stamps, and leave out what comes twice.
+    /// The most that may be unconfirmed: receivers know an origin's last 1,024 stamps, and ignore duplicates.
     package static let capacity = StampWindow.depth
-    /// After so many names the broker is asked, even if more wait.
+    /// After this many names the broker is asked, even if more are queued.
     private static let portion = 256
 
-    /// What the barrier that is under way answers for.
+    /// The names covered by the pending barrier.
     private var asked: [Sent] = []
     private var isAsking = false
     private var later: [Sent] = []
@@ -34,9 +34,9 @@ package struct Confirmations: Sendable {
         later.append(sent)
     }
 
-    /// Whether it is time for a barrier; if so, the answer is expected from now on.
+    /// Whether it is time for a barrier. If so, its answer is expected from now on.
     ///
-    /// - Parameter isLast: whether no more names wait.
+    /// - Parameter isLast: whether no more names are queued.
     package mutating func startsBarrier(isLast: Bool) -> Bool {
         guard !isAsking, !later.isEmpty, isLast || later.count >= Self.portion else { return false }
         (asked, later, isAsking) = (later, [], true)
@@ -48,7 +48,7 @@ package struct Confirmations: Sendable {
         (asked, isAsking) = ([], false)
     }
 
-    /// Takes out what is to be sent again by another connection: of each name the last.
+    /// Removes and returns the names to send again on another connection: the last of each.
     package mutating func takeUnconfirmed() -> [Sent] {
         defer { self = Confirmations() }
         var seen: Set<NotifyName> = []

@@ -2,25 +2,25 @@
 
 package import NotifyBus
 
-/// Names on their way, in order: 4,096 individually, then one of each, 65,536 in all.
+/// Queued names, in order: 4,096 individually, then one of each, 65,536 in all.
 package struct MergingQueue: Sendable {
     /// What became of a name that was added.
     package enum Outcome: Sendable {
         case queued
-        /// An equal one waits already.
+        /// An equal name is already queued.
         case merged
-        /// The queue is full of other names: it is lost.
+        /// The queue is full of other names, so it is lost.
         case lost
     }
 
     package static let individually = 4_096
     package static let capacity = 65_536
 
-    /// Those that wait are from `first` on.
+    /// The queued names begin at `first`.
     private var names: [NotifyName] = []
     private var first = 0
     private var counts: [NotifyName: Int] = [:]
-    /// Whether there is one of each from the first on.
+    /// Whether all equal names are coalesced, from the first on.
     private var mergesAll: Bool
 
     package init(mergesAll: Bool = false) {
@@ -57,9 +57,9 @@ package struct MergingQueue: Sendable {
         return name
     }
 
-    /// Keeps one of each name, the first, and goes on like that until ``takeIndividually()``.
+    /// Keeps only the first of each name, until ``takeIndividually()`` is called.
     ///
-    /// - Returns: how many were merged.
+    /// - Returns: how many were coalesced.
     package mutating func mergeAll() -> Int {
         let before = count
         var seen: Set<NotifyName> = []

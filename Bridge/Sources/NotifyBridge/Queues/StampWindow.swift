@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The last 1,024 stamps of each of the last 4,096 origins: what has come by another way already.
+/// The last 1,024 stamps of each of the last 4,096 origins, to recognize what has already arrived by another path.
 package struct StampWindow: Sendable {
     package static let depth = 1_024
     package static let origins = 4_096
@@ -17,7 +17,7 @@ package struct StampWindow: Sendable {
 
     package init() {}
 
-    /// Notes a stamp.
+    /// Records a stamp.
     ///
     /// - Returns: whether it is new.
     package mutating func insert(_ stamp: Stamp) -> Bool {
@@ -33,7 +33,7 @@ package struct StampWindow: Sendable {
 
     private static func insert(_ sequence: UInt64, into entry: inout Entry, _ now: UInt64) -> Bool {
         entry.lastUse = now
-        // Numbers rise, so this is what happens nearly always.
+        // Numbers increase, so this is nearly always the case.
         if sequence <= entry.highest, entry.sequences.contains(sequence) { return false }
         entry.highest = max(entry.highest, sequence)
         if entry.sequences.count < depth {

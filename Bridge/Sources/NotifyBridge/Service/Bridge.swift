@@ -6,7 +6,7 @@ package import NotifyBus
 
 /// A bridge between one bus and one broker.
 package enum Bridge {
-    /// Runs until it is told to end, by SIGTERM, SIGINT or SIGHUP, or can't go on.
+    /// Runs until SIGTERM, SIGINT or SIGHUP, or until it can't continue.
     ///
     /// - Returns: the exit status: see notify-bridge(8).
     package static func run(_ settings: Settings, on bus: NotifyCenter.Bus, state: StateFolder, _ log: Log) -> Int32 {
@@ -36,7 +36,7 @@ package enum Bridge {
         _ state: StateFolder,
         _ log: Log
     ) throws -> Int32 {
-        // Writing to a broker that is gone by TLS would end the process.
+        // Writing over TLS to a broker that is gone would kill the process.
         signal(SIGPIPE, SIG_IGN)
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -52,7 +52,7 @@ package enum Bridge {
         let origin = try state.origin()
         let exchange = try Exchange()
         let center = NotifyCenter(bus: bus)
-        // Before the broker: what is posted once it says "connected" crosses.
+        // Before the broker, so that everything posted after the log says "connected" crosses.
         let observations = try observe(settings.exports, center, exchange)
         try startThread("notify-bridge") {
             let traffic = Traffic(settings, origin, state, exchange, center, log)
@@ -69,7 +69,7 @@ package enum Bridge {
         _ exchange: Exchange
     ) throws -> [NotifyCenter.Observation] {
         let callback: @Sendable (NotifyName) -> Void = { name in
-            // A prefix may bring what never crosses.
+            // A prefix may match names that never cross.
             if exports.allow(name) { exchange.export(name) }
         }
         var observations: [NotifyCenter.Observation] = []
@@ -84,10 +84,10 @@ package enum Bridge {
         return observations
     }
 
-    /// The main thread: answers on the bus, and waits for an end.
+    /// The main thread: answers on the bus, and waits for the end.
     private static func wait(_ endings: Int32, _ service: StatusService, _ exchange: Exchange, _ log: Log) -> Int32 {
         var isEnding = false
-        // What is told to end while it connects need not wait for that.
+        // A bridge that is asked to exit while connecting need not wait for the connection.
         var deadline: Int64?
         while true {
             var sources = [endings, service.descriptor, exchange.mainWakeUp.descriptor].map {
@@ -116,7 +116,7 @@ package enum Bridge {
     }
 }
 
-/// How the program ends.
+/// The exit statuses of the program.
 package enum ExitStatus {
     package static let failed: Int32 = 1
     /// `EX_USAGE` of `<sysexits.h>`.

@@ -3,8 +3,8 @@
 package import NotifyBus
 import Synchronization
 
-/// Where the bridge's threads meet: those of the center bring names, that of the broker takes them, and the main thread
-/// answers questions and ends it.
+/// Where the bridge's threads meet: the center's threads bring names, the broker's thread takes them, and the main
+/// thread answers questions and ends everything.
 package final class Exchange: Sendable {
     private struct State {
         var outgoing = MergingQueue(mergesAll: true)
@@ -14,15 +14,15 @@ package final class Exchange: Sendable {
         var status = BridgeStatus()
     }
 
-    /// Why the thread of the broker has ended.
+    /// Why the broker's thread has ended.
     package enum End: Sendable, Equatable {
         case asTold
-        /// It makes no sense to go on, with the reason.
+        /// There is no point in continuing, with the reason.
         case refused(String)
     }
 
     private let state = Mutex(State())
-    /// Wakes the thread of the broker.
+    /// Wakes the broker's thread.
     let brokerWakeUp: WakeUp
     /// Wakes the main thread.
     let mainWakeUp: WakeUp
@@ -46,7 +46,8 @@ package final class Exchange: Sendable {
         if wakes { brokerWakeUp.signal() }
     }
 
-    /// The next name for the broker; nil if there is none: then the thread of the broker is woken when there is.
+    /// The next name for the broker; nil if there is none, in which case the broker's thread is woken when there is
+    /// one.
     func nextExport() -> NotifyName? {
         state.withLock { state in
             let name = state.outgoing.takeFirst()
@@ -57,12 +58,12 @@ package final class Exchange: Sendable {
 
     var hasNoExports: Bool { state.withLock { $0.outgoing.isEmpty } }
 
-    /// Whether this name waits for the broker.
+    /// Whether this name is queued for the broker.
     func isWaiting(_ name: NotifyName) -> Bool {
         state.withLock { $0.outgoing.contains(name) }
     }
 
-    /// The broker can be given names from now on.
+    /// The broker accepts names from now on.
     func goOnline() {
         state.withLock { state in
             state.outgoing.takeIndividually()
@@ -71,7 +72,7 @@ package final class Exchange: Sendable {
         }
     }
 
-    /// The broker is away: names merge.
+    /// The broker is away: equal names are coalesced.
     func goOffline() {
         state.withLock { state in
             state.waitsForNames = false
@@ -81,7 +82,7 @@ package final class Exchange: Sendable {
         }
     }
 
-    /// Has the thread of the broker write what waits, if the broker takes it, and end.
+    /// Makes the broker's thread write the queued names, if the broker accepts them, and exit.
     package func endBroker() {
         state.withLock { $0.isEnding = true }
         brokerWakeUp.signal()
@@ -89,13 +90,13 @@ package final class Exchange: Sendable {
 
     var isEnding: Bool { state.withLock { $0.isEnding } }
 
-    /// The thread of the broker has ended.
+    /// The broker's thread has ended.
     func ended(_ end: End) {
         state.withLock { $0.end = end }
         mainWakeUp.signal()
     }
 
-    /// Nil while the thread of the broker runs.
+    /// Nil while the broker's thread is running.
     package var end: End? { state.withLock { $0.end } }
 
     /// Changes the figures.
@@ -112,26 +113,26 @@ package final class Exchange: Sendable {
     }
 }
 
-/// What `org.notifybus.Bridge1.Status` tells.
+/// What `org.notifybus.Bridge1.Status` reports.
 package struct BridgeStatus: Sendable {
     package var isConnected = false
-    /// Since when it is connected or not, in microseconds since 1970.
+    /// Since when it has been connected or disconnected, in microseconds since 1970.
     package var since = UInt64(Clock.wall / 1_000)
-    /// Names that went to the broker.
+    /// Names sent to the broker.
     package var sent = 0
     /// Names from the broker that were posted.
     package var received = 0
-    /// Names, in both directions, that were merged with an equal one that waited.
+    /// Names, in both directions, that were coalesced with an equal one in a queue.
     package var merged = 0
-    /// Names, in both directions, that found the queue full of others.
+    /// Names, in both directions, that were lost because the queue was full.
     package var lost = 0
-    /// Names that wait, in both directions.
+    /// Queued names, in both directions.
     package var waiting = 0
-    /// Messages that are no name, or one that no line of `import` allows.
+    /// Messages that are not a name, or a name that no `import` line allows.
     package var refused = 0
-    /// Messages that had come before, or were this bridge's own.
+    /// Messages that had already arrived, or were this bridge's own.
     package var duplicates = 0
-    /// Each filter and what the broker said of it.
+    /// Each filter and the broker's answer.
     package var filters: [String] = []
 
     package init() {}

@@ -3,7 +3,7 @@
 import CBridgeDBus
 package import NotifyBus
 
-/// The bridge on the bus: one bridge owns `org.notifybus.Bridge1`, and says there how it is doing. The main thread alone
+/// The bridge on the bus: one bridge owns `org.notifybus.Bridge1`, and reports its status there. Only the main thread
 /// uses it.
 package final class StatusService {
     /// Why there is no service.
@@ -42,7 +42,7 @@ package final class StatusService {
         switch bus {
         case .system: address = Environment["DBUS_SYSTEM_BUS_ADDRESS"] ?? "unix:path=/var/run/dbus/system_bus_socket"
         case .session:
-            // Not by libdbus: where it knows no address, it starts a bus of its own.
+            // Not by libdbus, which starts a bus of its own if it knows no address.
             guard
                 let known = Environment["DBUS_SESSION_BUS_ADDRESS"]
                     ?? Environment["XDG_RUNTIME_DIR"].map({ "unix:path=\($0)/bus" })
@@ -63,7 +63,7 @@ package final class StatusService {
         error.message.map { String(cString: $0) } ?? "no reason given"
     }
 
-    /// Gives the name back.
+    /// Releases the name.
     package func close() {
         dbus_connection_close(connection)
     }
@@ -75,13 +75,13 @@ package final class StatusService {
 
     package var isConnected: Bool { dbus_connection_get_is_connected(connection) != 0 }
 
-    /// Readable when there is something to answer; -1 if the bus is gone.
+    /// Readable when there is a call to answer; -1 if the bus is gone.
     var descriptor: Int32 {
         var descriptor: Int32 = -1
         return dbus_connection_get_unix_fd(connection, &descriptor) != 0 ? descriptor : -1
     }
 
-    /// Answers what was asked.
+    /// Answers pending calls.
     func serve(_ status: () -> BridgeStatus) {
         _ = dbus_connection_read_write(connection, 0)
         while let message = dbus_connection_pop_message(connection) {
@@ -144,7 +144,7 @@ package final class StatusService {
         """
 }
 
-/// Types of D-Bus; the compiler does not import libdbus' macros for them.
+/// D-Bus types; the compiler doesn't import libdbus's macros for them.
 private enum DBusType {
     static let array = Int32(UInt8(ascii: "a"))
     static let boolean = Int32(UInt8(ascii: "b"))
@@ -202,7 +202,7 @@ private struct Dictionary {
         dbus_message_iter_close_container(&message, &array)
     }
 
-    /// The reply with a text in it.
+    /// Appends a text to a reply.
     static func append(_ text: String, to reply: OpaquePointer) -> OpaquePointer {
         var message = DBusMessageIter()
         dbus_message_iter_init_append(reply, &message)

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// The variables of the environment.
+/// Environment variables.
 enum Environment {
     /// A variable that is set and not empty.
     static subscript(name: String) -> String? {
@@ -10,7 +10,7 @@ enum Environment {
     }
 }
 
-/// Text of unknown origin for a person's eyes.
+/// Text of unknown origin, made printable.
 package enum Printable {
     /// Control characters would move a terminal's cursor, or forge lines.
     package static func text(_ text: String) -> String {

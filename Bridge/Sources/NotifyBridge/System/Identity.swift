@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// The folder that a bridge keeps its origin and, with `catch-up`, the last stamps in.
+/// The folder in which a bridge keeps its origin and, with `catch-up`, the last stamps.
 package struct StateFolder: Sendable {
     package let path: String
 
@@ -10,7 +10,7 @@ package struct StateFolder: Sendable {
         self.path = path
     }
 
-    /// `/var/lib/notifybus` for the system bus, else that of the user. See the XDG Base Directory Specification.
+    /// `/var/lib/notifybus` for the system bus, otherwise the user's. See the XDG Base Directory Specification.
     package init(forSystem isSystem: Bool) throws(ConfigurationError) {
         if isSystem {
             path = "/var/lib/notifybus"
@@ -23,9 +23,9 @@ package struct StateFolder: Sendable {
         }
     }
 
-    /// The origin of this user on this machine, drawn when it is asked for the first time.
+    /// The origin of this user on this machine, generated on first use.
     ///
-    /// A disk that was copied brings the origin of another machine along: then a new one is drawn.
+    /// A copied disk contains the origin of another machine; in that case a new one is generated.
     package func origin() throws(ConfigurationError) -> Origin {
         let file = path + "/bridge-id"
         let owner = StateFolder.owner()
@@ -45,11 +45,11 @@ package struct StateFolder: Sendable {
         }
     }
 
-    /// A hash of the machine's id, which is not to be told, and the user.
+    /// A hash of the user and the machine's id, which must not be disclosed.
     private static func owner() -> String {
         let machine =
             (try? SmallFile.text("/etc/machine-id")) ?? (try? SmallFile.text("/var/lib/dbus/machine-id")) ?? ""
-        // FNV-1a: it only has to differ from machine to machine.
+        // FNV-1a: it only has to differ between machines.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in "\(machine)\0\(geteuid())\0notify-bridge".utf8 {
             hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3

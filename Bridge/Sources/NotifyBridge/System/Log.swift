@@ -2,14 +2,14 @@
 
 import Glibc
 
-/// What a bridge says on its standard error.
+/// What a bridge prints on standard error.
 package struct Log: Sendable {
     package enum Level: Int, Sendable {
-        /// Only why it ends.
+        /// Only the reason for exiting.
         case quiet
-        /// What a person should know of: connections that come and go, and what is wrong.
+        /// What users should know: connections that come and go, and problems.
         case normal
-        /// Each name, too.
+        /// Also each name.
         case verbose
     }
 

@@ -17,7 +17,7 @@ enum SmallFile {
         return try text(of: descriptor, limit: limit)
     }
 
-    /// Whether it can be read.
+    /// Checks whether it can be read.
     static func check(_ path: String) throws(Fault) -> String {
         close(try open(path))
         return path
@@ -45,7 +45,7 @@ enum SmallFile {
         return text
     }
 
-    /// Writes a file that this user alone can read: whole, or not at all.
+    /// Atomically writes a file that only this user can read.
     static func replace(_ path: String, with text: String) throws(Fault) {
         let draft = path + ".new"
         let descriptor = Glibc.open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -64,7 +64,7 @@ enum SmallFile {
         }
     }
 
-    /// Makes a folder, and those above it, for this user alone.
+    /// Creates a folder and its parents, for this user only.
     static func makeFolder(_ path: String) throws(Fault) {
         if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {

@@ -27,7 +27,7 @@ final class WakeUp: Sendable {
     }
 }
 
-/// Runs something on a thread of its own that takes no signals.
+/// Runs a closure on its own thread, which takes no signals.
 func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) throws(ConfigurationError) {
     final class Body: Sendable {
         let name: String
@@ -60,9 +60,9 @@ func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) throws(
     pthread_detach(handle)
 }
 
-/// Nanoseconds of clocks.
+/// Clocks, in nanoseconds.
 enum Clock {
-    /// Of one that nobody sets.
+    /// Monotonic.
     static var now: Int64 { read(CLOCK_MONOTONIC) }
     /// Since 1970.
     static var wall: Int64 { read(CLOCK_REALTIME) }
@@ -74,11 +74,11 @@ enum Clock {
     }
 }
 
-/// Waits until a descriptor is ready for one of its events, or a time has come.
+/// Waits until a descriptor is ready for one of its events, or until a time.
 ///
-/// - Parameter until: on the clock that nobody sets; nil for as long as it takes.
+/// - Parameter until: on the monotonic clock; nil for no limit.
 func waitForEvents(_ sources: inout [pollfd], until time: Int64?) {
-    // Rounded up: a wait that ends just ahead of its time would spin.
+    // Rounded up: a wait that ends just before its time would spin.
     let milliseconds = time.map { Int32(clamping: max(0, ($0 - Clock.now + 999_999) / 1_000_000)) } ?? -1
     if poll(&sources, nfds_t(sources.count), milliseconds) < 0 {
         for index in sources.indices { sources[index].revents = 0 }
