@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The way in. 'make' alone says what there is.
+# The entry point. 'make' alone lists all targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -9,7 +9,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # One installation and one build at a time, also with -j.
 .NOTPARALLEL:
 
-# $(call quote,TEXT) - TEXT as one word for the shell, whatever is in it
+# $(call quote,TEXT) - TEXT as one word for the shell, whatever it contains
 quote = '$(subst ','\'',$(1))'
 
 # Where things are built, and further flags for every build: make test SWIFT_FLAGS='-Xswiftc -warnings-as-errors'
@@ -23,33 +23,33 @@ SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift B
 SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run \
 	Examples/check-examples Examples/notify-open/notify-open
 
-# What a distribution asks of programs in C. The rest of it Swift does anyway, or it needs a header that is preprocessed.
+# The hardening that distributions expect of C programs. Swift does the rest anyway, or it needs a preprocessed header.
 HARDENED := -Xcc -fstack-protector-strong -Xcc -fstack-clash-protection \
 	-Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now
-# Nothing of the folder gets into what is built: two builds have the same bytes.
+# Keeps the folder's path out of the build, so that two builds are identical.
 REPRODUCIBLE := -Xswiftc -file-prefix-map -Xswiftc "$$PWD=." -Xcc "-ffile-prefix-map=$$PWD=."
-# Commands carry the Swift library in them, and where they can everything else as well: 'notify-post --version' takes
-# 1.2 ms so, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
-# toolchain's libraries first (2 cores; /bin/true takes 0.7 ms). A program that stands alone may not look for libraries.
+# Commands include the Swift library and, if possible, everything else as well: 'notify-post --version' takes 1.2 ms
+# this way, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
+# toolchain's libraries first (2 cores; /bin/true takes 0.7 ms). A static program must not search for libraries.
 OPTIMIZED := -c release --static-swift-stdlib --disable-local-rpath $(HARDENED) $(REPRODUCIBLE) $(SWIFT_FLAGS)
 RELEASE := $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH))
-# They carry libdbus and the C++ library as well, where the system has them as archives: see Scripts/static-libraries.
-# Packages say LIBRARIES=shared: a distribution mends a library once, and not in each program that carries it.
+# They also include libdbus and the C++ library, if the system has archives of them: see Scripts/static-libraries.
+# Packages set LIBRARIES=shared, so that a distribution can fix a library once instead of in each program.
 LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
-# What to leave out of the commands: -s leaves no names of functions in them, nothing leaves all in.
+# What to strip from the commands: -s removes all function names; empty keeps them.
 STRIP ?= -s
 # Here are flags of the linker alone: a flag of the compiler would compile everything again for the library, which is
 # linked differently.
 LINK := -Xlinker "-L$$static" -Xlinker --gc-sections -Xlinker --as-needed
 RELEASE_LINK := $(LINK) $(if $(STRIP),-Xlinker $(STRIP))
-# Recipes that link begin with this: the shell, unlike make, has no trouble with a path that has spaces in it.
+# Recipes that link begin with this: the shell, unlike make, handles paths with spaces.
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
 	export PKG_CONFIG_PATH="$$static$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"
-# The library for C is a guest in other programs: it shares libdbus and the C++ library with them.
+# The C library is loaded into other programs, so it shares libdbus and the C++ library with them.
 LIBRARY_LINK := $(if $(STRIP),-Xlinker $(STRIP)) -Xlinker --gc-sections -Xlinker --as-needed
 DEBUG := --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
-# The runner of the older test framework would add that it found nothing to run.
+# The runner of the older test framework would report that it found no tests.
 TESTING := --disable-xctest
 
 .PHONY: help
@@ -79,7 +79,7 @@ startup-order: build-needs ## Records which functions the commands call at start
 	NOTIFYBUS_STATIC=1 Scripts/record-startup-order packaging/startup-order.txt $(call quote,$(SCRATCH)/release) \
 		swift build $(RELEASE) $(LINK)
 
-# What Scripts/manuals makes: the commands themselves say what their options are.
+# What Scripts/manuals makes. The commands themselves report their options.
 MANPAGES := $(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9]))
 COMPLETIONS := $(foreach command,$(COMMANDS),completions/bash/$(command) completions/zsh/_$(command) \
 	completions/fish/$(command).fish)
@@ -112,13 +112,13 @@ test: test-needs ## Runs all tests, on dbus-daemon and on dbus-broker
 elsewhere-test: test-needs ## Runs the tests in unusual surroundings: odd paths, another locale, no network; needs root
 	@Scripts/check-elsewhere
 
-# Of the lifecycle's tests those in which this process observes. The sanitizer has a thread of its own that never rests
-# for long, so the count of context switches is left out; and everything takes ten times as long, so a storm is smaller,
-# and few tests run at once.
+# Of the lifecycle tests, only those in which this process observes. The sanitizer's own thread wakes up often, so the
+# test that counts context switches is skipped. Everything takes ten times as long, so storms are smaller, and few tests
+# run at once.
 SANITIZED := --filter '^(NotifyBusTests|LifecycleTests\.(GateTests|AgentDeathTests)|NotifyTests\.(TokenTests|PipeTests|FileTests|StateTests|ConcurrencyTests))[./]' \
 	--skip 'makes.no.system.call' --experimental-maximum-parallelization-width 4
 
-# Programs in C with the library for C: compiled with the sanitizer as well, they also fail if something leaks.
+# C programs with the C library, compiled with the sanitizer too, so that they also fail on leaks.
 ADDRESS_SANITIZED := --filter '^NotifyTests\.(CProgramTests|EndingTests|ForkTests)[./]'
 
 .PHONY: sanitize
@@ -126,7 +126,7 @@ sanitize: test-needs ## Runs the library's tests under the thread and address sa
 	@NOTIFYBUS_STORM=2000 TSAN_OPTIONS=suppressions=Tests/thread-sanitizer.txt swift test --scratch-path .build-thread --sanitize=thread $(SWIFT_FLAGS) $(TESTING) $(SANITIZED)
 	@swift test --scratch-path .build-address --sanitize=address $(SWIFT_FLAGS) $(TESTING) $(ADDRESS_SANITIZED)
 
-# How long, and in bytes how long a stream of messages.
+# How long to run, and how long a stream of messages is in bytes.
 FUZZ_SECONDS ?= 60
 FUZZ_LENGTH ?= 4096
 
@@ -151,7 +151,7 @@ dependents: test-needs ## Checks that packages can depend on this one by version
 specs: specs-needs build ## Checks the packaging files for Fedora, Arch and Nix, as far as possible here
 	@Scripts/check-specs $(call quote,$(SCRATCH))
 
-# The version to release, and what must pass before.
+# The version to release, and the checks that must pass first.
 CHECKS ?= .ci/run
 
 .PHONY: release
@@ -176,7 +176,7 @@ policy: test-needs build ## Checks the system bus policy with two users; needs r
 	@swift build $(DEBUG) --product broker-cradle
 	@Scripts/check-policy $(call quote,$(SCRATCH))
 
-# Which parts to measure, of those that 'Benchmarks/bench --help' names; all if none is.
+# Which parts to measure, of those in 'Benchmarks/bench --help'; all if empty.
 BENCH ?=
 
 .PHONY: bench
@@ -211,7 +211,7 @@ examples-test: run-needs build ## Runs the examples on a private bus
 	@Scripts/install-dependencies examples
 	@Examples/check-examples $(call quote,$(SCRATCH)/release)
 
-# How many histories to run, and the first seed; or one seed, whose history is told if it fails.
+# How many histories to run, and the first seed; or a single seed, whose history is printed if it fails.
 COUNT ?= 1000000
 FIRST ?= 1
 SEED ?=
@@ -234,7 +234,7 @@ format: swift-needs ## Formats the sources
 clean: ## Removes everything that was built
 	@rm -rf .build .build-address .build-fuzz .build-thread Benchmarks/.build Bridge/.build
 
-# What each job needs, installed where it is missing.
+# Installs what each job needs if it is missing.
 .PHONY: specs-needs swift-needs build-needs run-needs test-needs session-needs bench-needs bridge-needs
 swift-needs:
 	@Scripts/check-swift
