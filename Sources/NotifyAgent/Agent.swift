@@ -224,6 +224,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
             // What the states make of it is for the coordinator to say.
             deliver: { [unowned self] id, names, link in handle(.found(id, names), on: link) },
             alarm: { [unowned self] time in alarms.set(.launching, at: time) },
+            workHasEnded: { _ in },
             warn: { [logger] text in logger.warning(text) }
         )
         return Launching(servesMachine: identity.servesMachine, launchFolders, surroundings)

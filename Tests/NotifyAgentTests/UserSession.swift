@@ -60,8 +60,15 @@ final class UserSession: Sendable {
     }
 
     /// Writes an entry of launch.d.
-    func entry(_ name: String, _ lines: String...) throws {
+    func entry(_ name: String, _ lines: String...) throws { try entry(name, lines) }
+
+    func entry(_ name: String, _ lines: [String]) throws {
         try write("\(home)/.config/notifybus/launch.d/\(name).conf", lines)
+    }
+
+    /// Writes the unit `job.service`, which runs a script of the shell's once.
+    func job(_ script: String) throws {
+        try unit("job.service", "[Service]", "Type=oneshot", "ExecStart=/bin/sh -c '\(script)'")
     }
 
     /// Writes a unit of the user's.
@@ -80,11 +87,14 @@ final class UserSession: Sendable {
     /// - Parameter environment: assignments, as the shell has them in front of a command.
     func startAgent(_ environment: String = "") throws {
         try shell("\(environment) notify-agent >>\"$HOME/agent.log\" 2>&1 & agent=$!")
+        // Without an agent there would be no entries either.
+        let bus = "busctl --user call org.freedesktop.DBus / org.freedesktop.DBus"
+        try until("[[ $(\(bus) GetConnectionUnixProcessID s org.notifybus.Agent1) == \"u $agent\" ]]")
         try until("notify-lifecycle launches -q >\"$HOME/list\" && ! grep -q waking \"$HOME/list\"")
     }
 
     /// Waits until a condition of the shell's holds.
-    func until(_ condition: String, _ comment: String = "", timeout: Int = 30) throws {
+    func until(_ condition: String, _ comment: String = "", timeout: Int = 120) throws {
         try shell(
             """
             for ((end = SECONDS + \(timeout); SECONDS < end; )); do
@@ -106,6 +116,25 @@ final class UserSession: Sendable {
 
     func waitFor(_ state: String, of entry: String) throws {
         try until("notify-lifecycle launches -q | grep -q '^\(entry) .* \(state) '")
+    }
+
+    /// How often the agent has gone to sleep.
+    func agentWakeUps() throws -> Int {
+        let sum = "awk '/^voluntary_ctxt/ { sum += $2 } END { print sum }' /proc/$agent/task/*/status"
+        return Int(try shell(sum).filter(\.isNumber)) ?? 0
+    }
+
+    /// Whether the agent sleeps through what a script does.
+    ///
+    /// What it still has to do from before, and what a busy machine delays, is waited for. One that this wakes never passes.
+    func agentSleeps(through script: String) throws -> Bool {
+        try waitUntil {
+            let before = try agentWakeUps()
+            try passTime("2s")
+            guard try agentWakeUps() == before else { return false }
+            try shell(script)
+            return try agentWakeUps() == before
+        }
     }
 
     /// How many lines a file in the home has.

@@ -17,6 +17,7 @@ import Testing
         var delivered: [NotifyName] = []
         var marks: [ConnectionID] = []
         var complaints: [String] = []
+        var ends = 0
         var alarm: Int64?
         let id = LaunchID(1)
 
@@ -46,6 +47,7 @@ import Testing
                     case .mark(let connection): marks.append(connection)
                     case .complain(_, _, let reason): complaints.append(reason)
                     case .alarm(let time): alarm = time
+                    case .workHasEnded: ends += 1
                     case .attach, .detach: break
                     }
                 }
@@ -196,6 +198,63 @@ import Testing
         world.post(World.other)
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 1)
+    }
+
+    @Test func `what observes before it is known to be the program is told the same, and nobody else is`() {
+        var world = World {
+            $0.action = .activation("org.example.A")
+            $0.subjects.names = [World.name, World.other]
+        }
+        let (own, other) = (ConnectionID(7), ConnectionID(8))
+        let subjects = Subjects(names: [World.name, World.other])
+        world.post()
+        for connection in [own, other] {
+            world.take(.mayObserve(connection, [world.id], subjects, isNew: true))
+        }
+        #expect(world.delivered.isEmpty && world.marks == [own, other])
+        // Before the bus has let it in: it has not heard this one.
+        world.post(World.other)
+        for connection in [own, other] { world.take(.marked(connection)) }
+        // Behind that it hears each by itself.
+        world.post()
+        world.post(World.other)
+        world.take(.activity(world.id, true))
+        world.end()
+        #expect(world.delivered.isEmpty)
+        world.take(.programIsKnown(world.id, [(own, subjects)]))
+        #expect(world.delivered == [World.name, World.other])
+        #expect(world.heard.isEmpty && world.launcher.reports[0].due == 0)
+        world.take(.left(own))
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1 && world.state == "idle")
+        // Whoever was there all the time has heard all of it.
+        world.take(.activity(world.id, true))
+        world.take(.programIsKnown(world.id, [(other, subjects)]))
+        #expect(world.delivered.count == 2)
+    }
+
+    @Test func `it is at work from the post on until the program has ended, and then says so`() {
+        var world = World { $0.settle = 100 }
+        func isAtWork() -> Bool { world.launcher.isAtWork(on: [World.name]) }
+        #expect(!isAtWork())
+        world.post()
+        #expect(isAtWork() && !world.launcher.isAtWork(on: [World.other]))
+        world.wait(100)
+        world.take(.accepted(world.id, number: 1))
+        world.take(.activity(world.id, true))
+        world.end()
+        // It runs, and as a service it is done with its start.
+        #expect(isAtWork() && world.ends == 0)
+        world.take(.activity(world.id, false))
+        #expect(!isAtWork() && world.ends == 1)
+        world.post()
+        world.wait(100)
+        world.end(.failed("there is no such unit"))
+        #expect(!isAtWork() && world.ends == 2)
+        // One that ran before has not been started for it.
+        world.take(.activity(world.id, true))
+        world.post()
+        #expect(!isAtWork())
     }
 
     @Test func `a program that dies before it registers is started again for what came meanwhile, and not else`() {

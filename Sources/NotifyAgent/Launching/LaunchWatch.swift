@@ -6,19 +6,23 @@ import NotifyCore
 
 /// Notices that files of `launch.d` come, change and go. See inotify(7).
 ///
-/// It watches the folders that there are, and of the others the folder `notifybus` above, if there is that; with neither it
-/// has no descriptor.
+/// It watches each folder, or as long as that is missing the nearest one above it that there is, where it looks for
+/// nothing else than the next folder on the way.
 final class LaunchWatch: Sendable {
     /// How long nothing more may change until it says so, in nanoseconds: an editor writes a file in several steps.
     private static let calm: Int64 = 200_000_000
 
-    private static let mask = UInt32(
-        IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR
-    )
+    private static let goes = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
+    private static let comes = UInt32(IN_CREATE | IN_MOVED_TO)
+    private static let changes = UInt32(IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE | IN_MOVED_FROM)
+
+    /// A folder that is watched, and what may come in it: nil for any file of `launch.d`.
+    private typealias Wanted = Set<[UInt8]>?
 
     private struct State {
         var inotify: Int32 = -1
         var timer: Int32 = -1
+        var watched: [Int32: Wanted] = [:]
     }
 
     private let watcher: Watcher
@@ -42,35 +46,85 @@ final class LaunchWatch: Sendable {
 
     /// Watches what there is by now.
     func refresh() {
-        let places = paths.compactMap { path -> String? in
-            if access(path, F_OK) == 0 { return path }
-            let parent = String(path.dropLast("/launch.d".utf8.count))
-            return access(parent, F_OK) == 0 ? parent : nil
-        }
-        guard !places.isEmpty else { return }
-        let made: (inotify: Int32, timer: Int32)? = state.withLock { state in
+        let isNew: Bool = state.withLock { state in
             let isNew = state.inotify < 0
             if isNew {
                 (state.inotify, state.timer) = (inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)), linux_timerfd())
             }
-            // A folder that is watched already is not watched twice.
-            for place in places where state.inotify >= 0 {
-                _ = inotify_add_watch(state.inotify, place, LaunchWatch.mask)
+            guard state.inotify >= 0, state.timer >= 0 else { return false }
+            var found: [Int32: Wanted] = [:]
+            for path in paths {
+                // What has come while the folder above was about to be watched is seen the next time.
+                for _ in 0..<8 where !LaunchWatch.watch(path, by: state.inotify, &found) {}
             }
-            return isNew && state.inotify >= 0 && state.timer >= 0 ? (state.inotify, state.timer) : nil
+            for old in state.watched.keys where found[old] == nil { inotify_rm_watch(state.inotify, old) }
+            state.watched = found
+            return isNew
         }
-        guard let made else { return }
-        watcher.watch(source: made.inotify) {
-            withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
-                while read(made.inotify, buffer.baseAddress, buffer.count) > 0 {}
+        if isNew { begin() }
+    }
+
+    /// - Returns: false if a folder has come meanwhile that should be watched instead.
+    private static func watch(_ path: String, by inotify: Int32, _ found: inout [Int32: Wanted]) -> Bool {
+        var place = Substring(path)
+        var next = Substring()
+        while true {
+            // Other paths may lead to the same folder, so what is asked for there adds up.
+            let mask = goes | comes | (next.isEmpty ? changes : 0) | UInt32(IN_MASK_ADD)
+            let number = inotify_add_watch(inotify, place.isEmpty ? "/" : String(place), mask)
+            if number >= 0 {
+                guard !next.isEmpty else {
+                    found[number] = .some(nil)
+                    return true
+                }
+                found[number, default: []]?.insert(Array(next.utf8))
+                return access("\(place)/\(next)", F_OK) != 0
             }
-            linux_timerfd_fire(made.timer, LaunchWatch.calm)
+            guard !place.isEmpty, errno == ENOENT || errno == ENOTDIR, let slash = place.lastIndex(of: "/") else {
+                return true
+            }
+            next = place[place.index(after: slash)...]
+            place = place[..<slash]
+        }
+    }
+
+    private func begin() {
+        let (inotify, timer) = state.withLock { ($0.inotify, $0.timer) }
+        watcher.watch(source: inotify) { [weak self] in
+            if self?.readsChange(from: inotify) == true { linux_timerfd_fire(timer, LaunchWatch.calm) }
         }
         let changed = changed
-        watcher.watch(source: made.timer) {
+        watcher.watch(source: timer) {
             var count: UInt64 = 0
-            _ = read(made.timer, &count, 8)
+            _ = read(timer, &count, 8)
             changed(())
         }
+    }
+
+    /// - Returns: whether something has happened to an entry, or to a folder on the way to one.
+    private func readsChange(from inotify: Int32) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
+            var isChange = false
+            while true {
+                let count = read(inotify, buffer.baseAddress, buffer.count)
+                guard count > 0 else { return isChange }
+                var rest = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+                let size = MemoryLayout<inotify_event>.size
+                while rest.count >= size {
+                    let event = rest.loadUnaligned(as: inotify_event.self)
+                    let end = min(rest.count, size + Int(event.len))
+                    let name = rest[size..<end].prefix { $0 != 0 }
+                    isChange = concerns(event, Array(name)) || isChange
+                    rest = UnsafeRawBufferPointer(rebasing: rest[end...])
+                }
+            }
+        }
+    }
+
+    private func concerns(_ event: inotify_event, _ name: [UInt8]) -> Bool {
+        // The kernel has dropped some, or a folder has gone, which its number then follows.
+        if event.wd < 0 || event.mask & LaunchWatch.goes != 0 { return true }
+        guard let wanted = state.withLock({ $0.watched[event.wd] }) else { return false }
+        return wanted?.contains(name) ?? name.reversed().starts(with: LaunchFolders.suffix.utf8.reversed())
     }
 }

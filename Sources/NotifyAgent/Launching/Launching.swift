@@ -17,6 +17,8 @@ final class Launching: PostListener, @unchecked Sendable {
         let subjects: @Sendable (ConnectionID) -> Subjects?
         let deliver: @Sendable (ConnectionID, [NotifyName], borrowing BusLink) -> Void
         let alarm: @Sendable (Int64) -> Void
+        /// A program that was started has ended, or will not be: `isAtWork` may have changed.
+        let workHasEnded: @Sendable (borrowing BusLink) -> Void
         /// What an administrator should know.
         let warn: @Sendable (String) -> Void
     }
@@ -117,6 +119,7 @@ final class Launching: PostListener, @unchecked Sendable {
             // The answer stands in the stream of posts where the bus has passed on what was sent before.
             link.callBus("GetId", []) { [self] _, link in handle(.marked(connection), on: link) }
         case .complain(_, let entry, let reason): surroundings.warn("\(entry.title) was not started: \(reason)")
+        case .workHasEnded: surroundings.workHasEnded(link)
         case .alarm(let moment): surroundings.alarm(moment)
         }
     }
@@ -138,8 +141,11 @@ final class Launching: PostListener, @unchecked Sendable {
         case .command: manager?.attach(id, command: entry.title, on: link)
         case .activation(let name):
             if names == nil { names = NameWatch() }
-            names?.attach(id, name, on: link) { [weak self] isOwned, link in
-                self?.handle(.activity(id, isOwned), on: link)
+            names?.attach(id, name, on: link) { [weak self] change, link in
+                switch change {
+                case .owned(let isOwned): self?.handle(.activity(id, isOwned), on: link)
+                case .processIsKnown: self?.programIsKnown(id, on: link)
+                }
             }
         }
     }
@@ -210,6 +216,7 @@ final class Launching: PostListener, @unchecked Sendable {
         }
         lookups[sender] = nil
         for ping in lookup.pings { link.reply(to: ping) }
+        if lookups.isEmpty { surroundings.workHasEnded(link) }
     }
 
     /// Leaves a Ping unanswered until it is known whose the posts of its sender are: a program that has posted waits for
@@ -233,12 +240,30 @@ final class Launching: PostListener, @unchecked Sendable {
             let subjects = surroundings.subjects(connection)
         else { return }
         let unit = unit(of: process)
-        let ids = launcher.reports.map(\.id).filter { id in
-            guard let entry = launcher.entry(id) else { return false }
-            if case .activation = entry.action { return names?.owner(of: id) == process.pid }
-            return unit != nil && manager?.unit(of: id) == unit
+        var (ids, possible): ([LaunchID], [LaunchID]) = ([], [])
+        for (id, entry) in launcher.entries {
+            if case .activation = entry.action {
+                switch names?.owner(of: id) {
+                case process.pid?: ids.append(id)
+                case nil: possible.append(id)
+                default: break
+                }
+            } else if let unit, manager?.unit(of: id) == unit {
+                ids.append(id)
+            }
         }
         if !ids.isEmpty { handle(.observes(connection, ids, subjects, isNew: isNew), on: link) }
+        if !possible.isEmpty { handle(.mayObserve(connection, possible, subjects, isNew: isNew), on: link) }
+    }
+
+    /// The process is known that owns the name of an entry: what it observed until now is the program's.
+    private func programIsKnown(_ id: LaunchID, on link: borrowing BusLink) {
+        let pid = names?.owner(of: id)
+        let connections = surroundings.connections().filter { surroundings.process($0)?.pid == pid }
+        let observers = connections.compactMap { connection in
+            surroundings.subjects(connection).map { (connection, $0) }
+        }
+        handle(.programIsKnown(id, pid == nil ? [] : observers), on: link)
     }
 
     func hasLeft(_ connection: ConnectionID, on link: borrowing BusLink) {
@@ -269,6 +294,9 @@ final class Launching: PostListener, @unchecked Sendable {
     func alarmHasCome(on link: borrowing BusLink) { handle(.alarm, on: link) }
 
     // MARK: - What others are told
+
+    /// Whether a post of one of these is about to start something, or what it has started has not ended.
+    func isAtWork(on names: Set<NotifyName>) -> Bool { !lookups.isEmpty || launcher.isAtWork(on: names) }
 
     /// All names that start something.
     var subjects: Subjects { launcher.subjects }

@@ -9,9 +9,16 @@ import NotifyCore
 final class NameWatch: @unchecked Sendable {
     private struct Entry {
         let name: String
-        let report: @Sendable (Bool, borrowing BusLink) -> Void
+        let report: @Sendable (Change, borrowing BusLink) -> Void
         var owner = ""
         var process: Int32 = 0
+    }
+
+    enum Change {
+        /// Somebody owns the name, or nobody does any more.
+        case owned(Bool)
+        /// The process of the owner is known, or can't be.
+        case processIsKnown
     }
 
     private var entries: [LaunchID: Entry] = [:]
@@ -23,7 +30,7 @@ final class NameWatch: @unchecked Sendable {
         _ id: LaunchID,
         _ name: String,
         on link: borrowing BusLink,
-        _ report: @escaping @Sendable (Bool, borrowing BusLink) -> Void
+        _ report: @escaping @Sendable (Change, borrowing BusLink) -> Void
     ) {
         entries[id] = Entry(name: name, report: report)
         link.callBus("AddMatch", [.string(NameWatch.rule(name))])
@@ -49,13 +56,14 @@ final class NameWatch: @unchecked Sendable {
         guard let entry = entries[id] else { return }
         entries[id]?.owner = owner
         entries[id]?.process = 0
-        guard !owner.isEmpty else { return entry.report(false, link) }
+        entry.report(.owned(!owner.isEmpty), link)
+        if owner.isEmpty { return }
         link.callBus("GetConnectionUnixProcessID", [.string(owner)]) { [self] answer, link in
             guard entries[id]?.owner == owner else { return }
             if case .success(let values) = answer, let pid = values.first?.uint32 {
                 entries[id]?.process = Int32(truncatingIfNeeded: pid)
             }
-            entry.report(true, link)
+            entry.report(.processIsKnown, link)
         }
     }
 

@@ -21,17 +21,6 @@ struct Launch {
         case off(reason: String)
     }
 
-    /// What a connection of the program observes.
-    struct Observation {
-        var subjects: Subjects
-        /// Whether posts that come now may have been made before it was let in: the bus has yet to say.
-        var isJoining: Bool
-        /// What it has been told at its beginning.
-        var told: Set<NotifyName> = []
-        /// What was posted while it was joining.
-        var late = PendingNames()
-    }
-
     /// How long the service manager may take to answer, in nanoseconds.
     static let patience: Int64 = 90_000_000_000
     /// How many names are kept for one entry.
@@ -47,7 +36,9 @@ struct Launch {
     private(set) var begun: [NotifyName] = []
     /// Posted since the trigger, and not heard by the program yet.
     private(set) var missed = PendingNames()
-    private(set) var observations: [ConnectionID: Observation] = [:]
+    private var observers = LaunchObservers()
+    /// What the program was started for, until it has ended.
+    private var cause: Set<NotifyName> = []
     /// What the bus has been asked to bring, and how often it has yet to confirm that.
     private(set) var held = Subjects()
     private(set) var unconfirmed = 0
@@ -85,11 +76,6 @@ struct Launch {
 
     // MARK: - Names
 
-    /// Whether the program hears a name itself.
-    private func isCovered(_ name: NotifyName) -> Bool {
-        observations.values.contains { $0.subjects.contains(name) && (!$0.isJoining || $0.told.contains(name)) }
-    }
-
     /// Whether another post of the name would change nothing.
     private func isSatisfied(_ name: NotifyName) -> Bool {
         switch phase {
@@ -103,13 +89,8 @@ struct Launch {
 
     private var wanted: Subjects {
         if case .off = phase { return Subjects() }
-        var wanted = Subjects(names: entry.subjects.names.filter { !isCovered($0) && !isSatisfied($0) })
-        wanted.prefixes = entry.subjects.prefixes.filter { prefix in
-            !observations.values.contains { observation in
-                !observation.isJoining
-                    && observation.subjects.prefixes.contains { prefix.string.utf8.starts(with: $0.string.utf8) }
-            }
-        }
+        var wanted = Subjects(names: entry.subjects.names.filter { !observers.hear($0) && !isSatisfied($0) })
+        wanted.prefixes = entry.subjects.prefixes.filter { !observers.hear($0) }
         return wanted
     }
 
@@ -140,7 +121,9 @@ struct Launch {
         isAttached = false
         phase = .off(reason: reason)
         isActive = nil
-        (due, begun, missed, observations) = (PendingNames(), [], PendingNames(), [:])
+        (due, begun, missed) = (PendingNames(), [], PendingNames())
+        observers.removeAll()
+        rest(&effects)
         follow(&effects)
     }
 
@@ -164,13 +147,7 @@ struct Launch {
 
     mutating func heard(_ name: NotifyName, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         if case .off = phase { return }
-        if isCovered(name) { return }
-        var isLate = false
-        for (connection, observation) in observations
-        where observation.isJoining && observation.subjects.contains(name) {
-            isLate = observations[connection]?.late.insert(name) == true || isLate
-        }
-        if isLate { return }
+        if observers.hear(name) || observers.note(name) { return }
         note(name)
         if case .settling(let latest, _) = phase {
             phase = .settling(latest: latest, until: min(latest, now + entry.settle))
@@ -238,6 +215,8 @@ struct Launch {
         }
         missed = PendingNames()
         for name in begun { _ = missed.insert(name) }
+        rest(&effects)
+        cause = Set(begun)
         recentStarts.append(now)
         starts += 1
         let restarts = isActive == true
@@ -272,7 +251,7 @@ struct Launch {
             for name in used + later { _ = due.insert(name) }
         }
         phase = isActive == true ? .running : .idle
-        if phase == .idle { missed = PendingNames() }
+        if phase == .idle { programHasEnded(&effects) }
         goOn(now, &effects)
         follow(&effects)
     }
@@ -284,10 +263,10 @@ struct Launch {
         case .idle where new: phase = .running
         case .running where !new:
             phase = .idle
-            missed = PendingNames()
+            programHasEnded(&effects)
         default: break
         }
-        if !new { observations = [:] }
+        if !new { observers.dropMembers() }
         goOn(now, &effects)
         follow(&effects)
     }
@@ -300,6 +279,30 @@ struct Launch {
             goOn(now, &effects)
             follow(&effects)
         }
+    }
+
+    /// Nothing of it is left.
+    private mutating func programHasEnded(_ effects: inout [Launcher.Effect]) {
+        missed = PendingNames()
+        observers.dropCandidates()
+        rest(&effects)
+    }
+
+    // MARK: - Work
+
+    /// Whether a post of one of these is about to start the program, or what it has started has not ended.
+    func isAtWork(on names: Set<NotifyName>) -> Bool {
+        if !cause.isDisjoint(with: names) { return true }
+        switch phase {
+        case .settling, .arming: return due.names.contains(where: names.contains)
+        case .waking, .idle, .starting, .running, .limited, .off: return false
+        }
+    }
+
+    private mutating func rest(_ effects: inout [Launcher.Effect]) {
+        if cause.isEmpty { return }
+        cause = []
+        effects.append(.workHasEnded)
     }
 
     // MARK: - The program observes
@@ -315,34 +318,57 @@ struct Launch {
         _ effects: inout [Launcher.Effect]
     ) -> [NotifyName] {
         if case .off = phase { return [] }
-        var observation = observations[connection] ?? Observation(subjects: subjects, isJoining: isNew)
-        observation.subjects = subjects
-        let names = missed.names.filter(subjects.contains)
+        let names = observers.join(connection, subjects, isNew: isNew, missed: missed)
         missed.remove(subjects.contains)
         // It hears them: there is no need to start it for them.
         due.remove(subjects.contains)
-        if observation.isJoining { observation.told.formUnion(names) }
-        observations[connection] = observation
         follow(&effects)
         return names
+    }
+
+    /// A connection observes these, all in all, and it is not known whether it is the program's.
+    ///
+    /// - Returns: whether that matters.
+    mutating func mayObserve(_ subjects: Subjects, _ connection: ConnectionID, isNew: Bool) -> Bool {
+        if isBusy { observers.mayJoin(connection, subjects, isNew: isNew, missed: missed) }
+        return isBusy
+    }
+
+    /// These are the program's connections, and no others that have registered until now.
+    ///
+    /// - Returns: what each has missed.
+    mutating func programIsKnown(
+        _ connections: [(ConnectionID, Subjects)],
+        _ effects: inout [Launcher.Effect]
+    ) -> [(ConnectionID, [NotifyName])] {
+        if case .off = phase { return [] }
+        var news: [(ConnectionID, [NotifyName])] = []
+        for (connection, subjects) in connections {
+            // One that was there before the program was asked for has missed nothing.
+            let names = observers.join(connection, subjects, isNew: false, missed: PendingNames())
+            if !names.isEmpty { news.append((connection, names)) }
+        }
+        for (_, subjects) in connections {
+            missed.remove(subjects.contains)
+            due.remove(subjects.contains)
+        }
+        observers.dropCandidates()
+        follow(&effects)
+        return news
     }
 
     /// All posts that come from now on were made when the connection was heard by itself.
     ///
     /// - Returns: what was posted in between.
     mutating func hasJoined(_ connection: ConnectionID, _ effects: inout [Launcher.Effect]) -> [NotifyName] {
-        guard var observation = observations[connection], observation.isJoining else { return [] }
-        let names = observation.late.take()
-        observation.isJoining = false
-        observation.told = []
-        observations[connection] = observation
+        let names = observers.hasJoined(connection)
         follow(&effects)
         return names
     }
 
     mutating func hasLeft(_ connection: ConnectionID, _ now: Int64, _ effects: inout [Launcher.Effect]) {
-        guard var observation = observations.removeValue(forKey: connection) else { return }
-        for name in observation.late.take() where !isCovered(name) { note(name) }
+        guard let names = observers.leave(connection) else { return }
+        for name in names { note(name) }
         goOn(now, &effects)
         follow(&effects)
     }

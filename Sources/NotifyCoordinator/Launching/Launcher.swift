@@ -26,6 +26,10 @@ package struct Launcher {
         ///
         /// - Parameter isNew: whether the bus has just let it in, so that it has heard nothing yet.
         case observes(ConnectionID, [LaunchID], Subjects, isNew: Bool)
+        /// The same of a connection that may be one of the programs of these entries: it is not known yet.
+        case mayObserve(ConnectionID, [LaunchID], Subjects, isNew: Bool)
+        /// It is known by now which of the connections that observe are those of the entry's program.
+        case programIsKnown(LaunchID, [(ConnectionID, Subjects)])
         /// The answer to `mark`.
         case marked(ConnectionID)
         case left(ConnectionID)
@@ -58,6 +62,8 @@ package struct Launcher {
         case mark(ConnectionID)
         /// A start has failed.
         case complain(LaunchID, LaunchEntry, String)
+        /// A program that was started has ended: `isAtWork` may have changed.
+        case workHasEnded
         /// Say `alarm` at this moment of the monotonic clock, in nanoseconds; it takes the place of an earlier one.
         case alarm(at: Int64)
     }
@@ -91,7 +97,10 @@ package struct Launcher {
         launches.values.filter { $0.entry.subjects.contains(name) }.map { ($0.id, $0.entry.trust) }
     }
 
-    package func entry(_ id: LaunchID) -> LaunchEntry? { launches[id]?.entry }
+    package var entries: [(LaunchID, LaunchEntry)] { launches.values.map { ($0.id, $0.entry) } }
+
+    /// Whether a post of one of these is about to start something, or what it has started has not ended.
+    package func isAtWork(on names: Set<NotifyName>) -> Bool { launches.values.contains { $0.isAtWork(on: names) } }
 
     /// In the order of their titles.
     package var reports: [Report] {
@@ -161,6 +170,14 @@ package struct Launcher {
             }
             if !missed.isEmpty { effects.append(.deliver(connection, missed.names)) }
             if isNew, !ids.isEmpty { effects.append(.mark(connection)) }
+        case .mayObserve(let connection, let ids, let subjects, let isNew):
+            var matters = false
+            for id in ids { matters = launches[id]?.mayObserve(subjects, connection, isNew: isNew) == true || matters }
+            if isNew, matters { effects.append(.mark(connection)) }
+        case .programIsKnown(let id, let connections):
+            for (connection, names) in launches[id]?.programIsKnown(connections, &effects) ?? [] {
+                effects.append(.deliver(connection, names))
+            }
         case .marked(let connection):
             var late = PendingNames()
             for id in launches.keys.sorted() {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// The connections of a started program, and what each of them has yet to be told: it hears its names by itself from the
+/// moment on at which the bus let it in, and that moment is known a little later.
+struct LaunchObservers {
+    private struct Observation {
+        var subjects: Subjects
+        /// Whether posts that come now may have been made before it was let in: the bus has yet to say.
+        var isJoining: Bool
+        /// What it has been told at its beginning.
+        var told: Set<NotifyName> = []
+        /// What was posted while it was joining.
+        var late = PendingNames()
+    }
+
+    /// A connection that observes, and of which it is not known yet whether it is the program's.
+    private struct Candidate {
+        var subjects: Subjects
+        var isJoining: Bool
+        /// What it is to be told if it is.
+        var missed = PendingNames()
+    }
+
+    private var observations: [ConnectionID: Observation] = [:]
+    private var candidates: [ConnectionID: Candidate] = [:]
+
+    /// Whether the program hears a name by itself.
+    func hear(_ name: NotifyName) -> Bool {
+        observations.values.contains { $0.subjects.contains(name) && (!$0.isJoining || $0.told.contains(name)) }
+    }
+
+    /// Whether the program hears all that begins so by itself.
+    func hear(_ prefix: NamePrefix) -> Bool {
+        observations.values.contains { observation in
+            !observation.isJoining
+                && observation.subjects.prefixes.contains { prefix.string.utf8.starts(with: $0.string.utf8) }
+        }
+    }
+
+    /// A name was posted that the program does not hear for certain.
+    ///
+    /// - Returns: whether a connection will be told of it.
+    mutating func note(_ name: NotifyName) -> Bool {
+        for (connection, candidate) in candidates where candidate.isJoining && candidate.subjects.contains(name) {
+            _ = candidates[connection]?.missed.insert(name)
+        }
+        var isLate = false
+        for (connection, observation) in observations
+        where observation.isJoining && observation.subjects.contains(name) {
+            isLate = observations[connection]?.late.insert(name) == true || isLate
+        }
+        return isLate
+    }
+
+    /// A connection of the program observes these, all in all.
+    ///
+    /// - Parameters:
+    ///   - isNew: whether the bus has just let it in, so that it has heard nothing yet.
+    ///   - missed: what was posted since the program was asked for.
+    /// - Returns: what it is to be told.
+    mutating func join(
+        _ connection: ConnectionID,
+        _ subjects: Subjects,
+        isNew: Bool,
+        missed: PendingNames
+    ) -> [NotifyName] {
+        let candidate = candidates.removeValue(forKey: connection)
+        let names = (candidate?.missed ?? missed).names.filter(subjects.contains)
+        var observation =
+            observations[connection] ?? Observation(subjects: subjects, isJoining: candidate?.isJoining ?? isNew)
+        observation.subjects = subjects
+        if observation.isJoining { observation.told.formUnion(names) }
+        observations[connection] = observation
+        return names
+    }
+
+    /// A connection observes these, all in all, that may turn out to be the program's.
+    mutating func mayJoin(_ connection: ConnectionID, _ subjects: Subjects, isNew: Bool, missed: PendingNames) {
+        var candidate = candidates[connection] ?? Candidate(subjects: Subjects(), isJoining: isNew)
+        for name in missed.names where subjects.contains(name) && !candidate.subjects.contains(name) {
+            _ = candidate.missed.insert(name)
+        }
+        candidate.subjects = subjects
+        candidates[connection] = candidate
+    }
+
+    /// It is known which connections are the program's: the others are not.
+    mutating func dropCandidates() { candidates = [:] }
+
+    /// All posts that come from now on were made when the connection heard them by itself.
+    ///
+    /// - Returns: what was posted in between.
+    mutating func hasJoined(_ connection: ConnectionID) -> [NotifyName] {
+        candidates[connection]?.isJoining = false
+        guard var observation = observations[connection], observation.isJoining else { return [] }
+        let names = observation.late.take()
+        observation.isJoining = false
+        observation.told = []
+        observations[connection] = observation
+        return names
+    }
+
+    /// - Returns: what it was to be told; nil if it was none of the program's.
+    mutating func leave(_ connection: ConnectionID) -> [NotifyName]? {
+        candidates[connection] = nil
+        guard var observation = observations.removeValue(forKey: connection) else { return nil }
+        return observation.late.take().filter { !hear($0) }
+    }
+
+    /// The program has ended. Whoever may turn out to be that which is being started stays.
+    mutating func dropMembers() { observations = [:] }
+
+    mutating func removeAll() { self = LaunchObservers() }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// The rules of an entry one by one, with systemd's user manager.
+@Suite(
+    .serialized,
+    .disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups")
+)
+struct LaunchRuleTests {
+    @Test(arguments: busKinds)
+    func `with settle a burst is one start, and with drop what comes while the program runs starts nothing`(
+        kind: BusKind
+    ) throws {
+        let session = try UserSession(kind)
+        try session.entry(
+            "settling",
+            "prefix = com.example.burst",
+            "run = sh -c 'echo $NOTIFY_NAME >>$HOME/settled'",
+            "settle = 1s"
+        )
+        try session.shell("mkfifo \"$HOME/gate\"")
+        try session.job("echo run >>$HOME/runs; read line <$HOME/gate || true")
+        try session.entry("dropping", "name = com.example.drop", "start = job.service", "on-busy = drop")
+        try session.startAgent()
+        try session.shell("notify-post com.example.burst.a com.example.burst.b com.example.burst.a")
+        try session.until("grep -q . \"$HOME/settled\"")
+        try session.waitFor("idle", of: "settling")
+        #expect(try session.field("starts", of: "settling") == "1")
+        #expect(try session.shell("cat \"$HOME/settled\"") == "com.example.burst.a\n")
+
+        for round in 1...2 {
+            try session.shell("notify-post com.example.drop")
+            try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == \(round) ]]")
+            // The agent has heard it when the command returns.
+            try session.shell("notify-post com.example.drop; notify-post com.example.drop")
+            try session.shell("echo >\"$HOME/gate\"")
+            try session.waitFor("idle", of: "dropping")
+            #expect(try session.lines("runs") == round)
+            #expect(try session.field("starts", of: "dropping") == "\(round)")
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `what the machine says starts a program as any other post does`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.entry(
+            "mounts",
+            "name = com.apple.system.kernel.mount",
+            "run = sh -c 'echo $NOTIFY_NAME >>$HOME/runs'"
+        )
+        try session.startAgent()
+        try session.until("notify-lifecycle status | grep -q 'com.apple.system.kernel.mount  *live'")
+        try session.shell("mkdir \"$HOME/nas\"; mount -t tmpfs nas \"$HOME/nas\"")
+        try session.until("grep -qx com.apple.system.kernel.mount \"$HOME/runs\"")
+        try session.shell("umount \"$HOME/nas\"")
+    }
+
+    @Test(arguments: busKinds)
+    func `the first file counts at once, though none of its folders was there, and so does one in a new folder`(
+        kind: BusKind
+    ) throws {
+        let session = try UserSession(kind)
+        try session.shell("rm -r \"$HOME/.config/notifybus\"")
+        try session.startAgent()
+        for round in 1...2 {
+            // Others that come and go beside it do not matter.
+            try session.shell("touch \"$HOME/.config/other\"; mkdir \"$HOME/.config/notifybus\"")
+            try session.shell("mkdir \"$HOME/.config/notifybus/launch.d\"")
+            try session.entry("job", "name = com.example.go", "run = sh -c 'echo run >>$HOME/runs'")
+            try session.waitFor("idle", of: "job")
+            try session.shell("notify-post com.example.go")
+            try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == \(round) ]]")
+            try session.waitFor("idle", of: "job")
+            try session.shell("rm -r \"$HOME/.config/notifybus\"")
+            try session.until("[[ $(notify-lifecycle launches -q) == '' ]]")
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `other units and other files wake nobody, and with the last entry everything goes that it took`(
+        kind: BusKind
+    ) throws {
+        let session = try UserSession(kind)
+        try session.job("echo run >>$HOME/runs")
+        try session.unit("other.service", "[Service]", "Type=oneshot", "ExecStart=true")
+        try session.startAgent()
+        let threads = try session.shell("ls /proc/$agent/task | wc -l")
+        try session.entry("unit", "name = com.example.go", "start = job.service")
+        try session.entry("command", "prefix = com.example.run", "run = true")
+        try session.entry("activation", "name = com.example.go", "activate = com.example.Nobody")
+        try session.until("[[ $(notify-lifecycle launches -q | grep -c ' idle ') == 3 ]]")
+        try session.shell("notify-post com.example.go com.example.run.a")
+        try session.until("[[ $(notify-lifecycle launches -q | grep -c ' idle .* 1 ') == 3 ]]")
+        let others = "systemctl --user start other.service other.service; touch \"$HOME/.config/other\""
+        #expect(try session.agentSleeps(through: others))
+        try session.shell("rm \"$HOME\"/.config/notifybus/launch.d/*")
+        try session.until("! busctl --user list | grep -q org.notifybus.Launch1")
+        let own = "systemctl --user start job.service; notify-post com.example.go com.example.run.a"
+        #expect(try session.agentSleeps(through: "\(others); \(own)"))
+        #expect(try session.shell("ls /proc/$agent/task | wc -l") == threads)
+    }
+
+    /// A bus beside the session's, without a service manager, which starts what a folder of services says.
+    private func startPlainBus(_ session: UserSession, type: String, socket: String) throws {
+        try session.shell(
+            """
+            cat >"$HOME/\(socket).conf" <<END
+            <busconfig>\(type)<listen>unix:path=$HOME/\(socket)</listen><servicedir>$HOME/services</servicedir>
+            <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/>
+            <allow receive_sender="*"/></policy></busconfig>
+            END
+            dbus-daemon --config-file="$HOME/\(socket).conf" --nofork --nopidfile >"$HOME/\(socket).log" 2>&1 &
+            """
+        )
+        try session.until("[[ -S $HOME/\(socket) ]]")
+    }
+
+    @Test(.enabled(if: geteuid() == 0))
+    func `on the system bus root's posts count, and those of others only where an entry says so`() throws {
+        let session = try UserSession(.daemon)
+        try session.shell(
+            """
+            mkdir -p "$HOME/services" /run/notifybus/launch.d
+            chmod 755 "$HOME"
+            for who in root anyone; do
+              printf '[D-BUS Service]\\nName=com.example.%s\\nExec=/bin/sh -c "echo run >>%s/%s; exit 1"\\nUser=root\\n' \
+                $who "$HOME" $who >"$HOME/services/com.example.$who.service"
+            done
+            export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$HOME/system
+            printf 'name = com.example.go\\nactivate = com.example.root\\n' >/run/notifybus/launch.d/root.conf
+            printf 'name = com.example.go\\nactivate = com.example.anyone\\nfrom = anyone\\n' >/run/notifybus/launch.d/anyone.conf
+            """
+        )
+        try startPlainBus(session, type: "", socket: "system")
+        try session.shell("notify-agent --system >\"$HOME/agent.log\" 2>&1 & agent=$!")
+        let list = "notify-lifecycle launches --system -q"
+        try session.until("[[ $(\(list) | grep -c ' idle ') == 2 ]]")
+        try session.shell(
+            "setpriv --reuid=nobody --regid=nogroup --clear-groups -- \"$(command -v notify-post)\" --system com.example.go"
+        )
+        try session.until("[[ $(cat \"$HOME/anyone\" | wc -l) == 1 ]]")
+        try session.until("[[ $(\(list) | grep -c ' idle ') == 2 ]]")
+        #expect(try session.lines("root") == 0)
+        try session.shell("notify-post --system com.example.go")
+        try session.until("[[ $(cat \"$HOME/root\" | wc -l) == 1 && $(cat \"$HOME/anyone\" | wc -l) == 2 ]]")
+        try session.shell("kill $agent")
+    }
+
+    @Test
+    func `without a service manager units are off with that reason, and what the bus activates works`() throws {
+        let session = try UserSession(.daemon)
+        try session.entry("unit", "name = com.example.go", "start = job.service")
+        try session.entry("service", "name = com.example.go", "activate = com.example.Service")
+        try session.shell(
+            """
+            mkdir -p "$HOME/services"
+            printf '[D-BUS Service]\\nName=com.example.Service\\nExec=/bin/sh -c "echo run >>%s/runs; exit 1"\\n' "$HOME" \
+              >"$HOME/services/com.example.Service.service"
+            export DBUS_SESSION_BUS_ADDRESS=unix:path=$HOME/plain
+            """
+        )
+        try startPlainBus(session, type: "<type>session</type>", socket: "plain")
+        try session.startAgent()
+        #expect(try session.field("state", of: "unit") == "off")
+        #expect(try session.field("reason", of: "unit").contains("no service manager"))
+        try session.shell("notify-post com.example.go")
+        try session.until("grep -q run \"$HOME/runs\"")
+        try session.waitFor("idle", of: "service")
+        #expect(try session.field("failures", of: "service") == "1")
+        #expect(try session.field("starts", of: "unit") == "0")
+    }
+}
