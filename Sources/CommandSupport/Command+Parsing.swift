@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What of a command line is not an option.
+/// The arguments of a command line that are not options.
 package struct Operands {
     package var beforeDashes: [Argument] = []
-    /// What follows the first `--`; nil if there is none.
+    /// The arguments after the first `--`; nil if there is none.
     package var afterDashes: [Argument]?
 
     package init() {}
 }
 
 extension Command where Settings: CommonSettings {
-    /// Understands a command line, or says what is wrong with it, or answers `--help` and `--version`.
+    /// Parses a command line, reporting what is wrong with it, or answers `--help` and `--version`.
     ///
-    /// - Parameter understand: makes of the operands and the settings what is to be done.
-    /// - Returns: what is to be done; or the status to end with.
+    /// - Parameter understand: turns the operands and the settings into a request.
+    /// - Returns: the request, or the status to exit with.
     package func begin<Request>(
         _ arguments: [Argument],
         _ settings: inout Settings,
@@ -33,7 +33,7 @@ extension Command where Settings: CommonSettings {
     }
 }
 
-/// That a command ends before it has begun.
+/// A command exits without doing any work.
 package struct EarlyEnd: Error {
     package let code: ExitCode
 }
@@ -41,7 +41,7 @@ package struct EarlyEnd: Error {
 extension Command {
     /// Applies the options among `arguments` to `settings` and returns the rest.
     ///
-    /// Options may stand after operands, as with other GNU tools; `-` alone is an operand.
+    /// Options may follow operands, as in GNU tools; `-` alone is an operand.
     package func parse(_ arguments: [Argument], into settings: inout Settings) throws(UsageError) -> Operands {
         var operands = Operands()
         var rest = arguments[...]
@@ -110,7 +110,7 @@ extension Command {
         switch option.action {
         case .flag(let apply):
             if equals != nil {
-                throw UsageError("option '\(spelling)' takes no value; write just '\(spelling)'")
+                throw UsageError("option '\(spelling)' doesn't take a value")
             }
             try apply(&settings)
         case .value(let value, let apply):
@@ -121,8 +121,8 @@ extension Command {
         }
     }
 
-    /// In a loop over numbers: here, where the type of the settings is not known, `first(where:)` has Swift's runtime look
-    /// through all conformances of the program, which was a twentieth of the start of a command.
+    /// A loop over indices: as the type of the settings is not known here, `first(where:)` would make Swift's runtime
+    /// search all conformances of the program, which took a twentieth of a command's start-up time.
     private func option(where fits: (Option<Settings>) -> Bool) -> Option<Settings>? {
         var index = 0
         while index < options.count {
@@ -141,7 +141,7 @@ extension Command {
     ) throws(UsageError) {
         if case .choice(let choices) = value.kind, !choices.contains(where: { given.bytes.elementsEqual($0.utf8) }) {
             let list = choices.dropLast().joined(separator: ", ") + " or " + (choices.last ?? "")
-            throw UsageError("option '\(spelling)' takes \(list), not \(given.quoted)")
+            throw UsageError("option '\(spelling)' must be \(list), not \(given.quoted)")
         }
         do throws(UsageError) {
             try apply(&settings, given)
@@ -151,13 +151,13 @@ extension Command {
     }
 
     private func missing(_ value: Option<Settings>.Value, _ spelling: String) -> UsageError {
-        UsageError("option '\(spelling)' needs a value; write '\(spelling) \(value.name)'")
+        UsageError("option '\(spelling)' requires a value, as in '\(spelling) \(value.name)'")
     }
 
     private func unknown(_ spelling: String, suggestion: String? = nil) -> UsageError {
         if let suggestion {
-            return UsageError("there is no option '\(spelling)'; did you mean '--\(suggestion)'?")
+            return UsageError("unknown option '\(spelling)'; did you mean '--\(suggestion)'?")
         }
-        return UsageError("there is no option '\(spelling)'; '\(name) --help' lists them all")
+        return UsageError("unknown option '\(spelling)'; see '\(name) --help'")
     }
 }

@@ -13,7 +13,7 @@ extension Command {
         return print(text)
     }
 
-    /// Writes `text` to standard output. A reader that has gone had what it wanted.
+    /// Writes `text` to standard output. It is not an error if the reader has gone away.
     func print(_ text: String) -> ExitCode {
         switch StandardStreams.write(text, to: STDOUT_FILENO) {
         case .written, .readerGone:

@@ -2,7 +2,7 @@
 
 package import NotifyCore
 
-/// What the options that every command has were set to.
+/// The values of the options that every command has.
 package struct CommonOptions: Sendable {
     package enum Verbosity: Sendable {
         case quiet, normal, verbose
@@ -19,12 +19,12 @@ package struct CommonOptions: Sendable {
 
     private var option: Bus?
     package var verbosity = Verbosity.normal
-    /// `--help` or `--version`, which end a command before it begins.
+    /// `--help` or `--version`, which are answered instead of running the command.
     package var question: Question?
 
     package init() {}
 
-    /// The bus that was asked for, by an option or else by `NOTIFYBUS_ADDRESS`; nil if none was.
+    /// The bus chosen by an option or else by `NOTIFYBUS_ADDRESS`; nil if neither names one.
     package var bus: Bus? {
         if let option { return option }
         return switch NotifyCenter.Bus.inEnvironment {
@@ -45,13 +45,13 @@ package struct CommonOptions: Sendable {
 
     fileprivate mutating func choose(_ bus: Bus) throws(UsageError) {
         if let option, option != bus {
-            throw UsageError("a command talks to one bus; keep one of --session, --system and --address")
+            throw UsageError("use only one of --session, --system and --address")
         }
         option = bus
     }
 }
 
-/// The settings of a command, of which the common ones are a part.
+/// The settings of a command, including the common ones.
 package protocol CommonSettings: Sendable {
     var common: CommonOptions { get set }
 }
@@ -78,26 +78,25 @@ extension Option where Settings: CommonSettings {
         let bus = "Bus"
         let other = "Other"
         return [
-            .flag("session", group: bus, help: "The bus of the login session, the default without $NOTIFYBUS_ADDRESS.")
-            {
+            .flag("session", group: bus, help: "Use the session bus (the default unless $NOTIFYBUS_ADDRESS is set).") {
                 settings throws(UsageError) in
                 try settings.common.choose(.session)
             },
-            .flag("system", group: bus, help: "The bus of the whole machine.") { settings throws(UsageError) in
+            .flag("system", group: bus, help: "Use the system bus.") { settings throws(UsageError) in
                 try settings.common.choose(.system)
             },
-            .value("address", nil, "ADDRESS", group: bus, help: "The bus at this D-Bus address.") {
+            .value("address", nil, "ADDRESS", group: bus, help: "Use the bus at this D-Bus address.") {
                 settings,
                 value throws(UsageError) in
                 guard let address = value.string, !address.isEmpty else {
-                    throw UsageError("an address is text such as unix:path=/run/user/1000/bus")
+                    throw UsageError("expected an address such as unix:path=/run/user/1000/bus")
                 }
                 try settings.common.choose(.address(address))
             },
             .flag("quiet", "q", group: other, help: quiet) { $0.common.verbosity = .quiet },
             .flag("verbose", "v", group: other, help: verbose) { $0.common.verbosity = .verbose },
-            .flag("help", "h", group: other, help: "Shows a short help.") { $0.common.question = .help },
-            .flag("version", group: other, help: "Shows the version.") { $0.common.question = .version },
+            .flag("help", "h", group: other, help: "Show this help.") { $0.common.question = .help },
+            .flag("version", group: other, help: "Show the version.") { $0.common.question = .version },
         ]
     }
 }

@@ -9,7 +9,7 @@ extension Duration {
             self = try Duration(text: argument.bytes)
         } catch .malformed {
             throw UsageError(
-                "\(argument.quoted) is no duration; write a number and ms, s, m, h or d, as in 500ms, 1.5s or 1h30m"
+                "\(argument.quoted) is not a duration; use a number with ms, s, m, h or d, as in 500ms, 1.5s or 1h30m"
             )
         } catch {
             throw UsageError("\(argument.quoted) is longer than a hundred years")

@@ -20,7 +20,7 @@ package struct ExitCode: RawRepresentable, Equatable, Sendable {
 
     /// What the help says of a command that a signal has ended.
     package static let killed = (
-        status: "128+N", meaning: "Killed by signal N, as a shell reports it: 130 SIGINT, 143 SIGTERM."
+        status: "128+N", meaning: "Killed by signal N, as shells report it: 130 for SIGINT, 143 for SIGTERM."
     )
 
     package init(_ error: NotifyBusError) {

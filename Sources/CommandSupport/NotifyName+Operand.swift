@@ -10,7 +10,7 @@ extension NotifyName {
         do throws(NotifyBusError) {
             try self.init(utf8: operand.bytes)
         } catch {
-            throw UsageError("\(operand.quoted) is no name\(consequence): \(error.description)")
+            throw UsageError("\(operand.quoted) is not a valid name\(consequence): \(error.description)")
         }
     }
 }

@@ -48,12 +48,12 @@ extension Agent {
             }
         case .setForeground(let pid):
             guard sources.names.contains(SourceSet.shell) else {
-                throw .accessDenied("The agent's configuration ignores the desktop's word.")
+                throw .accessDenied("The agent's configuration ignores the desktop.")
             }
             forOthers(call, on: link) { [self] caller, link throws(BusFault) in
                 guard caller.mayChange(geteuid()) else {
                     throw .accessDenied(
-                        "Only user \(geteuid()) and root can say who has the focus, not user \(caller.user)."
+                        "Only user \(geteuid()) and root can report the focus, not user \(caller.user)."
                     )
                 }
                 link.reply(to: call)
@@ -112,7 +112,7 @@ extension Agent {
         on link: borrowing BusLink
     ) throws(BusFault) {
         if socket.value >= 0, !mayKeep(socket.value, link) {
-            logger.debug("lets a socket go", metadata: ["connection": "\(call.sender)"])
+            logger.debug("released a socket", metadata: ["connection": "\(call.sender)"])
             socket.close()
         }
         if let id = coordinator.id(of: call.sender), let facts = coordinator.process(of: id).flatMap(coordinator.facts)
@@ -187,11 +187,11 @@ struct Arrivals {
 
     mutating func begin(_ name: String, _ statement: Newcomer.Statement) throws(BusFault) -> Int {
         guard waiting[name, default: 0] < Arrivals.each else {
-            throw .limitExceeded("Too many calls of Register from this connection are under way.")
+            throw .limitExceeded("Too many Register calls from this connection are in progress.")
         }
         let size = 64 * (statement.subjects.names.count + statement.subjects.prefixes.count + statement.states.count)
         guard size < Arrivals.small || bytes + size <= Arrivals.limit else {
-            throw .limitExceeded("Too many names are being registered at this moment; try again.")
+            throw .limitExceeded("Too many names are being registered right now; try again.")
         }
         waiting[name, default: 0] += 1
         bytes += size

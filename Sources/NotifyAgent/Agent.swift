@@ -269,7 +269,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     private func drain(_ id: ConnectionID, on link: borrowing BusLink) {
         guard let name = coordinator.name(of: id), let process = coordinator.process(of: id).flatMap({ processes[$0] })
         else { return }
-        logger.notice("parks", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
+        logger.notice("parking", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
         // From here on posts set bits; those that came before stand in the stream before the mark.
         face.mark(name, id.number, on: link)
         if !sockets.drain(id, process, agent: uniqueName) { handle(.drained(id), on: link) }
@@ -314,7 +314,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
                 // PRIMARY_OWNER, ALREADY_OWNER
                 guard let code = values.first?.uint32, code == 1 || code == 4 else { return nameIsTaken(link) }
                 uniqueName = link.uniqueName
-                logger.debug("owns the name", metadata: ["connection": "\(uniqueName)"])
+                logger.debug("acquired the bus name", metadata: ["connection": "\(uniqueName)"])
                 loadLaunches(on: link)
                 report(.ready)
             }

@@ -20,7 +20,7 @@ extension Coordinator {
         _ strangers: Set<ProcessID>
     ) throws(Refusal) {
         guard !freezes || state == .suspended else {
-            throw Refusal(.invalidArguments, "Only what is suspended can be frozen.")
+            throw Refusal(.invalidArguments, "Only suspended observers can be frozen.")
         }
         var meant = try connections(of: target, for: caller)
         var processes = directory.processes(of: meant)
@@ -104,7 +104,7 @@ extension Coordinator {
 
     private func refuseSandboxed(_ caller: Caller) throws(Refusal) {
         if caller.isSandboxed {
-            throw Refusal(.accessDenied, "A program in a sandbox can change no state but its own.")
+            throw Refusal(.accessDenied, "A program in a sandbox can change only its own state.")
         }
     }
 

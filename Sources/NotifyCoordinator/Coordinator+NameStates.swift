@@ -5,7 +5,7 @@ import NotifyNames
 extension Coordinator {
     mutating func setNameState(_ call: CallID, _ caller: Caller, _ name: NotifyName, _ value: UInt64) throws(Refusal) {
         guard !configuration.events.contains(name) else {
-            throw Refusal(.accessDenied, "The agent alone sets the state of '\(name)'.")
+            throw Refusal(.accessDenied, "Only the agent can set the state of '\(name)'.")
         }
         guard maySetState(of: name, caller.user) else {
             throw Refusal(.accessDenied, "Only its owner and root can set the state of '\(name)'.")

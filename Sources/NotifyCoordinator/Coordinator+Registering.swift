@@ -147,7 +147,7 @@ extension Coordinator {
         guard all.names.count <= Subjects.maximumNames, all.prefixes.count <= Subjects.maximumPrefixes else {
             throw Refusal(
                 .limitExceeded,
-                "A connection can observe \(Subjects.maximumNames) names and \(Subjects.maximumPrefixes) prefixes."
+                "A connection can observe at most \(Subjects.maximumNames) names and \(Subjects.maximumPrefixes) prefixes."
             )
         }
         let new = added.subtracting(observer.subjects)

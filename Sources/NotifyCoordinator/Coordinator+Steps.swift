@@ -77,7 +77,7 @@ extension Coordinator {
         case .gone: connectionEnded(id)
         case .failed(let message):
             let name = directory[id]?.name ?? ""
-            advance(id) { $0.observerAnswered("The observer \(name) answers '\(message)'.") }
+            advance(id) { $0.observerAnswered("The observer \(name) answered '\(message)'.") }
         }
     }
 
@@ -143,13 +143,13 @@ extension Coordinator {
             let stragglers = request.missing.sorted().compactMap { directory[$0] }.map { observer in
                 "\(observer.name) (process \(observer.process))"
             }
-            let processes = request.running.sorted().map { "process \($0), which is to stand still" }
+            let processes = request.running.sorted().map { "process \($0), which has yet to be frozen" }
             let all = stragglers + (stragglers.isEmpty ? processes : [])
             let list = all.prefix(3).joined(separator: ", ") + (all.count > 3 ? " and \(all.count - 3) more" : "")
             let seconds = ChangeRequest.limit / 1_000_000_000
             refuse(
                 call,
-                Refusal(.timedOut, "The change was not in force after \(seconds) seconds for \(list).")
+                Refusal(.timedOut, "The change did not take effect within \(seconds) seconds for \(list).")
             )
         }
         if let next { emit(.alarm(at: next)) }

@@ -122,7 +122,7 @@ package struct Refusal: Error, Hashable, Sendable {
     static func noSuchTarget(_ target: Target) -> Refusal {
         Refusal(
             .noSuchTarget,
-            "Nobody who observes is meant by '\(target)'; 'notify-lifecycle list' shows who does."
+            "No observer matches '\(target)'; 'notify-lifecycle list' shows all observers."
         )
     }
 }

@@ -56,7 +56,7 @@ struct Ledger {
 
     func checkConnection(of user: UInt32) throws(Refusal) {
         guard self[user].connections < quotas.connections else {
-            throw Ledger.refusal(user, "\(quotas.connections) connections that observe")
+            throw Ledger.refusal(user, "\(quotas.connections) observing connections")
         }
     }
 
@@ -92,7 +92,7 @@ struct Ledger {
     // MARK: - Calls
 
     mutating func beginCall(of user: UInt32) throws(Refusal) {
-        guard self[user].calls < quotas.calls else { throw Ledger.refusal(user, "\(quotas.calls) calls under way") }
+        guard self[user].calls < quotas.calls else { throw Ledger.refusal(user, "\(quotas.calls) pending calls") }
         change(user) { $0.calls += 1 }
     }
 

@@ -10,7 +10,7 @@ extension NotifyName: ExpressibleByStringLiteral {
             // Not `NotifyName(text)` with a literal, which would come back here.
             try self.init(text)
         } catch {
-            fatalError("“\(text)” is not a name. \(error)")
+            fatalError("“\(text)” is not a valid name. \(error)")
         }
     }
 }

@@ -62,7 +62,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     public init(utf8 bytes: UnsafeRawBufferPointer) throws(NotifyBusError) {
         if let fault = NotifyName.fault(in: bytes) { throw NotifyBusError(.invalidName, fault) }
         guard let string = String(validating: bytes, as: UTF8.self) else {
-            throw NotifyBusError(.invalidName, "The name is not valid UTF-8; give it in that encoding.")
+            throw NotifyBusError(.invalidName, "The name is not valid UTF-8.")
         }
         storage = Storage(string: string, hash: fnv1a64(bytes))
     }
@@ -109,11 +109,11 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func fault(in bytes: UnsafeRawBufferPointer) -> String? {
-        if bytes.isEmpty { return "The name is empty; a notification needs a name of 1 to \(maximumLength) bytes." }
+        if bytes.isEmpty { return "The name is empty; it must have 1 to \(maximumLength) bytes." }
         if bytes.count > maximumLength {
             return "The name has \(bytes.count) bytes; at most \(maximumLength) are allowed."
         }
-        if bytes.contains(0) { return "The name contains a NUL byte, which no notification name may." }
+        if bytes.contains(0) { return "The name contains a NUL byte, which is not allowed." }
         return nil
     }
 }

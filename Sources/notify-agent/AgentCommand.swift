@@ -14,7 +14,7 @@ enum AgentCommand {
             let operands = try command.parse(arguments, into: &settings)
             if let question = settings.common.question { return command.answer(question) }
             if let operand = operands.beforeDashes.first ?? operands.afterDashes?.first {
-                throw UsageError("there is nothing to do with \(operand.quoted); '\(command.name)' takes only options")
+                throw UsageError("unexpected argument \(operand.quoted); '\(command.name)' takes only options")
             }
         } catch {
             diagnostics.error(error.message)

@@ -33,7 +33,7 @@ enum AgentRunner {
             diagnostics.error(error.description)
             return ExitCode(error)
         } catch {
-            diagnostics.error("can't begin: \(error)")
+            diagnostics.error("can't start: \(error)")
             return .failed
         }
         let code = serve(service, inbox, signals, logger, diagnostics)
@@ -70,7 +70,7 @@ enum AgentRunner {
                     service.reload()
                     continue
                 }
-                logger.notice("ends, by signal \(signal.number)")
+                logger.notice("terminating on signal \(signal.number)")
                 _ = ServiceManager.tell("STOPPING=1")
                 return .done
             }
@@ -91,19 +91,19 @@ enum AgentRunner {
     private static func deal(with event: Agent.Report, _ logger: Logger, _ diagnostics: Diagnostics) -> ExitCode? {
         switch event {
         case .ready:
-            logger.notice("serves")
-            if let error = ServiceManager.tell("READY=1") { logger.warning("can't tell $NOTIFY_SOCKET: \(error)") }
+            logger.notice("ready")
+            if let error = ServiceManager.tell("READY=1") { logger.warning("can't notify $NOTIFY_SOCKET: \(error)") }
             return nil
         case .nameIsTaken(let owner):
             let who = owner.map { "process \($0)" } ?? "another process"
-            diagnostics.error("an agent runs already, \(who); '--replace' takes its place")
+            diagnostics.error("another agent is already running, \(who); use '--replace' to replace it")
             return .failed
         case .wasReplaced:
-            logger.notice("ends, replaced by another agent")
+            logger.notice("terminating: replaced by another agent")
             _ = ServiceManager.tell("STOPPING=1")
             return .done
         case .refused(let message):
-            diagnostics.error("the bus does not give this program the name org.notifybus.Agent1: \(message)")
+            diagnostics.error("the bus refused the name org.notifybus.Agent1: \(message)")
             return .failed
         case .busIsLost(let error):
             diagnostics.error(error.description)

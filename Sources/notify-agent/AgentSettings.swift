@@ -14,13 +14,13 @@ extension AgentCommand {
         name: "notify-agent",
         usage: ["[OPTION]..."],
         summary: [
-            "Serves org.notifybus.Agent1 on a bus: knows which observers of notifications are in the foreground, in the "
-                + "background or suspended, and sees to it that a stopped one harms nobody. Posts do not pass through it.",
-            "It runs until it gets SIGTERM or SIGINT, another agent replaces it, or the bus goes away. It is usually "
-                + "started by the bus or the service manager.",
+            "Serves org.notifybus.Agent1 on a bus: keeps track of which observers are in the foreground, in the background "
+                + "or suspended, and keeps stopped ones from clogging the bus. Posts do not pass through it.",
+            "Runs until SIGTERM or SIGINT, until another agent replaces it, or until the bus goes away. Usually started "
+                + "by the bus or the service manager.",
         ],
         options: [
-            .flag("replace", group: "Agent", help: "Takes the place of an agent that runs already.") {
+            .flag("replace", group: "Agent", help: "Replace an agent that is already running.") {
                 $0.replaces = true
             },
             .value(
@@ -30,8 +30,8 @@ extension AgentCommand {
                 .file,
                 group: "Agent",
                 help:
-                    "Reads settings from FILE, in place of notifybus/agent.conf in $XDG_CONFIG_HOME or $XDG_CONFIG_DIRS, "
-                    + "with --system in /etc."
+                    "Read settings from FILE instead of notifybus/agent.conf in $XDG_CONFIG_HOME or $XDG_CONFIG_DIRS "
+                    + "(with --system, in /etc)."
             ) {
                 $0.configurationFile = $1
             },
@@ -39,20 +39,20 @@ extension AgentCommand {
                 "check",
                 group: "Agent",
                 help:
-                    "Reads the settings and the files of launch.d, prints each entry and each fault as FILE:LINE: what, "
-                    + "and ends. No bus is needed."
+                    "Read the settings and the files in launch.d, print each entry and each error as FILE:LINE: MESSAGE, "
+                    + "and exit. No bus is needed."
             ) {
                 $0.checks = true
             },
         ]
             + Option.common(
-                quiet: "Logs only what goes wrong.",
-                verbose: "Logs every connection that comes and goes."
+                quiet: "Log only problems.",
+                verbose: "Log every connection that comes and goes."
             ),
         exitStatus: [
-            ("0", "It was told to end, or replaced; or --check found no fault."),
-            ("1", "Another agent runs, FILE is wrong, --check found a fault, or something else failed."),
-            ("64", "The command line was wrong."),
+            ("0", "A signal stopped it, or another agent replaced it; or --check found no error."),
+            ("1", "Another agent is running, FILE is invalid, --check found an error, or something else failed."),
+            ("64", "The command line was invalid."),
             ("69", "There is no bus, or it went away."),
         ],
         examples: ["notify-agent", "notify-agent --replace -v"]

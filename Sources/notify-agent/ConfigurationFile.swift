@@ -58,7 +58,7 @@ enum ConfigurationFile {
         let line = trimmed(line)
         if line.isEmpty || line.first == "#" { return nil }
         guard let equals = line.firstIndex(of: "=") else {
-            return "there is no '=' in '\(Printable.text(String(line)))'"
+            return "missing '=' in '\(Printable.text(String(line)))'"
         }
         let key = trimmed(line[..<equals])
         let value = trimmed(line[line.index(after: equals)...])
@@ -79,18 +79,18 @@ enum ConfigurationFile {
         case "ignore":
             let names = AgentService.sourceNames + AgentService.eventSourceNames
             guard names.contains(value) else {
-                return "there is no source '\(Printable.text(value))'; there are " + names.joined(separator: ", ")
+                return "unknown source '\(Printable.text(value))'; the sources are " + names.joined(separator: ", ")
             }
             configuration.facts.ignoredSources.insert(value)
         case "events":
             guard value == "asked" || value == "none" else {
-                return "'\(Printable.text(value))' is neither asked nor none"
+                return "'\(Printable.text(value))' is not valid; use asked or none"
             }
             configuration.postsEvents = value == "asked"
         case "file": return addFile(value, to: &configuration)
         case "set": return pinState(value, in: &configuration)
         default:
-            return "there is no setting '\(Printable.text(key))'; there are exempt, focus, session, sleep, ignore, "
+            return "unknown setting '\(Printable.text(key))'; the settings are exempt, focus, session, sleep, ignore, "
                 + "events, file and set"
         }
         return nil
@@ -99,7 +99,7 @@ enum ConfigurationFile {
     /// Has a name posted when a file changes: `NAME PATH`.
     private static func addFile(_ value: String, to configuration: inout Agent.Configuration) -> String? {
         let parts = value.split(maxSplits: 1, whereSeparator: isBlank)
-        guard parts.count == 2 else { return "'\(Printable.text(value))' is no name and a path, with a blank between" }
+        guard parts.count == 2 else { return "'\(Printable.text(value))' is not a name followed by a path" }
         let name: NotifyName
         switch ownName(parts[0], configuration) {
         case .success(let own): name = own
@@ -111,10 +111,10 @@ enum ConfigurationFile {
         }
         while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
         guard path.utf8.first == UInt8(ascii: "/"), path.utf8.count < Int(PATH_MAX) else {
-            return "'\(Printable.text(path))' is no absolute path of at most \(PATH_MAX - 1) bytes, and none that "
-                + "begins with ~/"
+            return "'\(Printable.text(path))' is not valid; use a path of at most \(PATH_MAX - 1) bytes that "
+                + "begins with / or ~/"
         }
-        guard configuration.files.count < maximumFiles else { return "there are more than \(maximumFiles) files" }
+        guard configuration.files.count < maximumFiles else { return "too many files; at most \(maximumFiles)" }
         configuration.files.append((name, path))
         return nil
     }
@@ -125,13 +125,13 @@ enum ConfigurationFile {
     private static func pinState(_ value: String, in configuration: inout Agent.Configuration) -> String? {
         let parts = value.split(whereSeparator: isBlank)
         guard parts.count == 1 || parts.count == 2 else {
-            return "'\(Printable.text(value))' is no name with a value from 0 to \(UInt64.max) behind it"
+            return "'\(Printable.text(value))' is not a name, optionally with a value up to \(UInt64.max)"
         }
         switch ownName(parts[0], configuration) {
         case .failure(let fault): return fault.message
         case .success(let name):
             guard let state = parts.count == 1 ? 0 : UInt64(parts[1]) else {
-                return "'\(Printable.text(String(parts[1])))' is no number from 0 to \(UInt64.max)"
+                return "'\(Printable.text(String(parts[1])))' is not a number from 0 to \(UInt64.max)"
             }
             configuration.pinnedStates[name] = state
             return nil
@@ -146,7 +146,7 @@ enum ConfigurationFile {
         do throws(NotifyBusError) {
             let name = try NotifyName(String(text))
             if name.staysInProcess {
-                return .failure(ConfigurationError(message: "'\(name)' stays inside a process"))
+                return .failure(ConfigurationError(message: "'\(name)' never leaves its process"))
             }
             guard name.isOpen(to: geteuid()) else {
                 return .failure(ConfigurationError(message: "'\(name)' belongs to another user"))
@@ -173,7 +173,7 @@ enum ConfigurationFile {
     }
 
     private static func noApplication(_ value: String) -> String {
-        "'\(Printable.text(value))' is no application; write app:ID, as in app:org.gnome.Maps"
+        "'\(Printable.text(value))' is not an application; use app:ID, as in app:org.gnome.Maps"
     }
 
     private static func isBlank(_ character: Character) -> Bool {
@@ -207,7 +207,7 @@ enum ConfigurationFile {
             bytes += chunk
         }
         guard bytes.count <= maximumSize, let text = String(validating: bytes, as: UTF8.self) else {
-            throw ConfigurationError(message: "\(name) is no text, or longer than 1 MB")
+            throw ConfigurationError(message: "\(name) is not UTF-8 text, or is larger than 1 MB")
         }
         return text
     }

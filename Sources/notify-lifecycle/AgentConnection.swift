@@ -47,7 +47,7 @@ struct AgentConnection {
         }
         switch mailbox.next(until: Deadline(after: settings.timeout)) {
         case .lost(let error): throw LifecycleFailure(error)
-        case nil: throw LifecycleFailure("the bus did not let this program in in time", code: .timedOut)
+        case nil: throw LifecycleFailure("the bus did not accept the connection in time", code: .timedOut)
         case .ready, .answer: break
         }
     }

@@ -12,27 +12,27 @@ extension LifecycleCommand {
             "release [OPTION]... [TARGET]...",
         ],
         summary: [
-            "Shows which observers on the bus are in the foreground, in the background or suspended, as the lifecycle "
-                + "agent knows it, and changes that. A change is in force when the command ends, and counts for more than what "
-                + "the program says itself and what the desktop says, until it is released.",
-            "A TARGET is pid:N, all observers of process N (N alone means the same); :1.N, the one observer that the "
-                + "bus calls so; or app:ID, all observers of an application. Only root may change observers of other "
+            "Shows which observers on the bus are in the foreground, in the background or suspended, according to the "
+                + "lifecycle agent, and changes their states. A change is in effect when the command exits. It overrides "
+                + "what the program and the desktop report, until it is released.",
+            "A TARGET is pid:N or just N, all observers of a process; :1.N, the observer with that unique bus name; or "
+                + "app:ID, all observers of an application. Only root may change observers of other "
                 + "users.",
         ],
         subcommands: Verb.allCases.map { ($0.rawValue, $0.meaning) },
         options: own
             + Option.common(
-                quiet: "Leaves out the table's header, and says nothing but errors on standard error.",
+                quiet: "Omit the table's header, and print only errors on standard error.",
                 verbose:
-                    "Shows connections, users, the focus and names too; with watch also what the agent learns; says how many "
-                    + "observers a change was for."
+                    "Also show connections, users, the focus and names; with watch, what the agent learns; and for a "
+                    + "change, how many observers it affected."
             ),
         operands: .targets(after: Verb.allCases.filter(\.takesTargets).map(\.rawValue)),
         exitStatus: [
-            ("0", "Done, or nobody reads the output any more."),
+            ("0", "Success, or the reader of the output went away."),
             ("1", "The agent refused, there is no such TARGET, or something else failed."),
-            ("2", "An observer did not follow, or the agent did not answer, in time."),
-            ("64", "The command line was wrong; nothing was changed."),
+            ("2", "An observer or the agent did not respond in time."),
+            ("64", "The command line was invalid; nothing was changed."),
             ("69", "There is no bus or no agent, or it went away."),
             ExitCode.killed,
         ],
@@ -47,19 +47,20 @@ extension LifecycleCommand {
     )
 
     private static var own: [Option<LifecycleSettings>] {
-        let group = "What it does"
+        let group = "Options"
         return [
-            .flag("json", group: group, help: "With list, status, launches and watch: prints JSON, an object a line.") {
+            .flag("json", group: group, help: "With list, status, launches and watch: print one JSON object per line.")
+            {
                 $0.isJSON = true
             },
             .flag(
                 "freeze",
                 group: group,
-                help: "With suspend: stops the processes as well. Resume lets them go on."
+                help: "With suspend: stop the processes as well. Resume lets them continue."
             ) { $0.freezes = true },
             .timeout(
                 group: group,
-                help: "How long to wait for each answer of the agent: 500ms, 2s, 1m; 10s if not given."
+                help: "How long to wait for each answer from the agent (default: 10s). Examples: 500ms, 2s, 1m."
             ) { $0.timeout = $1 },
         ]
     }

@@ -21,18 +21,18 @@ extension LifecycleFailure {
             self.init("the bus can't start the agent: \(reason)", code: .unavailable, isLasting: true)
         case standard + "AccessDenied":
             if let target {
-                self.init("\(target.title) stays as it is: \(reason)")
+                self.init("the state of \(target.title) is unchanged: \(reason)")
             } else {
                 self.init("permission denied: \(reason)")
             }
         case AgentInterface.ErrorName.noSuchTarget:
-            self.init("there is no observer \(target?.title ?? ""); 'notify-lifecycle list' shows those there are")
+            self.init("no observer matches \(target?.title ?? "that"); 'notify-lifecycle list' shows all observers")
         case AgentInterface.ErrorName.timedOut:
-            self.init("\(target?.title ?? "an observer") did not follow in time: \(reason)", code: .timedOut)
+            self.init("\(target?.title ?? "an observer") did not respond in time: \(reason)", code: .timedOut)
         case standard + "UnknownMethod", standard + "UnknownInterface", standard + "UnknownObject":
-            self.init("the agent does not know \(member); it may be of another version than this command")
+            self.init("the agent does not support \(member); its version may differ from this command's")
         default:
-            self.init("the agent refuses\(target.map { " to change " + $0.title } ?? ""): \(reason)")
+            self.init("the agent refused\(target.map { " to change " + $0.title } ?? ""): \(reason)")
         }
     }
 }

@@ -54,7 +54,7 @@ struct LifecycleFailure: Error {
             case .value(let text): text
             }
         return LifecycleFailure(
-            "the agent's answer to \(member) makes no sense: \(detail); it may be of another version than this command"
+            "the agent's answer to \(member) is invalid: \(detail); its version may differ from this command's"
         )
     }
 }

@@ -35,7 +35,7 @@ struct ObserverTable {
     /// What the mark at a state means; nil if none has it.
     var legend: String? {
         guard observers.contains(where: \.isParked) else { return nil }
-        return "* its process is stopped: the agent keeps one post of each name until it runs again"
+        return "* the process is stopped; the agent keeps one post of each name until it continues"
     }
 
     /// - Parameter now: the time in seconds since 1970.

@@ -10,16 +10,16 @@ enum Request {
     init(_ operands: Operands, _ settings: LifecycleSettings) throws(UsageError) {
         var rest = operands.beforeDashes + (operands.afterDashes ?? [])
         let name = try LifecycleCommand.command.takeSubcommand(from: &rest)
-        guard let verb = Verb(rawValue: name) else { throw UsageError("there is no command '\(name)'") }
+        guard let verb = Verb(rawValue: name) else { throw UsageError("unknown command '\(name)'") }
         if settings.freezes && verb != .suspend {
-            throw UsageError("--freeze goes with 'suspend'; '\(name)' stops no process")
+            throw UsageError("--freeze can only be used with 'suspend'")
         }
         if verb.takesTargets {
             if settings.isJSON {
-                throw UsageError("--json is for list, status, launches and watch; '\(name)' prints nothing")
+                throw UsageError("--json can't be used with '\(name)', which prints nothing")
             }
             if rest.isEmpty, verb != .release {
-                throw UsageError("'\(name)' needs a TARGET: pid:N, :1.N or app:ID; 'notify-lifecycle list' shows them")
+                throw UsageError("'\(name)' requires a TARGET: pid:N, :1.N or app:ID; see 'notify-lifecycle list'")
             }
             var targets: [Whom] = []
             for operand in rest { targets.append(try Whom(operand)) }
@@ -28,7 +28,7 @@ enum Request {
             return
         }
         if let operand = rest.first {
-            throw UsageError("'\(name)' takes no TARGET such as \(operand.quoted); it shows everything")
+            throw UsageError("'\(name)' doesn't take a TARGET such as \(operand.quoted)")
         }
         switch verb {
         case .status: self = .status

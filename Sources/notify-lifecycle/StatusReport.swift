@@ -37,13 +37,13 @@ struct StatusReport {
     private func events(_ key: String, _ value: BusValue) -> [String]? {
         guard key == "events", let all = try? AgentInterface.EventEntry.entries(in: value) else { return nil }
         let shown = all.filter { $0.wanted > 0 || $0.posts > 0 }
-        guard !shown.isEmpty else { return ["nobody wants one of \(all.count) names; see notifybus-events(7)"] }
+        guard !shown.isEmpty else { return ["nobody asks for any of the \(all.count) names; see notifybus-events(7)"] }
         let names = shown.map { BusValue.string($0.name).readable }
         let width = names.map(\.count).max() ?? 0
         return zip(names, shown).map { name, event in
             let time = event.last > 0 ? ", last " + readable("since", .uint64(event.last)) : ""
             return name + String(repeating: " ", count: width - name.count) + (event.isLive ? "  live  " : "  off   ")
-                + "\(event.wanted) want\(event.wanted == 1 ? "s" : "") it, "
+                + "wanted by \(event.wanted), "
                 + "\(event.posts) post\(event.posts == 1 ? "" : "s")" + time
                 + (event.reason.isEmpty ? "" : ": " + BusValue.string(event.reason).readable)
         }

@@ -9,15 +9,15 @@ enum Verb: String, CaseIterable {
 
     var meaning: String {
         switch self {
-        case .list: "Shows every observer: its process, state and numbers."
-        case .status: "Shows what the agent says about itself."
-        case .launches: "Shows what is started when a name is posted, and how far it is."
-        case .watch: "Shows the observers, and then each change of a state, until a signal ends it."
-        case .foreground: "Delivers every post to the TARGETs."
-        case .background: "Drops every post for the TARGETs."
-        case .suspend: "Keeps one post of each name for the TARGETs, until they are resumed."
-        case .resume: "Puts the TARGETs in the foreground, with what was kept for them."
-        case .release: "Forgets what was set for the TARGETs, or for all: the program and the desktop decide again."
+        case .list: "Show every observer: its process, state and counters."
+        case .status: "Show the status of the agent itself."
+        case .launches: "Show what is started when a name is posted, and its progress."
+        case .watch: "Show the observers and then each state change, until a signal ends it."
+        case .foreground: "Deliver every post to the TARGETs."
+        case .background: "Drop every post for the TARGETs."
+        case .suspend: "Keep one post of each name for the TARGETs until they are resumed."
+        case .resume: "Put the TARGETs in the foreground and deliver what was kept for them."
+        case .release: "Undo what was set for the TARGETs, or for all: the program and the desktop decide again."
         }
     }
 

@@ -50,7 +50,7 @@ struct Watcher {
                 if try !handle(event) { return .done }
             }
             let refused = mailbox.takeRefused()
-            if refused > 0 { diagnostics.error("\(refused) changes were lost: nobody read the output") }
+            if refused > 0 { diagnostics.error("\(refused) changes were lost: the output was not read fast enough") }
             if let deadline, deadline.hasPassed { throw .lateAgent }
             if let listDeadline, listDeadline.hasPassed, try !printChanges(nil) { return .done }
             var descriptors = [
@@ -85,7 +85,7 @@ struct Watcher {
             if hasAgent { askForObservers() }
         case .nonsense:
             if !hasSeenNonsense {
-                diagnostics.error("the agent announces changes that make no sense; these are left out")
+                diagnostics.error("ignoring invalid changes that the agent announces")
             }
             hasSeenNonsense = true
         case .agentLost: diagnostics.notice("the agent went away; waiting for it to come back")

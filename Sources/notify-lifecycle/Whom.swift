@@ -29,7 +29,7 @@ enum Whom {
         // A number alone is a process.
         guard let text = argument.string, let target = Target(text) ?? Target("pid:" + text), Whom.mayBe(target) else {
             throw UsageError(
-                "\(argument.quoted) is no TARGET; write pid:N for a process, :1.N for a connection or app:ID for an "
+                "\(argument.quoted) is not a TARGET; use pid:N for a process, :1.N for a connection or app:ID for an "
                     + "application"
             )
         }

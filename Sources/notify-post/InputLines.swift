@@ -4,25 +4,25 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// Posts what standard input brings, a name a line.
+/// Posts the names read from standard input, one per line.
 struct InputLines {
     private var reader: LineReader
     private var number = 0
-    /// The last line that the bus has surely taken.
+    /// The last line that the bus is known to have accepted.
     private var confirmed = 0
-    /// The name of the line before, which in a long input is often that of the next: comparing costs less than
-    /// checking and copying again.
+    /// The name on the previous line. In long input the next line is often the same, and comparing is cheaper than
+    /// validating and copying again.
     private var previous: NotifyName?
-    /// Whether a line was no name or could not be posted.
+    /// Whether a line was not a valid name or could not be posted.
     private(set) var hasFailed = false
 
     init(deadline: Deadline?) {
         reader = LineReader(descriptor: STDIN_FILENO, deadline: deadline)
     }
 
-    /// Posts every line up to the end of the input. A bad line is only reported.
+    /// Posts every line up to the end of the input. Invalid lines are only reported.
     ///
-    /// - Throws: ``PostFailure`` with the line from which on the bus has not confirmed any, if it is lost or time is over.
+    /// - Throws: ``PostFailure`` with the first line that the bus has not confirmed, if the bus is lost or time runs out.
     mutating func post(by poster: inout Poster, _ diagnostics: Diagnostics) throws(PostFailure) {
         do throws(PostFailure) {
             try postLines(by: &poster, diagnostics)
@@ -33,20 +33,20 @@ struct InputLines {
 
     private mutating func postLines(by poster: inout Poster, _ diagnostics: Diagnostics) throws(PostFailure) {
         while true {
-            // Before it waits for more it makes sure of what there was: then it can say what was posted.
+            // Confirm what was posted before waiting for more, so that a failure can say what was posted.
             switch reader.next(waits: confirmed == number) {
             case .line(let bytes):
                 number += 1
                 try post(bytes, by: &poster, diagnostics)
             case .overlong:
                 number += 1
-                report("a name has at most \(LineReader.longest) bytes, and this line has more", diagnostics)
+                report("too long; a name has at most \(LineReader.longest) bytes", diagnostics)
             case .dry:
                 try confirm(by: &poster)
             case .end:
                 return try confirm(by: &poster)
             case .timedOut:
-                throw .timedOut("the input did not end")
+                throw .timedOut("standard input did not end")
             case .failed(let error):
                 try confirm(by: &poster)
                 diagnostics.error("can't read standard input: \(Diagnostics.text(of: error))")
@@ -89,13 +89,13 @@ struct InputLines {
         return name
     }
 
-    /// The failure with the lines that it is about.
+    /// The failure with the lines that it concerns.
     private func located(_ failure: PostFailure) -> PostFailure {
         let first = confirmed + 1
         if number <= first { return failure.at(line: first, "the lines before it were posted") }
         return failure.at(
             line: first,
-            "the lines before it were posted; from there up to line \(number) some may have been"
+            "the lines before it were posted; those up to line \(number) may have been"
         )
     }
 

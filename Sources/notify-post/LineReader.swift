@@ -3,33 +3,33 @@
 import CommandSupport
 import Glibc
 
-/// Reads lines that end with LF, of which the last need not, in memory that does not grow.
+/// Reads lines that end with LF (optional on the last one), in constant memory.
 ///
-/// A carriage return is a byte like any other: a name may contain one.
+/// A carriage return is an ordinary byte: a name may contain one.
 final class LineReader {
     enum Line {
         /// Without the LF; valid until the next call.
         case line(UnsafeRawBufferPointer)
-        /// A line that is longer than any name; it has been skipped to its end.
+        /// A line longer than any name; the whole line has been skipped.
         case overlong
         case end
-        /// No line is there, and to get one would mean to wait; only if that was asked for.
+        /// No complete line is available without waiting; only returned if the caller does not wait.
         case dry
         case timedOut
         case failed(errno: Int32)
     }
 
-    /// The longest line that is handed out, in bytes: the longest name.
+    /// The longest line that is returned, in bytes: the longest name.
     static let longest = 511
 
     private let descriptor: Int32
     private let buffer: UnsafeMutableRawBufferPointer
-    /// What has been read and not handed out: `buffer[start..<end]`.
+    /// What has been read but not returned: `buffer[start..<end]`.
     private var start = 0
     private var end = 0
     private var isSkipping = false
     private var isAtEnd = false
-    /// How long it may wait for input.
+    /// When to stop waiting for input.
     private let deadline: Deadline?
 
     init(descriptor: Int32, deadline: Deadline? = nil) {
@@ -42,9 +42,9 @@ final class LineReader {
         buffer.deallocate()
     }
 
-    /// The next line. It never waits for more input than one line, so names that are typed go out one by one.
+    /// The next line. It never waits for more than one line of input, so typed names are posted one by one.
     ///
-    /// - Parameter waits: whether to wait for a line that is not there yet.
+    /// - Parameter waits: whether to wait if no complete line is available yet.
     func next(waits: Bool = true) -> Line {
         while true {
             let rest = UnsafeRawBufferPointer(rebasing: buffer[start..<end])
@@ -80,7 +80,7 @@ final class LineReader {
         return poll(&source, 1, time) != 0
     }
 
-    /// Reads once, behind what is left of the last line. Returns an error number if that fails.
+    /// Reads once, appending to what is left of the last line. Returns an error number if that fails.
     private func fill() -> Int32? {
         if start > 0 {
             buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[start..<end]))

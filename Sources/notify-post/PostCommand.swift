@@ -6,11 +6,11 @@ import NotifyCore
 
 struct PostSettings: CommonSettings {
     var common = CommonOptions()
-    /// How long all of it may take.
+    /// How long the whole command may take.
     var timeout: Duration?
 }
 
-/// `notify-post`: posts the names of the command line, and those that standard input brings in place of `-`.
+/// `notify-post`: posts the names on the command line, and in place of `-` those from standard input.
 enum PostCommand {
     /// One operand.
     private enum Item {
@@ -22,29 +22,29 @@ enum PostCommand {
         name: "notify-post",
         usage: ["[OPTION]... NAME...", "[OPTION]... -"],
         summary: [
-            "Posts each NAME to everyone who observes it, in the order given, over one connection. Nobody need be "
-                + "observing; it ends when the bus has taken every post.",
-            "With - it reads names from standard input, one a line, and posts each line as it comes. A line that is no "
-                + "name is reported and left out. No line is coalesced with another: it waits for the bus instead.",
+            "Posts each NAME, in the order given and over one connection, to every program that observes it. Nobody "
+                + "needs to be observing. Exits once the bus has accepted every post.",
+            "With -, reads names from standard input, one per line, and posts each as it arrives. Invalid lines are "
+                + "reported and skipped. Lines are never coalesced: if the bus is slow, notify-post waits.",
             "A name is 1 to 511 bytes of UTF-8, such as com.example.backup.done.",
         ],
         options: [
             .timeout(
-                group: "When it gives up",
-                help: "With status 2 when not every post was taken after this long, connecting and reading included: "
-                    + "500ms, 2s, 1h30m; a number alone is seconds."
+                group: "Posting",
+                help: "Give up with status 2 if the bus has not accepted every post after DURATION, which includes "
+                    + "connecting and reading. Examples: 500ms, 2s, 1h30m; a plain number means seconds."
             ) { $0.timeout = $1 }
         ]
             + Option.common(
-                quiet: "Says nothing but errors, which is what it does anyway.",
-                verbose: "Says on standard error how many were posted."
+                quiet: "Print nothing but errors (the default).",
+                verbose: "Report on standard error how many names were posted."
             ),
         operands: .names,
         exitStatus: [
-            ("0", "The bus has taken every post."),
-            ("1", "A post failed, or a line of standard input was no name."),
-            ("2", "The time was over first."),
-            ("64", "The command line was wrong, or a NAME was; nothing was posted."),
+            ("0", "The bus accepted every post."),
+            ("1", "A post failed, or a line of standard input was not a valid name."),
+            ("2", "The timeout expired."),
+            ("64", "The command line or a NAME was invalid; nothing was posted."),
             ("69", "There is no bus, or it went away."),
         ],
         examples: [
@@ -76,13 +76,13 @@ enum PostCommand {
         }
     }
 
-    /// All operands, each of them seen to be right before anything is posted.
+    /// All operands, each validated before anything is posted.
     private static func items(_ operands: Operands) throws(UsageError) -> [Item] {
         var items: [Item] = []
         var readsInput = false
         for operand in operands.beforeDashes {
             if operand == "-" {
-                if readsInput { throw UsageError("standard input can be read once; give '-' once") }
+                if readsInput { throw UsageError("'-' can be given only once") }
                 readsInput = true
                 items.append(.standardInput)
             } else {
@@ -93,7 +93,7 @@ enum PostCommand {
             items.append(.name(try name(operand)))
         }
         if items.isEmpty {
-            throw UsageError("no name to post; give one, as in '\(command.name) com.example.done', or - to read them")
+            throw UsageError("no name given; try '\(command.name) com.example.done', or '-' to read standard input")
         }
         return items
     }
@@ -109,14 +109,14 @@ enum PostCommand {
         _ diagnostics: Diagnostics
     ) throws(PostFailure) -> ExitCode {
         var code = ExitCode.done
-        // A first post would take as long as the bus takes to let this program in.
+        // The first post would block until the bus has accepted the connection.
         if deadline != nil { try poster.confirm() }
         for item in items {
             switch item {
             case .name(let name):
                 _ = try poster.post(name)
             case .standardInput:
-                // Whoever types names, or feeds them slowly, should learn now that there is no bus.
+                // If names are typed or arrive slowly, report a missing bus right away.
                 try poster.confirm()
                 var lines = InputLines(deadline: deadline)
                 try lines.post(by: &poster, diagnostics)

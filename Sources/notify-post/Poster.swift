@@ -4,7 +4,7 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// Posts name after name so that every one of them counts.
+/// Posts names one after another so that none is coalesced.
 struct Poster {
     private let center: NotifyCenter
     private let deadline: Deadline?
@@ -20,9 +20,9 @@ struct Poster {
         self.deadline = deadline
     }
 
-    /// Posts a name, and waits for the bus now and then.
+    /// Posts a name, and from time to time waits for the bus.
     ///
-    /// - Returns: whether the bus has confirmed that it has taken this and all before.
+    /// - Returns: whether the bus has confirmed this post and all earlier ones.
     mutating func post(_ name: NotifyName) throws(PostFailure) -> Bool {
         do throws(NotifyBusError) {
             try center.post(name)
@@ -33,14 +33,14 @@ struct Poster {
         if !hasOwnedName, name.string.utf8.starts(with: "user.uid.".utf8) {
             hasOwnedName = true
         }
-        // The center coalesces equal names once 4,096 posts wait; far fewer than that ever do, so none is.
+        // The center coalesces equal names once 4,096 posts are queued; here far fewer ever are.
         unconfirmed += 1
         if unconfirmed < 1_000 { return false }
         try confirm()
         return true
     }
 
-    /// Comes back when the bus has answered, and taken every post.
+    /// Returns when the bus has answered, and so has accepted every post.
     mutating func confirm(isLast: Bool = false) throws(PostFailure) {
         do throws(NotifyBusError) {
             if isLast {
@@ -55,7 +55,7 @@ struct Poster {
         isConnected = true
     }
 
-    /// Comes back when the bus has taken every post, and whoever checks a sender can do so.
+    /// Returns when the bus has accepted every post, and observers that verify the sender have been able to.
     mutating func finish() throws(PostFailure) {
         if unconfirmed > 0 { try confirm(isLast: true) }
         // Those who hear of a `user.uid.` name ask the bus who posted it, and the bus knows only who is still there.
@@ -64,7 +64,7 @@ struct Poster {
 
     private func failure(_ error: NotifyBusError) -> PostFailure {
         switch error.code {
-        case .timedOut: .timedOut("the bus did not take every post")
+        case .timedOut: .timedOut("the bus did not accept every post")
         case .noBus where isConnected, .disconnected where isConnected:
             PostFailure("the bus went away", code: .unavailable)
         default: PostFailure(error)

@@ -13,7 +13,7 @@ struct StateSettings: CommonSettings {
     var timeout: Duration?
 
     mutating func set(_ condition: StateCondition) throws(UsageError) {
-        if self.condition != nil { throw UsageError("one state is waited for; keep one of --is and --not") }
+        if self.condition != nil { throw UsageError("use only one of --is and --not") }
         self.condition = condition
     }
 }
@@ -28,23 +28,23 @@ extension StateCommand {
             "watch [OPTION]... NAME...",
         ],
         summary: [
-            "Reads, sets and waits for the states of names. A state is a number of 64 bits that the lifecycle agent keeps "
-                + "with a name as long as somebody observes the name; 0 if nobody has set it.",
-            "It prints the value, with several names after the name and a tab. A VALUE is a whole number, or 0x and "
-                + "hexadecimal digits.",
+            "Reads, sets and waits for the states of names. A state is a 64-bit number that the lifecycle agent keeps for "
+                + "a name as long as some program observes it. It is 0 until somebody sets it.",
+            "Prints the value, or for several names the name, a tab and the value. A VALUE is a whole number, decimal or "
+                + "hexadecimal with 0x.",
         ],
         subcommands: Verb.allCases.map { ($0.rawValue, $0.meaning) },
         options: own
             + Option.common(
-                quiet: "Says nothing but errors on standard error.",
-                verbose: "Says on standard error when it waits."
+                quiet: "Print only errors on standard error.",
+                verbose: "Report on standard error when the observer is live."
             ),
         operands: .names,
         exitStatus: [
-            ("0", "Done, or nobody reads the output any more."),
-            ("1", "The agent refused: nobody observes NAME, or it is another user's."),
-            ("2", "The time was over first."),
-            ("64", "The command line was wrong."),
+            ("0", "Success, or the reader of the output went away."),
+            ("1", "The agent refused: nobody observes NAME, or it belongs to another user."),
+            ("2", "The timeout expired."),
+            ("64", "The command line was invalid."),
             ("69", "There is no bus or no agent."),
             ExitCode.killed,
         ],
@@ -57,28 +57,28 @@ extension StateCommand {
     )
 
     private static var own: [Option<StateSettings>] {
-        let group = "What it does"
+        let group = "Options"
         return [
-            .flag("post", group: group, help: "With set: posts NAME afterwards, so that who observes it looks.") {
+            .flag("post", group: group, help: "With set: post NAME afterwards, so that its observers look.") {
                 $0.posts = true
             },
-            .value("is", nil, "VALUE", .number, group: group, help: "With wait: until the state is VALUE.") {
+            .value("is", nil, "VALUE", .number, group: group, help: "With wait: wait until the state is VALUE.") {
                 settings,
                 value throws(UsageError) in
                 try settings.set(.equal(StateValue.parse(value)))
             },
-            .value("not", nil, "VALUE", .number, group: group, help: "With wait: until the state is not VALUE.") {
+            .value("not", nil, "VALUE", .number, group: group, help: "With wait: wait until the state is not VALUE.") {
                 settings,
                 value throws(UsageError) in
                 try settings.set(.unequal(StateValue.parse(value)))
             },
-            .flag("json", group: group, help: "Prints JSON, an object a line, with name and state.") {
+            .flag("json", group: group, help: "Print one JSON object per line, with name and state.") {
                 $0.isJSON = true
             },
             .timeout(
                 group: group,
-                help: "Ends with status 2 after this long: 500ms, 2s, 1h30m; a number alone is seconds. If not given, "
-                    + "wait and watch go on for ever, and the others for 10s."
+                help: "Give up with status 2 after DURATION. Examples: 500ms, 2s, 1h30m; a plain number means seconds. "
+                    + "By default wait and watch never give up, and the other commands do after 10s."
             ) { $0.timeout = $1 },
         ]
     }
@@ -90,10 +90,10 @@ enum Verb: String, CaseIterable {
 
     var meaning: String {
         switch self {
-        case .get: "Prints the state of each NAME; so it does if none of these words is given."
-        case .set: "Sets the state of NAME, which somebody must observe."
-        case .wait: "Waits for a state of NAME, or without --is and --not for a change, and prints it."
-        case .watch: "Prints the state of each NAME, and then each change, until a signal ends it."
+        case .get: "Print the state of each NAME (the default command)."
+        case .set: "Set the state of NAME, which some program must observe."
+        case .wait: "Wait for a state of NAME, or for any change without --is and --not, and print it."
+        case .watch: "Print the state of each NAME and then each change, until a signal ends it."
         }
     }
 }

@@ -20,18 +20,18 @@ enum StateRequest {
             rest.removeFirst()
         }
         rest += operands.afterDashes ?? []
-        if settings.posts, verb != .set { throw UsageError("--post is for set") }
-        if settings.condition != nil, verb != .wait { throw UsageError("--is and --not are for wait") }
+        if settings.posts, verb != .set { throw UsageError("--post can only be used with 'set'") }
+        if settings.condition != nil, verb != .wait { throw UsageError("--is and --not can only be used with 'wait'") }
         switch verb {
         case .get: self = .get(try StateRequest.names(rest))
         case .watch: self = .watch(try StateRequest.names(rest))
         case .wait:
             let names = try StateRequest.names(rest)
-            guard names.count == 1 else { throw UsageError("one name can be waited for, not \(names.count)") }
+            guard names.count == 1 else { throw UsageError("'wait' takes one name, not \(names.count)") }
             self = .wait(names[0])
         case .set:
             guard rest.count == 2 else {
-                throw UsageError("set takes a name and a value, as in 'notify-state set com.example.battery 80'")
+                throw UsageError("'set' takes a name and a value, as in 'notify-state set com.example.battery 80'")
             }
             let value = try StateValue.parse(rest[1])
             self = .set(try StateRequest.names([rest[0]])[0], value)
@@ -39,7 +39,7 @@ enum StateRequest {
     }
 
     private static func names(_ operands: [Argument]) throws(UsageError) -> [NotifyName] {
-        if operands.isEmpty { throw UsageError("no name; give one, as in 'notify-state com.example.battery'") }
+        if operands.isEmpty { throw UsageError("no name given; try 'notify-state com.example.battery'") }
         var names: [NotifyName] = []
         for operand in operands {
             names.append(try NotifyName(operand: operand))

@@ -11,7 +11,7 @@ enum StateValue {
         // Swift would take a sign, too.
         guard digits.utf8.first != UInt8(ascii: "+"), let value = UInt64(digits, radix: isHexadecimal ? 16 : 10) else {
             throw UsageError(
-                "\(argument.quoted) is no state; write a whole number from 0 to 18446744073709551615, or as in 0xff"
+                "\(argument.quoted) is not a state; use a whole number from 0 to 18446744073709551615, or hexadecimal as in 0xff"
             )
         }
         return value

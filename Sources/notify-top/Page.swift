@@ -55,10 +55,10 @@ struct Page {
             let away = observers.filter { $0.state != "foreground" }.count
             if away > 0 { text += ", \(away) not in the foreground" }
         }
-        return model.isBusAway ? text + "; the bus is away" : text
+        return model.isBusAway ? text + "; disconnected" : text
     }
 
-    private var noAgent: String { "Nobody says who observes: no lifecycle agent runs on this bus." }
+    private var noAgent: String { "Observers unknown: no lifecycle agent is running on this bus." }
 
     private var nameTable: TextTable {
         let columns = [

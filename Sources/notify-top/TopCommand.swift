@@ -21,10 +21,10 @@ enum TopCommand {
         name: "notify-top",
         usage: ["[OPTION]..."],
         summary: [
-            "Shows the names that are posted, with how often, and the programs that observe, with their states, and draws "
-                + "it again when something changes. It counts from its start.",
-            "Keys: s sorts the names otherwise, Tab shows names, observers or both, b changes between the session bus "
-                + "and the system bus, r begins to count again, q ends it.",
+            "Shows which names are posted and how often, and which programs observe and in which state. Redraws whenever "
+                + "something changes. Counts from when it was started.",
+            "Keys: s changes the sort order, Tab shows names, observers or both, b switches between the session bus and "
+                + "the system bus, r resets the counters, q quits.",
         ],
         options: [
             .value(
@@ -32,12 +32,12 @@ enum TopCommand {
                 nil,
                 "ORDER",
                 .choice(NameOrder.allCases.map(\.rawValue)),
-                group: "What it shows",
-                help: "Sorts the names by their rate (the default), count, last time or name."
+                group: "Output",
+                help: "Sort names by rate (the default), count, last post or name."
             ) { settings, value in
                 settings.order = NameOrder.allCases.first { value.bytes.elementsEqual($0.rawValue.utf8) } ?? .rate
             },
-            .flag("once", group: "What it shows", help: "Listens for a second, prints what there is, and ends.") {
+            .flag("once", group: "Output", help: "Listen for one second, print the result and exit.") {
                 $0.isOnce = true
             },
             .value(
@@ -45,23 +45,23 @@ enum TopCommand {
                 "t",
                 "DURATION",
                 .duration,
-                group: "What it shows",
-                help: "With --once: listens for this long."
+                group: "Output",
+                help: "With --once: listen for DURATION."
             ) { settings, value throws(UsageError) in
                 settings.time = try Duration(argument: value)
             },
-            .flag("json", group: "What it shows", help: "With --once: prints JSON, an object a name and an observer.") {
+            .flag("json", group: "Output", help: "With --once: print JSON, one object per name and per observer.") {
                 $0.isJSON = true
             },
         ]
             + Option.common(
-                quiet: "Says nothing but errors on standard error.",
-                verbose: "Says on standard error when it listens."
+                quiet: "Print only errors on standard error.",
+                verbose: "Report on standard error when it is listening."
             ),
         exitStatus: [
-            ("0", "Done, or ended by q."),
-            ("1", "Something failed, or standard output is no terminal and --once was not given."),
-            ("64", "The command line was wrong."),
+            ("0", "Success, or q was pressed."),
+            ("1", "Something failed, or standard output is not a terminal and --once was not given."),
+            ("64", "The command line was invalid."),
             ("69", "There is no bus."),
             ExitCode.killed,
         ],
@@ -73,15 +73,15 @@ enum TopCommand {
         var settings = TopSettings()
         let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
             if let operand = operands.beforeDashes.first ?? operands.afterDashes?.first {
-                throw UsageError("there is nothing to do with \(operand.quoted); '\(command.name)' takes only options")
+                throw UsageError("unexpected argument \(operand.quoted); '\(command.name)' takes only options")
             }
-            if settings.isJSON, !settings.isOnce { throw UsageError("--json is for --once") }
+            if settings.isJSON, !settings.isOnce { throw UsageError("--json can only be used with --once") }
         }
         if case .failure(let end) = beginning { return end.code }
         do throws(TopFailure) {
             if settings.isOnce { return try printOnce(settings, diagnostics) }
             guard StandardStreams.outputIsTerminal else {
-                throw TopFailure("standard output is no terminal; '\(command.name) --once' prints what there is")
+                throw TopFailure("standard output is not a terminal; use '\(command.name) --once'")
             }
             var view = try LiveView(settings)
             switch try view.run() {

@@ -22,9 +22,9 @@ struct Child {
         /// The end of a sentence.
         var text: String {
             switch self {
-            case .exited(let status): "ended with status \(status)"
+            case .exited(let status): "exited with status \(status)"
             case .killed(let number):
-                "was ended by signal \(number)" + (strsignal(number).map { " (\(String(cString: $0)))" } ?? "")
+                "was killed by signal \(number)" + (strsignal(number).map { " (\(String(cString: $0)))" } ?? "")
             }
         }
     }

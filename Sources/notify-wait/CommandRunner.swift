@@ -52,7 +52,7 @@ struct CommandRunner {
         case .queue, .each:
             if !waiting.add(run) { refuse(run) }
         case .drop:
-            diagnostics.detail("the command is busy; no run for '\(run.name)'")
+            diagnostics.detail("the command is still running; skipping '\(run.name)'")
         case .restart:
             var run = run
             if settles, let replacement { run.absorb(replacement) }
@@ -67,7 +67,7 @@ struct CommandRunner {
     private mutating func refuse(_ run: Run) {
         // Said once: whoever is that far behind would read nothing else.
         if refused == 0 {
-            diagnostics.error("no run for '\(run.name)' and what follows: \(WaitingRuns.limit) wait already")
+            diagnostics.error("skipping '\(run.name)' and all that follow: \(WaitingRuns.limit) runs are queued")
         }
         refused += 1
     }

@@ -24,12 +24,12 @@ enum Readiness {
             do throws(Errno) {
                 file = try ReadyFile(path, isInterrupted: isInterrupted)
             } catch {
-                throw StartError("can't put \(path.quoted) in place: \(Diagnostics.text(of: error.number))")
+                throw StartError("can't create \(path.quoted): \(Diagnostics.text(of: error.number))")
             }
         }
         if let error = ServiceManager.tell("READY=1") {
             // The variable may be left over from someone else, so this ends nothing.
-            diagnostics.notice("can't tell $NOTIFY_SOCKET: \(error)")
+            diagnostics.notice("can't notify $NOTIFY_SOCKET: \(error)")
         }
         return file
     }

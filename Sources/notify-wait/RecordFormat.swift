@@ -109,8 +109,8 @@ struct RecordFormat {
     }
 
     private static func message(_ introducer: String, _ letter: UInt8?, _ known: String) -> String {
-        guard let letter else { return "a lone '\(introducer)' at the end means nothing; there are \(known)" }
+        guard let letter else { return "incomplete sequence '\(introducer)' at the end; the known ones are \(known)" }
         let text = withUnsafeBytes(of: letter) { Printable.text($0) }
-        return "'\(introducer)\(text)' means nothing; there are \(known)"
+        return "unknown sequence '\(introducer)\(text)'; the known ones are \(known)"
     }
 }

@@ -11,13 +11,13 @@ enum Subject {
     /// A name may be given twice: the center observes it once.
     init(_ operands: [Argument], arePrefixes: Bool) throws(UsageError) {
         if operands.isEmpty {
-            throw UsageError("no name to wait for; give one, as in 'notify-wait com.example.done'")
+            throw UsageError("no name given; try 'notify-wait com.example.done'")
         }
         if arePrefixes {
             var prefixes: [String] = []
             for operand in operands {
                 guard let prefix = operand.string, prefix.utf8.count <= 511 else {
-                    throw UsageError("\(operand.quoted) is no prefix; write at most 511 bytes of UTF-8")
+                    throw UsageError("\(operand.quoted) is not a valid prefix; use at most 511 bytes of UTF-8")
                 }
                 prefixes.append(prefix)
             }

@@ -8,30 +8,29 @@ extension WaitCommand {
         name: "notify-wait",
         usage: ["[OPTION]... NAME... [-- COMMAND [ARG]...]"],
         summary: [
-            "Waits until one of the NAMEs is posted, prints it and ends. Whoever must know when to post learns from "
-                + "--then, --ready-fd, --ready-file or READY=1 that the observer is live: nothing posted after that is "
-                + "missed.",
-            "With a COMMAND it runs that at each notification, one run at a time, with the name in $NOTIFY_NAME and the "
-                + "number of notifications so far in $NOTIFY_COUNT, with --settle all names in $NOTIFY_NAMES, one a line. "
-                + "It prints names only if -v, --json, --format or -0 asks for them. At the end it waits for the commands "
-                + "that are still to run, also after a timeout.",
+            "Waits until one of the NAMEs is posted, prints it and exits. To know when it is safe to post, use --then, "
+                + "--ready-fd, --ready-file or READY=1: once they report that the observer is live, no post is missed.",
+            "With a COMMAND, runs it for each notification, one run at a time, with the name in $NOTIFY_NAME, the "
+                + "number of notifications so far in $NOTIFY_COUNT and, with --settle, all names in $NOTIFY_NAMES, one "
+                + "per line. Names are then printed only with -v, --json, --format or -0. Before exiting, even after a "
+                + "timeout, it waits for the runs that are still due.",
         ],
         options: subject + ending + output + readiness + running + retry
             + Option.common(
-                quiet: "Prints no names, and on standard error nothing but errors.",
-                verbose: "Says on standard error when the observer is live; prints names also with a COMMAND."
+                quiet: "Print no names, and only errors on standard error.",
+                verbose: "Report on standard error when the observer is live; print names even with a COMMAND."
             ),
         operands: .names,
         runsCommand: true,
         exitStatus: [
-            ("0", "What was waited for has come, or nobody reads the output any more."),
+            ("0", "The wait succeeded, or the reader of the output went away."),
             ("1", "Something failed."),
-            ("2", "The time was over first."),
-            ("64", "The command line was wrong."),
+            ("2", "The timeout expired."),
+            ("64", "The command line was invalid."),
             ("69", "There is no bus."),
             (
                 "N",
-                "A COMMAND or the one of --then failed: the status of the last one that did, 128 and the number of "
+                "A COMMAND or the --then command failed: the status of the last one that did, 128 plus the number of "
                     + "the signal that killed it, or 127 or 126 if it can't be found or run."
             ),
             ExitCode.killed,
@@ -45,9 +44,9 @@ extension WaitCommand {
     )
 
     private static var subject: [Option<WaitSettings>] {
-        let group = "What it waits for"
+        let group = "Notifications"
         return [
-            .flag("prefix", group: group, help: "Takes each NAME as the beginning of names; '' is all names.") {
+            .flag("prefix", group: group, help: "Treat each NAME as a prefix; '' matches every name.") {
                 $0.isPrefix = true
             },
             .value(
@@ -56,8 +55,8 @@ extension WaitCommand {
                 "DURATION",
                 .duration,
                 group: group,
-                help: "Takes as one what comes until nothing has come for this long, ten times that at the most. Each "
-                    + "name is printed once, with how often it came for %c; a COMMAND runs once, with all names."
+                help: "Collect notifications until none has come for DURATION, or for ten times that at most. Each "
+                    + "name is printed once, with its number of notifications as %c; a COMMAND runs once, with all names."
             ) { settings, value throws(UsageError) in
                 settings.settle = try Duration(argument: value)
             },
@@ -68,45 +67,45 @@ extension WaitCommand {
                 .choice(["drop", "coalesce", "hold", "deliver-immediately"]),
                 group: group,
                 help:
-                    "Accepted and ignored, whether it is drop, coalesce, hold or deliver-immediately: what an observer "
-                    + "gets does not depend on it."
+                    "Accepted and ignored: drop, coalesce, hold or deliver-immediately makes no difference to what an "
+                    + "observer receives."
             ) { _, _ in },
         ]
     }
 
     private static var retry: [Option<WaitSettings>] {
         [
-            .flag("retry", group: "Bus", help: "Waits for a bus that is not there yet.") { $0.retries = true }
+            .flag("retry", group: "Bus", help: "Wait for the bus if it is not there yet.") { $0.retries = true }
         ]
     }
 
     private static var ending: [Option<WaitSettings>] {
-        let group = "When it ends"
+        let group = "Exiting"
         return [
-            .value("count", "n", "N", .number, group: group, help: "After N notifications; 1 if not given.") {
+            .value("count", "n", "N", .number, group: group, help: "Exit after N notifications (default: 1).") {
                 settings,
                 value throws(UsageError) in
                 guard let string = value.string, let count = Int(string), count > 0 else {
-                    throw UsageError("\(value.quoted) is no count; write a whole number from 1 up")
+                    throw UsageError("\(value.quoted) is not a count; use a whole number, 1 or greater")
                 }
                 settings.count = count
             },
-            .flag("follow", "f", group: group, help: "Never by itself: goes on until a signal or the timeout.") {
+            .flag("follow", "f", group: group, help: "Keep waiting until a signal or the timeout.") {
                 $0.follows = true
             },
-            .flag("all", group: group, help: "When each NAME has been posted at least once.") { $0.wantsAll = true },
+            .flag("all", group: group, help: "Exit once each NAME has been posted.") { $0.wantsAll = true },
             .timeout(
                 group: group,
-                help: "With status 2 when this long has passed, the wait for the bus included: 500ms, 2s, 1h30m, 1d; a "
-                    + "number alone is seconds, and 0 doesn't wait at all."
+                help: "Exit with status 2 after DURATION, which includes waiting for the bus. Examples: 500ms, 2s, "
+                    + "1h30m, 1d; a plain number means seconds, and 0 doesn't wait at all."
             ) { $0.timeout = $1 },
         ]
     }
 
     private static var output: [Option<WaitSettings>] {
-        let group = "What it prints"
+        let group = "Output"
         return [
-            .flag("json", group: group, help: "An object a notification, with name, time and count.") {
+            .flag("json", group: group, help: "Print a JSON object per notification, with name, time and count.") {
                 $0.isJSON = true
             },
             .value(
@@ -114,19 +113,19 @@ extension WaitCommand {
                 nil,
                 "FORMAT",
                 group: group,
-                help: "This for each notification: %n name, %t local time (RFC 3339), %c notifications so far, %s the "
-                    + "name's state, or - without an agent, %% a percent sign; \\n, \\t, \\0 and \\\\ as in C."
+                help: "Print FORMAT for each notification: %n name, %t local time (RFC 3339), %c notifications so far, "
+                    + "%s the name's state (or - without an agent), %% a percent sign; \\n, \\t, \\0 and \\\\ as in C."
             ) { settings, value throws(UsageError) in
                 settings.format = try RecordFormat(parsing: value)
             },
-            .flag("null", "0", group: group, help: "Ends each record with NUL in place of a newline.") {
+            .flag("null", "0", group: group, help: "End each record with NUL instead of a newline.") {
                 $0.endsWithNull = true
             },
         ]
     }
 
     private static var readiness: [Option<WaitSettings>] {
-        let group = "When the observer is live"
+        let group = "Readiness"
         return [
             .value(
                 "then",
@@ -134,7 +133,7 @@ extension WaitCommand {
                 "COMMAND",
                 .command,
                 group: group,
-                help: "Runs this with /bin/sh; if it fails, so does the wait."
+                help: "Once the observer is live, run COMMAND with /bin/sh. If it fails, so does the wait."
             ) { $0.then = $1 },
             .value(
                 "ready-fd",
@@ -142,7 +141,7 @@ extension WaitCommand {
                 "N",
                 .number,
                 group: group,
-                help: "Writes a newline to file descriptor N, which is 3 or more, and closes it."
+                help: "Once the observer is live, write a newline to file descriptor N (3 or higher) and close it."
             ) { settings, value throws(UsageError) in
                 settings.readyDescriptor = try readyDescriptor(value)
             },
@@ -153,10 +152,11 @@ extension WaitCommand {
                 .file,
                 group: group,
                 help:
-                    "Puts FILE in place, whole, with the process id in it; what is there and no regular file, such as a "
-                    + "FIFO, is written into. $NOTIFY_SOCKET gets READY=1 in any case."
+                    "Once the observer is live, create FILE atomically, containing the process ID. If FILE exists and "
+                    + "is not a regular file, such as a FIFO, write to it instead. READY=1 is sent to $NOTIFY_SOCKET in "
+                    + "any case."
             ) { settings, value throws(UsageError) in
-                if value.count == 0 { throw UsageError("a file needs a name") }
+                if value.count == 0 { throw UsageError("the file name is empty") }
                 settings.readyFile = value
             },
         ]
@@ -172,9 +172,9 @@ extension WaitCommand {
                 .choice(["queue", "each", "drop", "restart"]),
                 group: group,
                 help:
-                    "If the COMMAND is still running: queue runs it once more for each name that came (the default), "
-                    + "each for each notification, drop doesn't, restart ends it (SIGTERM, after 5 s SIGKILL) and runs "
-                    + "it again."
+                    "What to do if the COMMAND is still running: queue (the default) runs it once more for each name "
+                    + "that came, each runs it for every notification, drop skips them, restart terminates it (SIGTERM, "
+                    + "then SIGKILL after 5 s) and runs it again."
             ) { settings, value in
                 settings.onBusy =
                     value == "each" ? .each : value == "drop" ? .drop : value == "restart" ? .restart : .queue
@@ -182,10 +182,10 @@ extension WaitCommand {
         ]
     }
 
-    /// Looked at before anything is opened, when a number that the parent didn't open can't be one of ours.
+    /// Checked before we open anything ourselves, so that a descriptor that is open must come from the parent.
     private static func readyDescriptor(_ value: Argument) throws(UsageError) -> Int32 {
         guard let string = value.string, let descriptor = Int32(string), descriptor > STDERR_FILENO else {
-            throw UsageError("\(value.quoted) is no file descriptor that can be spared; write a number from 3 up")
+            throw UsageError("\(value.quoted) is not a usable file descriptor; use 3 or higher")
         }
         if fcntl(descriptor, F_SETFD, FD_CLOEXEC) < 0 {
             throw UsageError("file descriptor \(descriptor) is not open; open it, as in '\(descriptor)>ready'")

@@ -2,7 +2,7 @@
 
 import CommandSupport
 
-/// What the command line of `notify-wait` asks for, as it was written.
+/// The options of `notify-wait` as given on the command line.
 struct WaitSettings: CommonSettings {
     enum OnBusy {
         case queue, each, drop, restart
@@ -15,9 +15,9 @@ struct WaitSettings: CommonSettings {
     var wantsAll = false
     var isPrefix = false
     var timeout: Duration?
-    /// How long nothing must come before what has come is dealt with, as one.
+    /// How long no notification must come before those that have come are handled together.
     var settle: Duration?
-    /// Whether it waits for a bus that is not there yet.
+    /// Whether to wait for a bus that does not exist yet.
     var retries = false
 
     var isJSON = false
@@ -29,11 +29,11 @@ struct WaitSettings: CommonSettings {
     var then: Argument?
 
     var onBusy: OnBusy?
-    /// The command to run at each notification, with its arguments.
+    /// The command to run for each notification, with its arguments.
     var command: [Argument]?
 
-    /// Whether each notification is written to standard output. With a command its output is what counts, so there
-    /// the names must be asked for.
+    /// Whether notifications are written to standard output. With a command its own output matters, so names are
+    /// printed only on request.
     var printsNames: Bool {
         if common.verbosity == .quiet { return false }
         return command == nil || shapesRecords || common.verbosity == .verbose
@@ -46,24 +46,22 @@ struct WaitSettings: CommonSettings {
     /// Throws if two options contradict each other.
     func check() throws(UsageError) {
         if count != nil && follows {
-            throw UsageError("--count ends the wait and --follow never does; keep one of them")
+            throw UsageError("--count and --follow can't be used together")
         }
         if wantsAll && (count != nil || follows) {
-            throw UsageError(
-                "--all ends the wait when each name has come; leave out \(follows ? "--follow" : "--count")"
-            )
+            throw UsageError("--all and \(follows ? "--follow" : "--count") can't be used together")
         }
         if isJSON && format != nil {
-            throw UsageError("--json and --format both say what a record looks like; keep one of them")
+            throw UsageError("--json and --format can't be used together")
         }
         if common.verbosity == .quiet && shapesRecords {
-            throw UsageError("--quiet prints no names, so --json, --format and --null have nothing to shape")
+            throw UsageError("--quiet prints no names, so it can't be used with --json, --format or --null")
         }
         if let command, command.isEmpty {
-            throw UsageError("a command must follow '--'")
+            throw UsageError("no command after '--'")
         }
         if onBusy != nil && command == nil {
-            throw UsageError("--on-busy is about the command after '--', and there is none")
+            throw UsageError("--on-busy requires a command after '--'")
         }
     }
 }

@@ -55,7 +55,7 @@ extension Waiter {
                 return observation
             }
             for case .disconnected(let error) in inbox.takeChanges() where !isAway {
-                diagnostics.notice("\(error.description) Trying again until there is a bus.")
+                diagnostics.notice("\(error.description) Waiting for the bus.")
                 isAway = true
             }
             let now = Clock.monotonic

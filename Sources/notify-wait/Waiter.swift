@@ -82,7 +82,7 @@ struct Waiter {
 
     private static func start(_ then: Argument) throws(StartError) -> Child {
         guard let shell = Argument(copying: "/bin/sh"), let option = Argument(copying: "-c") else {
-            throw StartError("memory ran out")
+            throw StartError("out of memory")
         }
         switch Child.start([shell, option, then], [], .foreground) {
         case .success(let child): return child
@@ -172,7 +172,7 @@ struct Waiter {
         }
         let refused = inbox.takeRefused()
         if refused > 0 {
-            diagnostics.error("\(refused) notifications were lost: more than 65,536 names wait to be dealt with")
+            diagnostics.error("\(refused) notifications were lost: more than 65,536 names were queued")
         }
     }
 
@@ -230,7 +230,7 @@ struct Waiter {
         if thenFailure != nil, !output.isPending { dealWithRest() }
         if outcome != nil { return }
         if let end = thenFailure, !output.isPending {
-            diagnostics.error("the command of --then \(end.text)")
+            diagnostics.error("the --then command \(end.text)")
             outcome = end.status
         } else if let deadline, Clock.monotonic >= deadline, !(output.isPending && output.isWritable) {
             timeIsOver()

@@ -45,7 +45,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let bare = Bubblewrap.arguments(without: ["proc"])
         let agent = try TestSupport.start("bwrap", bare + [productPath("notify-agent"), "--address", bus.address])
-        try agent.waitForErrorOutput(containing: "serves")
+        try agent.waitForErrorOutput(containing: "ready")
         let post = try "\(shellWord(productPath("notify-post"))) --address \(shellWord(bus.address))"
         let observer = try TestSupport.run(
             "bwrap",

@@ -70,7 +70,7 @@ import Testing
             descriptors: [3: ready.writeEnd]
         )
         ready.closeWriteEnd()
-        let words = try waiting.waitForErrorOutput(containing: "Trying again until there is a bus.\n")
+        let words = try waiting.waitForErrorOutput(containing: "Waiting for the bus.\n")
         #expect(words.contains("cannot be reached"))
         try bus.restart()
         #expect(try ready.read() == "\n")
@@ -84,7 +84,7 @@ import Testing
         let options = ["--address", nowhere, "--retry", "a"]
         #expect(try run(productPath("notify-wait"), options + ["-t", "0.2"]).status == 2)
         let waiting = try start(productPath("notify-wait"), options)
-        try waiting.waitForErrorOutput(containing: "Trying again")
+        try waiting.waitForErrorOutput(containing: "Waiting for the bus")
         waiting.send(signal: SIGTERM)
         let result = try waiting.wait()
         #expect(result.status == 143 && !result.exitedNormally)

@@ -37,7 +37,7 @@ import Testing
         #expect(result.status == 64)
         #expect(result.output == "")
         #expect(result.errorOutput.hasPrefix("\(command): '"))
-        #expect(result.errorOutput.contains(" is no name"))
+        #expect(result.errorOutput.contains(" is not a valid name"))
         #expect(result.errorOutput.contains(name.reason))
         #expect(result.errorOutput.hasSuffix(".\n"))
         #expect(result.errorOutput.utf8.count < 400, "the name is quoted in full")

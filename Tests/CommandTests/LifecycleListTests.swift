@@ -125,7 +125,7 @@ import Testing
         let result = try bus.lifecycle("list")
         #expect(result.output.contains(" suspended* "))
         #expect(result.output.contains(" foreground "))
-        #expect(result.errorOutput.hasPrefix("notify-lifecycle: * its process is stopped"))
+        #expect(result.errorOutput.hasPrefix("notify-lifecycle: * the process is stopped"))
         #expect(result.errorOutput.split(separator: "\n").count == 1)
         let quiet = try bus.lifecycle("list", "-q")
         #expect(quiet.output.contains(" suspended* "))

@@ -80,12 +80,12 @@ import Testing
         #expect(agent.calls.elements.map(\.string) == ["pid:1", "app:x", "pid:2", "pid:3", "pid:4", "pid:5", ":1.6"])
         let lines = result.errorOutput.split(separator: "\n")
         try #require(lines.count == 7)
-        #expect(lines[0].hasPrefix("notify-lifecycle: there is no observer pid:1"))
+        #expect(lines[0].hasPrefix("notify-lifecycle: no observer matches pid:1"))
         #expect(lines[1] == "notify-lifecycle: app:x: background, 1 observer")
-        #expect(lines[2] == "notify-lifecycle: pid:2 stays as it is: Not yours.")
-        #expect(lines[3].contains("pid:3 did not follow in time"))
+        #expect(lines[2] == "notify-lifecycle: the state of pid:2 is unchanged: Not yours.")
+        #expect(lines[3].contains("pid:3 did not respond in time"))
         #expect(lines[4].contains("pid:4") && lines[4].contains("Oh."))
-        #expect(lines[5].contains("pid:5") && lines[5].contains("makes no sense"))
+        #expect(lines[5].contains("pid:5") && lines[5].contains("is invalid"))
         #expect(lines[6] == "notify-lifecycle: :1.6: background, 3 observers")
     }
 

@@ -12,14 +12,15 @@ import Testing
 
     @Test func `a command line that makes no sense is refused with a sentence`() throws {
         let cases: [(arguments: [String], sentence: String)] = [
-            ([], "say what to do: list, status"), ([""], "there is no command ''"),
+            ([], "missing command; use list, status"), ([""], "unknown command ''"),
             (["lits"], "did you mean 'list'?"), (["sus"], "did you mean 'suspend'?"),
-            (["s"], "there is no command 's'"), (["pid:3"], "there is no command 'pid:3'"),
-            (["list", "pid:3"], "takes no TARGET"), (["watch", "--", "x"], "takes no TARGET"),
-            (["background"], "needs a TARGET"), (["suspend", "--freeze"], "needs a TARGET"),
-            (["resume", "--freeze", "3"], "--freeze goes with 'suspend'"),
-            (["list", "--freeze"], "--freeze goes with"),
-            (["background", "--json", "3"], "--json is for list"), (["list", "-t", "soon"], "is no duration"),
+            (["s"], "unknown command 's'"), (["pid:3"], "unknown command 'pid:3'"),
+            (["list", "pid:3"], "doesn't take a TARGET"), (["watch", "--", "x"], "doesn't take a TARGET"),
+            (["background"], "requires a TARGET"), (["suspend", "--freeze"], "requires a TARGET"),
+            (["resume", "--freeze", "3"], "--freeze can only be used with 'suspend'"),
+            (["list", "--freeze"], "--freeze can only be used with"),
+            (["background", "--json", "3"], "--json can't be used with 'background'"),
+            (["list", "-t", "soon"], "is not a duration"),
             (["list", "--frezee"], "did you mean '--freeze'?"),
         ]
         for (arguments, sentence) in cases {
@@ -40,7 +41,7 @@ import Testing
         for target in targets {
             let result = try lifecycle(["background", "pid:1", target])
             #expect(result.status == 64)
-            #expect(result.errorOutput.contains("'\(target)' is no TARGET; write pid:N"))
+            #expect(result.errorOutput.contains("'\(target)' is not a TARGET; use pid:N"))
         }
     }
 

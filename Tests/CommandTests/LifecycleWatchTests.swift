@@ -117,7 +117,7 @@ import Testing
         watching.send(signal: SIGINT)
         let result = try watching.wait()
         #expect(result.status == 130)
-        #expect(result.errorOutput.split(separator: "\n").filter { $0.contains("make no sense") }.count == 1)
+        #expect(result.errorOutput.split(separator: "\n").filter { $0.contains("ignoring invalid changes") }.count == 1)
     }
 
     @Test(arguments: busKinds)

@@ -121,8 +121,8 @@ import Testing
         let waiting = try start(on: bus, ["-n4", "--on-busy", "drop"])
         let center = bus.makeCenter()
         for name in ["a", "b", "c"] { try center.post(name) }
-        try waiting.waitForErrorOutput(containing: "the command is busy; no run for 'b'\n")
-        try waiting.waitForErrorOutput(containing: "the command is busy; no run for 'c'\n")
+        try waiting.waitForErrorOutput(containing: "the command is still running; skipping 'b'\n")
+        try waiting.waitForErrorOutput(containing: "the command is still running; skipping 'c'\n")
         try waiting.writeInput("1\n")
         try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
         try center.post("b")

@@ -78,8 +78,8 @@ import Testing
         #expect(result.lines == ["1", "2", "3"])
         #expect(
             result.errorOutput == """
-                notify-wait: the command for 'com.example.x' ended with status 7
-                notify-wait: the command for 'com.example.x' was ended by signal 9 (Killed)
+                notify-wait: the command for 'com.example.x' exited with status 7
+                notify-wait: the command for 'com.example.x' was killed by signal 9 (Killed)
 
                 """
         )

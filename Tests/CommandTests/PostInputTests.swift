@@ -156,7 +156,7 @@ import Testing
         #expect(result.status == 2)
         #expect(
             result.errorOutput
-                == "notify-post: line 3: the input did not end in time; the lines before it were posted\n"
+                == "notify-post: line 3: standard input did not end in time; the lines before it were posted\n"
         )
     }
 

@@ -68,7 +68,7 @@ import Testing
         for file in ["/nonexistent/ready", folder.path] {
             let result = try bus.run("notify-wait", ["--ready-file", file, "-t", "1h", "a"])
             #expect(result.status == 1)
-            #expect(result.errorOutput.hasPrefix("notify-wait: can't put '\(file)' in place: "))
+            #expect(result.errorOutput.hasPrefix("notify-wait: can't create '\(file)': "))
         }
         #expect(try run("ls", ["-A", folder.path]).output == "")
     }
@@ -103,7 +103,7 @@ import Testing
             try bus.makeCenter().post("a")
             let result = try waiting.wait()
             #expect(result.status == 0)
-            #expect(result.errorOutput.hasPrefix("notify-wait: can't tell $NOTIFY_SOCKET: "))
+            #expect(result.errorOutput.hasPrefix("notify-wait: can't notify $NOTIFY_SOCKET: "))
             let quiet = try bus.startWaiting(["-q", "a"], environment: environment)
             try bus.makeCenter().post("a")
             #expect(try quiet.wait().errorOutput == "")

@@ -15,7 +15,7 @@ import Testing
         init(_ kind: BusKind) throws {
             bus = try PrivateBus(kind)
             agent = try start(productPath("notify-agent"), ["--address", bus.address])
-            try agent.waitForErrorOutput(containing: "serves")
+            try agent.waitForErrorOutput(containing: "ready")
         }
     }
 
@@ -130,11 +130,12 @@ import Testing
 
     @Test(
         arguments: [
-            (["wait", "a", "b"], "one name can be waited for"), (["set", "a"], "set takes a name and a value"),
-            (["set", "a", "-"], "'-' is no state"), (["set", "a", "0x"], "'0x' is no state"),
-            (["set", "a", "18446744073709551616"], "is no state"), (["set", "a", "+1"], "'+1' is no state"),
-            (["a", "--post"], "--post is for set"), (["watch", "a", "--is", "1"], "--is and --not are for wait"),
-            (["wait", "a", "--is", "1", "--not", "2"], "keep one of --is and --not"), ([], "no name"),
+            (["wait", "a", "b"], "'wait' takes one name"), (["set", "a"], "'set' takes a name and a value"),
+            (["set", "a", "-"], "'-' is not a state"), (["set", "a", "0x"], "'0x' is not a state"),
+            (["set", "a", "18446744073709551616"], "is not a state"), (["set", "a", "+1"], "'+1' is not a state"),
+            (["a", "--post"], "--post can only be used with 'set'"),
+            (["watch", "a", "--is", "1"], "--is and --not can only be used with 'wait'"),
+            (["wait", "a", "--is", "1", "--not", "2"], "use only one of --is and --not"), ([], "no name"),
         ] as [([String], String)]
     )
     func `a mistake is 64 and one sentence that says what to write`(arguments: [String], words: String) throws {

@@ -43,15 +43,15 @@ import Testing
         let bus = try PrivateBus(kind)
         let failures =
             [
-                ("exit 3", "ended with status 3", 3), ("kill -9 $$", "was ended by signal 9 (Killed)", 137),
-                ("no-such-command 2>/dev/null", "ended with status 127", 127),
-                ("notify-post '' 2>/dev/null", "ended with status 64", 64),
+                ("exit 3", "exited with status 3", 3), ("kill -9 $$", "was killed by signal 9 (Killed)", 137),
+                ("no-such-command 2>/dev/null", "exited with status 127", 127),
+                ("notify-post '' 2>/dev/null", "exited with status 64", 64),
             ] as [(String, String, Int32)]
         for (command, ending, status) in failures {
             let result = try bus.script("notify-wait com.example.never --then \"$1\"", [command])
             #expect(result.status == status && result.exitedNormally)
             #expect(result.output == "")
-            #expect(result.errorOutput == "notify-wait: the command of --then \(ending)\n")
+            #expect(result.errorOutput == "notify-wait: the --then command \(ending)\n")
             // -q leaves errors.
             let quiet = try bus.script("notify-wait -q com.example.never --then \"$1\"", [command])
             #expect(quiet.status == status && quiet.errorOutput == result.errorOutput)
@@ -69,7 +69,7 @@ import Testing
         let half = try bus.script("notify-wait -n2 com.example.x --then 'notify-post com.example.x; exit 3'")
         #expect(half.status == 3)
         #expect(half.output == "com.example.x\n")
-        #expect(half.errorOutput == "notify-wait: the command of --then ended with status 3\n")
+        #expect(half.errorOutput == "notify-wait: the --then command exited with status 3\n")
     }
 
     @Test(arguments: busKinds)

@@ -30,7 +30,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()
         let top = try start(bus, on: terminal)
-        var screen = try terminal.read(until: "Nobody says who observes")
+        var screen = try terminal.read(until: "Observers unknown")
         #expect(screen.hasPrefix("\u{1b}[?1049h"))
         let center = bus.makeCenter()
         for name in ["com.example.b", "a\u{1b}]0;x\u{7}", "com.example.b"] { try center.post(name) }
@@ -49,7 +49,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()
         let top = try start(bus, on: terminal)
-        _ = try terminal.read(until: "Nobody says who observes")
+        _ = try terminal.read(until: "Observers unknown")
         top.send(signal: SIGTERM)
         let result = try top.wait()
         #expect(result.status == 143 && !result.exitedNormally)
@@ -61,7 +61,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()
         let top = try start(bus, on: terminal)
-        _ = try terminal.read(until: "Nobody says who observes")
+        _ = try terminal.read(until: "Observers unknown")
         // What it asks for at the start is over when nothing has changed for a while.
         var switches = voluntarySwitches(of: top.pid)
         let rests = waitUntil(timeout: .patience) {
@@ -156,7 +156,7 @@ import Testing
         let bus = try PrivateBus(busKinds[0])
         let result = try bus.run("notify-top", [])
         #expect(result.status == 1)
-        #expect(result.errorOutput.contains("'notify-top --once' prints what there is"))
+        #expect(result.errorOutput.contains("use 'notify-top --once'"))
         #expect(try bus.run("notify-top", ["--json"]).status == 64)
         #expect(try run(productPath("notify-top"), ["--address", nowhere, "--once"]).status == 69)
     }

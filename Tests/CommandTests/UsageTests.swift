@@ -18,76 +18,82 @@ import Testing
     }
 
     static let contradictions = [
-        Mistake("notify-wait a -n 2 -f", "--count ends the wait and --follow never does"),
-        Mistake("notify-wait a --all -n 2", "--all ends the wait when each name has come; leave out --count"),
-        Mistake("notify-wait a --all -f", "--all ends the wait when each name has come; leave out --follow"),
-        Mistake("notify-wait a --json --format %n", "--json and --format both say what a record looks like"),
+        Mistake("notify-wait a -n 2 -f", "--count and --follow can't be used together"),
+        Mistake("notify-wait a --all -n 2", "--all and --count can't be used together"),
+        Mistake("notify-wait a --all -f", "--all and --follow can't be used together"),
+        Mistake("notify-wait a --json --format %n", "--json and --format can't be used together"),
         Mistake("notify-wait a -q --json", "--quiet prints no names"),
         Mistake("notify-wait a -q --format %n", "--quiet prints no names"),
         Mistake("notify-wait a -q -0", "--quiet prints no names"),
-        Mistake("notify-wait a --", "a command must follow '--'"),
-        Mistake("notify-wait a --on-busy drop", "--on-busy is about the command after '--', and there is none"),
-        Mistake("notify-wait a --session --system", "keep one of --session, --system and --address"),
-        Mistake("notify-wait a --address unix:path=/x --system", "keep one of --session, --system and --address"),
-        Mistake("notify-post a --system --session", "keep one of --session, --system and --address"),
-        Mistake("notify-post a --address unix:path=/x --address unix:path=/y", "keep one of --session, --system"),
-        Mistake("notify-post a - b -", "standard input can be read once"),
+        Mistake("notify-wait a --", "no command after '--'"),
+        Mistake("notify-wait a --on-busy drop", "--on-busy requires a command after '--'"),
+        Mistake("notify-wait a --session --system", "use only one of --session, --system and --address"),
+        Mistake("notify-wait a --address unix:path=/x --system", "use only one of --session, --system and --address"),
+        Mistake("notify-post a --system --session", "use only one of --session, --system and --address"),
+        Mistake("notify-post a --address unix:path=/x --address unix:path=/y", "use only one of --session, --system"),
+        Mistake("notify-post a - b -", "'-' can be given only once"),
     ]
 
     static let values = [
-        Mistake("notify-wait a -n 0", "option '-n': '0' is no count; write a whole number from 1 up"),
-        Mistake("notify-wait a -n -3", "option '-n': '-3' is no count"),
-        Mistake("notify-wait a --count=two", "option '--count': 'two' is no count"),
-        Mistake("notify-wait a -n99999999999999999999", "is no count"),
-        Mistake("notify-wait a -t soon", "option '-t': 'soon' is no duration; write a number and ms, s, m, h or d"),
-        Mistake("notify-wait a -t 5w", "'5w' is no duration"),
-        Mistake("notify-wait a -t ''", "'' is no duration"),
+        Mistake("notify-wait a -n 0", "option '-n': '0' is not a count; use a whole number, 1 or greater"),
+        Mistake("notify-wait a -n -3", "option '-n': '-3' is not a count"),
+        Mistake("notify-wait a --count=two", "option '--count': 'two' is not a count"),
+        Mistake("notify-wait a -n99999999999999999999", "is not a count"),
+        Mistake("notify-wait a -t soon", "option '-t': 'soon' is not a duration; use a number with ms, s, m, h or d"),
+        Mistake("notify-wait a -t 5w", "'5w' is not a duration"),
+        Mistake("notify-wait a -t ''", "'' is not a duration"),
         Mistake("notify-wait a -t 1000000h", "'1000000h' is longer than a hundred years"),
         Mistake(
             "notify-wait a --on-busy wait -- b",
-            "option '--on-busy' takes queue, each, drop or restart, not 'wait'"
+            "option '--on-busy' must be queue, each, drop or restart, not 'wait'"
         ),
         Mistake(
             "notify-wait a --suspension-behavior no",
-            "takes drop, coalesce, hold or deliver-immediately, not 'no'"
+            "must be drop, coalesce, hold or deliver-immediately, not 'no'"
         ),
-        Mistake("notify-wait a --format %x", "option '--format': '%x' means nothing; there are %n, %t, %c, %s and %%"),
-        Mistake("notify-wait a --format 100%", "a lone '%' at the end means nothing"),
-        Mistake(#"notify-wait a --format \q"#, #"'\q' means nothing; there are \n, \t, \0 and \\"#),
-        Mistake(#"notify-wait a --format x\"#, #"a lone '\' at the end means nothing"#),
-        Mistake("notify-wait a --ready-fd 2", "'2' is no file descriptor that can be spared"),
-        Mistake("notify-wait a --ready-fd out", "'out' is no file descriptor that can be spared"),
+        Mistake(
+            "notify-wait a --format %x",
+            "option '--format': unknown sequence '%x'; the known ones are %n, %t, %c, %s and %%"
+        ),
+        Mistake("notify-wait a --format 100%", "incomplete sequence '%' at the end"),
+        Mistake(#"notify-wait a --format \q"#, #"unknown sequence '\q'; the known ones are \n, \t, \0 and \\"#),
+        Mistake(#"notify-wait a --format x\"#, #"incomplete sequence '\' at the end"#),
+        Mistake("notify-wait a --ready-fd 2", "'2' is not a usable file descriptor"),
+        Mistake("notify-wait a --ready-fd out", "'out' is not a usable file descriptor"),
         Mistake("notify-wait a --ready-fd 17", "file descriptor 17 is not open; open it, as in '17>ready'"),
-        Mistake("notify-wait a --ready-file ''", "a file needs a name"),
-        Mistake("notify-post a --address ''", "an address is text such as unix:path="),
-        Mistake("notify-wait a --all=yes", "option '--all' takes no value; write just '--all'"),
-        Mistake("notify-wait a --count", "option '--count' needs a value; write '--count N'"),
-        Mistake("notify-wait a -t", "option '-t' needs a value; write '-t DURATION'"),
+        Mistake("notify-wait a --ready-file ''", "the file name is empty"),
+        Mistake("notify-post a --address ''", "expected an address such as unix:path="),
+        Mistake("notify-wait a --all=yes", "option '--all' doesn't take a value"),
+        Mistake("notify-wait a --count", "option '--count' requires a value, as in '--count N'"),
+        Mistake("notify-wait a -t", "option '-t' requires a value, as in '-t DURATION'"),
     ]
 
     static let operands = [
-        Mistake("notify-post", "no name to post; give one, as in 'notify-post com.example.done'"),
-        Mistake("notify-post --", "no name to post"),
-        Mistake("notify-wait", "no name to wait for; give one, as in 'notify-wait com.example.done'"),
-        Mistake("notify-wait -- true", "no name to wait for"),
-        Mistake("notify-wait --prefix " + String(repeating: "x", count: 512), "is no prefix; write at most 511 bytes"),
+        Mistake("notify-post", "no name given; try 'notify-post com.example.done'"),
+        Mistake("notify-post --", "no name given"),
+        Mistake("notify-wait", "no name given; try 'notify-wait com.example.done'"),
+        Mistake("notify-wait -- true", "no name given"),
+        Mistake(
+            "notify-wait --prefix " + String(repeating: "x", count: 512),
+            "is not a valid prefix; use at most 511 bytes"
+        ),
     ]
 
     static let strangers = [
-        Mistake("notify-wait a --timout 5", "there is no option '--timout'; did you mean '--timeout'?"),
+        Mistake("notify-wait a --timout 5", "unknown option '--timout'; did you mean '--timeout'?"),
         Mistake("notify-wait a --tiemout=5", "did you mean '--timeout'?"),
         Mistake("notify-wait a --Follow", "did you mean '--follow'?"),
         Mistake("notify-wait a --suspension", "did you mean '--suspension-behavior'?"),
         Mistake("notify-wait a --ready-fiel f", "did you mean '--ready-file'?"),
         Mistake("notify-post a --adress x", "did you mean '--address'?"),
         Mistake("notify-post a --vebose", "did you mean '--verbose'?"),
-        Mistake("notify-wait a --elephant", "there is no option '--elephant'; 'notify-wait --help' lists them all"),
-        Mistake("notify-post a --x", "there is no option '--x'; 'notify-post --help' lists them all"),
-        Mistake("notify-post a -z", "there is no option '-z'; 'notify-post --help' lists them all"),
-        Mistake("notify-post a -n 3", "there is no option '-n'"),
-        Mistake("notify-wait a -fqz", "there is no option '-z'"),
-        Mistake("notify-wait a -\u{e9}", "there is no option '-\u{e9}'"),
-        Mistake("notify-wait a --\u{1b}[31m", #"there is no option '--\x1b[31m'"#),
+        Mistake("notify-wait a --elephant", "unknown option '--elephant'; see 'notify-wait --help'"),
+        Mistake("notify-post a --x", "unknown option '--x'; see 'notify-post --help'"),
+        Mistake("notify-post a -z", "unknown option '-z'; see 'notify-post --help'"),
+        Mistake("notify-post a -n 3", "unknown option '-n'"),
+        Mistake("notify-wait a -fqz", "unknown option '-z'"),
+        Mistake("notify-wait a -\u{e9}", "unknown option '-\u{e9}'"),
+        Mistake("notify-wait a --\u{1b}[31m", #"unknown option '--\x1b[31m'"#),
     ]
 
     @Test(arguments: contradictions + values + operands + strangers)

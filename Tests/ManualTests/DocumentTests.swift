@@ -114,9 +114,9 @@ import Testing
         (
             "Documentation/lifecycle.md", "$ notify-agent &",
             .says(
-                "serves",
+                "version:",
                 script:
-                    "touch agent.conf; eval \"$1\"; eval \"$2\"; until notify-lifecycle status | grep serves; do :; done; kill %1 %2"
+                    "touch agent.conf; eval \"$1\"; eval \"$2\"; until notify-lifecycle status | grep version:; do :; done; kill %1 %2"
             )
         ),
         ("Documentation/lifecycle.md", "NotifyCenter.session.lifecycle.", .compiles(after: "import NotifyBus")),
@@ -220,7 +220,7 @@ import Testing
                 "cat >agent.conf; notify-agent --config agent.conf & until notify-lifecycle status; do :; done; kill %1"
             let settings = block.lines.joined(separator: "\n") + "\n"
             let result = try PrivateBus(.daemon).script(inFolder(script), input: settings)
-            #expect(result.output.contains("serves"), "\(result.errorOutput)")
+            #expect(result.output.contains("version:"), "\(result.errorOutput)")
         case .understood:
             let (bus, agent) = try busWithAgent()
             defer { agent.send(signal: 15) }

@@ -75,8 +75,8 @@ import Testing
         ("notify-state watch", .poked("notify-state set com.example.battery 80", says: "at 80\n")),
         ("notify-top --once", .poked("notify-post com.example.busy", says: "com.example.busy")),
         // Without a terminal it says so.
-        ("notify-top", .poked("", says: "no terminal")),
-        ("notify-agent", .poked("notify-lifecycle status", says: "serves")),
+        ("notify-top", .poked("", says: "not a terminal")),
+        ("notify-agent", .poked("notify-lifecycle status", says: "ready")),
         ("dbus-send", .heard("com.example.backup-done", last: "com.example.backup-done")),
         ("dbus-monitor", .poked("notify-post com.example.c", says: "interface=org.notifybus.n.com.example.c")),
     ]

@@ -51,12 +51,12 @@ import Testing
             """
         #expect(try verdict(on: good) == "serves")
         let bad: [(String, String)] = [
-            ("focus = some", "write app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
-            ("session = on", "write app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
-            ("sleep = app:", "write app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
-            ("ignore = windows", "there are logind, gnome, x11, sway, shell, freezer, timezone"),
-            ("follow = all", "there are exempt, focus, session, sleep, ignore, events, file and set"),
-            ("exempt", "there is no '='"),
+            ("focus = some", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
+            ("session = on", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
+            ("sleep = app:", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
+            ("ignore = windows", "the sources are logind, gnome, x11, sway, shell, freezer, timezone"),
+            ("follow = all", "the settings are exempt, focus, session, sleep, ignore, events, file and set"),
+            ("exempt", "missing '='"),
         ]
         for (line, sentence) in bad {
             let text = try verdict(on: "\n" + line + "\n")
@@ -81,7 +81,7 @@ import Testing
         }
         #expect(try verdict().contains("cannot be reached"))
         try write("second/notifybus", "second")
-        #expect(try verdict().contains("\(folder)/second/notifybus/agent.conf:1: there is no '=' in 'second'"))
+        #expect(try verdict().contains("\(folder)/second/notifybus/agent.conf:1: missing '=' in 'second'"))
         try write("first/notifybus", "first")
         #expect(try verdict().contains("first/notifybus/agent.conf:1: "))
         try write("own/notifybus", "own")

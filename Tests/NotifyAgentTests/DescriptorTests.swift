@@ -19,7 +19,7 @@ import Testing
             ],
             environment: withoutDesktop
         )
-        try agent.waitForErrorOutput(containing: "serves")
+        try agent.waitForErrorOutput(containing: "ready")
         return agent
     }
 

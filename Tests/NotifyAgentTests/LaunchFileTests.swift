@@ -55,36 +55,36 @@ import Testing
     }
 
     @Test(arguments: [
-        ("name = a\nfoo = b\nstart = a.service", 2, "there is no setting 'foo'"),
-        ("name = a\nstart", 2, "there is no '='"),
-        ("name =\nstart = a.service", 1, "is no name"),
+        ("name = a\nfoo = b\nstart = a.service", 2, "unknown setting 'foo'"),
+        ("name = a\nstart", 2, "missing '='"),
+        ("name =\nstart = a.service", 1, "is not a valid name"),
         ("name = self.a\nstart = a.service", 1, "never leaves its process"),
-        ("prefix = .\nstart = a.service", 1, "is no prefix"),
-        ("name = a\nstart = a", 2, "is no unit"),
-        ("name = a\nstart = a/b.service", 2, "is no unit"),
-        ("name = a\nstart = .service", 2, "is no unit"),
+        ("prefix = .\nstart = a.service", 1, "is not a valid prefix"),
+        ("name = a\nstart = a", 2, "is not a unit"),
+        ("name = a\nstart = a/b.service", 2, "is not a unit"),
+        ("name = a\nstart = .service", 2, "is not a unit"),
         ("name = a\nstart = a@.service", 2, "is a template"),
         ("name = a\nrun = bin/true", 2, "neither an absolute path"),
-        ("name = a\nrun = /bin/sh 'a", 2, "a quotation mark is missing"),
-        ("name = a\nrun = /bin/sh \\q", 2, "there is no escape"),
-        ("name = a\nrun = /bin/sh \\000", 2, "no text"),
+        ("name = a\nrun = /bin/sh 'a", 2, "unbalanced quotes"),
+        ("name = a\nrun = /bin/sh \\q", 2, "unknown escape"),
+        ("name = a\nrun = /bin/sh \\000", 2, "invalid text"),
         ("name = a\nrun =", 2, "no program"),
-        ("name = a\nactivate = a", 2, "no name that a program owns"),
-        ("name = a\nactivate = a.b\non-busy = restart", 0, "goes with start and run"),
-        ("name = a\nstart = a.service\nenvironment = A=b", 0, "goes with run"),
-        ("name = a\nrun = true\nenvironment = 1=b", 3, "is no variable"),
-        ("name = a\nstart = a.service\non-busy = each", 3, "is none of queue, drop, restart"),
-        ("name = a\nstart = a.service\nsettle = soon", 3, "is no duration"),
+        ("name = a\nactivate = a", 2, "not a well-known bus name"),
+        ("name = a\nactivate = a.b\non-busy = restart", 0, "with start or run"),
+        ("name = a\nstart = a.service\nenvironment = A=b", 0, "only be used with run"),
+        ("name = a\nrun = true\nenvironment = 1=b", 3, "is not a variable"),
+        ("name = a\nstart = a.service\non-busy = each", 3, "is not one of queue, drop, restart"),
+        ("name = a\nstart = a.service\nsettle = soon", 3, "is not a duration"),
         ("name = a\nstart = a.service\nsettle = 2d", 3, "longer than a day"),
-        ("name = a\nstart = a.service\nlimit = 0/1s", 3, "is no limit"),
-        ("name = a\nstart = a.service\nlimit = 5", 3, "is no limit"),
-        ("name = a\nstart = a.service\nlimit = 5/0s", 3, "needs a time"),
-        ("name = a\nstart = a.service\nfrom = me", 3, "is none of user, anyone, root"),
-        ("name = a\nstart = a.service\nenabled = 1", 3, "neither yes nor no"),
+        ("name = a\nstart = a.service\nlimit = 0/1s", 3, "is not a limit"),
+        ("name = a\nstart = a.service\nlimit = 5", 3, "is not a limit"),
+        ("name = a\nstart = a.service\nlimit = 5/0s", 3, "needs a duration"),
+        ("name = a\nstart = a.service\nfrom = me", 3, "is not one of user, anyone, root"),
+        ("name = a\nstart = a.service\nenabled = 1", 3, "not yes or no"),
         ("name = a\nstart = a.service\nstart = b.service", 3, "is given twice"),
         ("name = a\nstart = a.service\nrun = true", 0, "exactly one of"),
         ("name = a", 0, "exactly one of"),
-        ("start = a.service", 0, "there is no name"),
+        ("start = a.service", 0, "missing name"),
     ])
     func `what is wrong is said, and in which line`(text: String, line: Int, sentence: String) throws {
         let fault = try #require(complaint(text))
@@ -149,20 +149,20 @@ import Testing
         #expect(found.status == 1)
         let place = "\(folder)/own/notifybus"
         let first = found.lines.removeFirst()
-        #expect(first.hasPrefix("\(place)/agent.conf:1: there is no setting 'fucos'"))
+        #expect(first.hasPrefix("\(place)/agent.conf:1: unknown setting 'fucos'"))
         #expect(
             found.lines == [
                 "\(place)/launch.d/both.conf: a → start own.service",
-                "\(place)/launch.d/long.conf: it has more than 64 KB",
-                "\(place)/launch.d/open.conf: others can write to it",
+                "\(place)/launch.d/long.conf: larger than 64 KB",
+                "\(place)/launch.d/open.conf: writable by others",
                 "\(folder)/data/notifybus/launch.d/other.conf: b, b.* → run true",
-                "\(place)/launch.d/pipe.conf: it is no regular file",
-                "\(place)/launch.d/wrong.conf:2: there is no '=' in 'start'",
+                "\(place)/launch.d/pipe.conf: not a regular file",
+                "\(place)/launch.d/wrong.conf:2: missing '=' in 'start'",
             ]
         )
         if geteuid() == 0 {
             try shell("chown 12345 own/notifybus/launch.d/both.conf")
-            #expect(try check().lines[1].contains("it belongs to user 12345, not to user 0 or root"))
+            #expect(try check().lines[1].contains("owned by user 12345, not by user 0 or root"))
         }
     }
 }

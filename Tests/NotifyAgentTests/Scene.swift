@@ -33,7 +33,7 @@ final class Scene: Sendable {
         )
         try agent.writeInput(configuration)
         agent.closeInput()
-        try agent.waitForErrorOutput(containing: "serves")
+        try agent.waitForErrorOutput(containing: "ready")
         return agent
     }
 

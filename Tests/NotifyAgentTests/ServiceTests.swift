@@ -13,7 +13,7 @@ import Testing
         #expect(second.status == 1)
         #expect(second.errorOutput.contains("process \(agent.agent.pid)") && second.errorOutput.contains("--replace"))
         let third = try start(productPath("notify-agent"), ["--address", agent.bus.address, "--replace"])
-        try third.waitForErrorOutput(containing: "serves")
+        try third.waitForErrorOutput(containing: "ready")
         #expect(try agent.agent.wait(timeout: .patience).status == 0)
         third.send(signal: SIGTERM)
         #expect(try third.wait(timeout: .patience).status == 0)
@@ -57,15 +57,15 @@ import Testing
                 ["--address", bus.address, "-v"],
                 environment: ["JOURNAL_STREAM": stream]
             )
-            try agent.waitForErrorOutput(containing: "serves\n")
+            try agent.waitForErrorOutput(containing: "ready\n")
             agent.send(signal: SIGTERM)
             return try agent.wait(timeout: .patience).errorOutput.split(separator: "\n")
         }
         let journal = try log("8:1")
-        #expect(journal.contains("<5>serves") && journal.contains("<5>ends, by signal 15"))
-        #expect(journal.contains { $0.hasPrefix("<7>owns the name connection=:1.") })
+        #expect(journal.contains("<5>ready") && journal.contains("<5>terminating on signal 15"))
+        #expect(journal.contains { $0.hasPrefix("<7>acquired the bus name connection=:1.") })
         let terminal = try log(nil)
-        #expect(terminal.contains { (try? /\d\d:\d\d:\d\d notify-agent: serves/.wholeMatch(in: $0)) != nil })
+        #expect(terminal.contains { (try? /\d\d:\d\d:\d\d notify-agent: ready/.wholeMatch(in: $0)) != nil })
     }
 
     @Test(arguments: busKinds)

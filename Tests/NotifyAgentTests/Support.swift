@@ -22,7 +22,7 @@ final class AgentBus: Sendable {
             ["--address", bus.address] + arguments,
             environment: withoutDesktop.merging(environment) { $1 }
         )
-        try agent.waitForErrorOutput(containing: "serves")
+        try agent.waitForErrorOutput(containing: "ready")
     }
 
     /// The agent lives, and answers.

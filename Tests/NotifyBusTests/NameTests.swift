@@ -14,8 +14,8 @@ extension NotifyName {
 @Suite struct NameTests {
     @Test func `an illegal name is an error with a sentence`() throws {
         let illegal: [(String, String)] = [
-            ("", "The name is empty; a notification needs a name of 1 to 511 bytes."),
-            ("a\0b", "The name contains a NUL byte, which no notification name may."),
+            ("", "The name is empty; it must have 1 to 511 bytes."),
+            ("a\0b", "The name contains a NUL byte, which is not allowed."),
             (String(repeating: "x", count: 512), "The name has 512 bytes; at most 511 are allowed."),
             (String(repeating: "é", count: 256), "The name has 512 bytes; at most 511 are allowed."),
         ]
@@ -58,7 +58,7 @@ extension NotifyName {
             print(NotifyName.nameless.string)
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("“” is not a name. The name is empty;"), "\(text)")
+        #expect(text.contains("“” is not a valid name. The name is empty;"), "\(text)")
     }
 
     @Test func `names are encoded as strings, and nothing else is decoded`() throws {

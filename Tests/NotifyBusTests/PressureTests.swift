@@ -77,7 +77,7 @@ import Testing
         #expect(accepted.count >= 65_536)
         #expect(!refusals.isEmpty && refusals.count <= 70_000 - 65_536)
         #expect(refusals.allSatisfy { $0.code == .queueFull })
-        #expect(refusals.first?.description.contains("was not taken: 65536 names wait already") == true)
+        #expect(refusals.first?.description.contains("was rejected: 65536 names are already queued") == true)
         #expect(center.statistics.waiting <= 65_536 + 200)
 
         bus.resume()

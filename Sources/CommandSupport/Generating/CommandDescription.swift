@@ -25,12 +25,7 @@ struct CommandDescription {
         var headline: String {
             var clause = (sentences(of: help).first ?? "").prefix { $0 != ";" }
             if let colon = clause.firstIndex(of: ":"), clause[..<colon].count >= 30 { clause = clause[..<colon] }
-            let text = String(clause.hasSuffix(".") ? clause.dropLast() : clause)
-            // Below a heading such as "When it ends" a text goes on with it, and in a menu there are no headings.
-            guard let first = group.split(separator: " ").first, ["When", "What", "How"].contains(first),
-                !text.hasPrefix("With ")
-            else { return text }
-            return group + ": " + text.prefix(1).lowercased() + text.dropFirst()
+            return String(clause.hasSuffix(".") ? clause.dropLast() : clause)
         }
     }
 

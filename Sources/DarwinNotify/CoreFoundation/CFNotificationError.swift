@@ -31,7 +31,7 @@ public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
         case .missing(let argument):
             name = nil
             code = nil
-            description = "\(function) needs \(argument), and was given nil."
+            description = "\(function) requires \(argument), but was given nil."
         case .refused(let name, let error):
             self.name = name
             code = error.code
@@ -39,7 +39,7 @@ public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
         case .delayed(let name, let error):
             self.name = name
             code = error.code
-            description = "\(function) cannot observe '\(name.rawValue)' yet, and keeps trying. \(error)"
+            description = "\(function) cannot observe '\(name.rawValue)' yet, but keeps trying. \(error)"
         case .limited(let name, let reason):
             self.name = name
             code = .sandboxed

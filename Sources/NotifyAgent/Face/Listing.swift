@@ -87,7 +87,7 @@ extension AgentInterface.SourceEntry {
             switch entry.condition {
             case .live: (true, "")
             case .off(let reason): (false, reason)
-            case nil: (false, "has not said anything yet")
+            case nil: (false, "has not reported anything yet")
             }
         self.init(name: entry.name, isLive: isLive, reason: reason, fact: entry.fact?.text ?? "", facts: entry.count)
     }

@@ -47,7 +47,7 @@ final class GnomeSource: LifecycleSource {
     static var obstacle: String? { CgroupMount.unified == nil ? "cgroup version 2 is not mounted" : nil }
 
     func start() {
-        guard inotify >= 0 else { return outlet.say(.off("there are no more inotify instances")) }
+        guard inotify >= 0 else { return outlet.say(.off("no inotify instance is available")) }
         watcher.watch(source: inotify) { [weak self] in self?.takeEvents() }
         outlet.say(.off(GnomeSource.silence))
     }

@@ -41,14 +41,14 @@ final class SourceSet: @unchecked Sendable {
             (
                 Coordinator.freezerSource,
                 CgroupMount.unified == nil
-                    ? .off("cgroup version 2 is not mounted; a process stopped by a signal is noticed all the same")
+                    ? .off("cgroup version 2 is not mounted; processes stopped by a signal are noticed anyway")
                     : .live
             ),
         ] + resting
     }
 
     private var resting: [Change] {
-        makers.map { ($0.name, .off($0.obstacle ?? "nobody observes; it starts with the first observer")) }
+        makers.map { ($0.name, .off($0.obstacle ?? "idle until the first observer registers")) }
     }
 
     /// - Returns: what to say of them before they speak themselves.

@@ -90,7 +90,7 @@ final class Identity: @unchecked Sendable {
     ) {
         link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer, link in
             guard let credentials = Identity.credentials(in: answer) else {
-                return completion(.failure(.failed("The bus does not say whose connection \(name) is.")), link)
+                return completion(.failure(.failed("The bus does not report the credentials of \(name).")), link)
             }
             let (user, pid) = (credentials.user, credentials.pid)
             switch ProcessHandle.open(pid, pidfd: credentials.pidfd, user: user) {
@@ -174,6 +174,6 @@ final class Identity: @unchecked Sendable {
 
 extension BusFault {
     static func inSandbox(_ sandbox: String) -> BusFault {
-        .accessDenied("A program in \(sandbox) can't change the state of others, only report its own.")
+        .accessDenied("A program in \(sandbox) can only report its own state, not change that of others.")
     }
 }

@@ -32,14 +32,14 @@ enum CommandLineText {
             default: word = (word ?? []) + [byte]
             }
         }
-        guard quote == nil else { throw Complaint("a quotation mark is missing") }
+        guard quote == nil else { throw Complaint("unbalanced quotes") }
         if let word { words.append(try string(word)) }
         return words
     }
 
     private static func string(_ bytes: [UInt8]) throws(LaunchFile.Complaint) -> String {
         guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
-            throw Complaint("an escape makes something that is no text")
+            throw Complaint("an escape sequence produces invalid text")
         }
         return text
     }
@@ -51,7 +51,7 @@ enum CommandLineText {
     ]
 
     private static func escape(_ rest: inout ArraySlice<UInt8>) throws(LaunchFile.Complaint) -> [UInt8] {
-        guard let kind = rest.popFirst() else { throw Complaint("there is nothing behind the last '\\'") }
+        guard let kind = rest.popFirst() else { throw Complaint("trailing '\\'") }
         if let letter = letters[kind] { return [letter] }
         switch kind {
         case UInt8(ascii: "x"):
@@ -66,7 +66,7 @@ enum CommandLineText {
             rest = [kind] + rest
             if let value = number(&rest, digits: 3, radix: 8), value < 256 { return [UInt8(value)] }
         }
-        throw Complaint("there is no escape '\\\(String(decoding: [kind], as: UTF8.self))'")
+        throw Complaint("unknown escape sequence '\\\(String(decoding: [kind], as: UTF8.self))'")
     }
 
     private static func number(_ rest: inout ArraySlice<UInt8>, digits: Int, radix: Int) -> UInt32? {

@@ -29,7 +29,7 @@ package enum LaunchFile {
             if line.isEmpty || line.utf8.first == UInt8(ascii: "#") { continue }
             do throws(Complaint) {
                 guard let equals = line.utf8.firstIndex(of: UInt8(ascii: "=")) else {
-                    throw Complaint("there is no '=' in '\(line)'")
+                    throw Complaint("missing '=' in '\(line)'")
                 }
                 let key = String(trimmed(line[..<equals]))
                 try draft.set(key, to: String(trimmed(line[line.utf8.index(after: equals)...])))
@@ -83,7 +83,7 @@ private struct Draft {
 
     mutating func set(_ key: String, to value: String) throws(Complaint) {
         guard Draft.keys.contains(key) else {
-            throw Complaint("there is no setting '\(key)'; there are " + Draft.keys.joined(separator: ", "))
+            throw Complaint("unknown setting '\(key)'; the settings are " + Draft.keys.joined(separator: ", "))
         }
         guard given.insert(key).inserted || Draft.lists.contains(key) else {
             throw Complaint("'\(key)' is given twice")
@@ -102,21 +102,21 @@ private struct Draft {
         default: template.isEnabled = try yesOrNo(value)
         }
         guard subjects.names.count + subjects.prefixes.count <= LaunchFile.maximumNames else {
-            throw Complaint("an entry has at most \(LaunchFile.maximumNames) names")
+            throw Complaint("too many names; an entry has at most \(LaunchFile.maximumNames)")
         }
     }
 
     func entry(_ title: String) throws(Complaint) -> LaunchEntry {
-        guard !subjects.isEmpty else { throw Complaint("there is no name or prefix") }
+        guard !subjects.isEmpty else { throw Complaint("missing name or prefix") }
         guard let action = actions.first, actions.count == 1 else {
-            throw Complaint("there must be exactly one of start, run and activate")
+            throw Complaint("exactly one of start, run and activate is required")
         }
         if case .activation = action, template.onBusy == .restart {
-            throw Complaint("'on-busy = restart' goes with start and run")
+            throw Complaint("'on-busy = restart' can only be used with start or run")
         }
         if case .command = action {
         } else if !template.environment.isEmpty {
-            throw Complaint("'environment' goes with run")
+            throw Complaint("'environment' can only be used with run")
         }
         var entry = template
         (entry.title, entry.action, entry.subjects) = (title, action, subjects)
@@ -130,7 +130,7 @@ private struct Draft {
         do throws(NotifyBusError) {
             name = try NotifyName(text)
         } catch {
-            throw Complaint("'\(text)' is no name: it has 1 to \(NotifyName.maximumLength) bytes")
+            throw Complaint("'\(text)' is not a valid name; use 1 to \(NotifyName.maximumLength) bytes")
         }
         if name.staysInProcess { throw Complaint("'\(text)' never leaves its process") }
         return name
@@ -141,7 +141,7 @@ private struct Draft {
         let stem = text.utf8.last == UInt8(ascii: ".") ? String(text.utf8.dropLast()) ?? "" : text
         let prefix = stem + "."
         guard !stem.isEmpty, prefix.utf8.count <= NotifyName.maximumLength else {
-            throw Complaint("'\(text)' is no prefix: it has 1 to \(NotifyName.maximumLength - 1) bytes")
+            throw Complaint("'\(text)' is not a valid prefix; use 1 to \(NotifyName.maximumLength - 1) bytes")
         }
         if prefix.utf8.starts(with: NotifyName.Scope.processPrefix.utf8) {
             throw Complaint("'\(text)' never leaves its process")
@@ -161,16 +161,16 @@ private struct Draft {
         }
         guard isLegal, text.utf8.count <= 255, text.utf8.first != UInt8(ascii: "@"),
             let type = Draft.unitTypes.first(where: text.hasSuffix), text.utf8.count > type.utf8.count
-        else { throw Complaint("'\(text)' is no unit; write its whole name, as in nas.service") }
+        else { throw Complaint("'\(text)' is not a unit; use its full name, as in nas.service") }
         if text.hasSuffix("@" + type) {
-            throw Complaint("'\(text)' is a template; write which instance, as in backup@home.service")
+            throw Complaint("'\(text)' is a template; name an instance, as in backup@home.service")
         }
         return text
     }
 
     private func command(_ text: String) throws(Complaint) -> [String] {
         let words = try CommandLineText.words(of: text)
-        guard let program = words.first, !program.isEmpty else { throw Complaint("there is no program to run") }
+        guard let program = words.first, !program.isEmpty else { throw Complaint("no program to run") }
         guard program.utf8.first == UInt8(ascii: "/") || !program.utf8.contains(UInt8(ascii: "/")) else {
             throw Complaint("'\(program)' is neither an absolute path nor the name of a program")
         }
@@ -184,7 +184,7 @@ private struct Draft {
             return part.allSatisfy { Draft.isLetterOrDigit($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
         }
         guard isLegal, parts.count > 1, text.utf8.count <= 255 else {
-            throw Complaint("'\(text)' is no name that a program owns on the bus, as in org.example.Editor")
+            throw Complaint("'\(text)' is not a well-known bus name such as org.example.Editor")
         }
         return text
     }
@@ -196,7 +196,7 @@ private struct Draft {
     private func word<Word: RawRepresentable & CaseIterable>(_ text: String) throws(Complaint) -> Word
     where Word.RawValue == String {
         guard let word = Word(rawValue: text) else {
-            throw Complaint("'\(text)' is none of " + Word.allCases.map(\.rawValue).joined(separator: ", "))
+            throw Complaint("'\(text)' is not one of " + Word.allCases.map(\.rawValue).joined(separator: ", "))
         }
         return word
     }
@@ -215,7 +215,7 @@ private struct Draft {
             guard duration <= 86_400_000_000_000 else { throw .tooLong }
             return duration
         } catch .malformed {
-            throw Complaint("'\(text)' is no duration; write a number and ms, s, m or h, as in 500ms or 1m30s")
+            throw Complaint("'\(text)' is not a duration; use a number with ms, s, m or h, as in 500ms or 1m30s")
         } catch {
             throw Complaint("'\(text)' is longer than a day")
         }
@@ -224,10 +224,10 @@ private struct Draft {
     private func limit(_ text: String) throws(Complaint) -> LaunchEntry.Limit {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let starts = Int(parts[0]), (1...1_000).contains(starts) else {
-            throw Complaint("'\(text)' is no limit; write 1 to 1000 starts and a duration, as in 10/10s")
+            throw Complaint("'\(text)' is not a limit; use 1 to 1000 starts and a duration, as in 10/10s")
         }
         let window = try duration(String(parts[1]))
-        guard window > 0 else { throw Complaint("a limit needs a time, as in 10/10s") }
+        guard window > 0 else { throw Complaint("a limit needs a duration, as in 10/10s") }
         return LaunchEntry.Limit(starts: starts, window: window)
     }
 
@@ -235,7 +235,7 @@ private struct Draft {
         let name = text.utf8.prefix { $0 != UInt8(ascii: "=") }
         guard name.count < text.utf8.count, let first = name.first, !(0x30...0x39).contains(first),
             name.allSatisfy({ Draft.isLetterOrDigit($0) || $0 == UInt8(ascii: "_") })
-        else { throw Complaint("'\(text)' is no variable; write KEY=VALUE") }
+        else { throw Complaint("'\(text)' is not a variable; use KEY=VALUE") }
         return text
     }
 
@@ -243,7 +243,7 @@ private struct Draft {
         switch text {
         case "yes": return true
         case "no": return false
-        default: throw Complaint("'\(text)' is neither yes nor no")
+        default: throw Complaint("'\(text)' is not yes or no")
         }
     }
 }

@@ -68,10 +68,10 @@ package struct LaunchFolders: Sendable {
                 entries += 1
                 names += entry.subjects.names.count + entry.subjects.prefixes.count
                 guard entries <= LaunchFolders.maximumEntries else {
-                    throw .init(line: 0, text: "there are \(LaunchFolders.maximumEntries) entries already")
+                    throw .init(line: 0, text: "too many entries; at most \(LaunchFolders.maximumEntries) are allowed")
                 }
                 guard names <= LaunchFolders.maximumNames else {
-                    throw .init(line: 0, text: "all entries together have \(LaunchFolders.maximumNames) names already")
+                    throw .init(line: 0, text: "too many names; at most \(LaunchFolders.maximumNames) are allowed")
                 }
                 files.append(File(path: path, title: title, content: .success(entry)))
             } catch {
@@ -103,15 +103,15 @@ package struct LaunchFolders: Sendable {
         guard fstat(descriptor, &facts) == 0 else { throw cannotBeRead(errno) }
         // /dev/null, as systemd's masks are links to it.
         if facts.st_mode & S_IFMT == S_IFCHR, facts.st_rdev == 0x103 { return nil }
-        guard facts.st_mode & S_IFMT == S_IFREG else { throw .init(line: 0, text: "it is no regular file") }
+        guard facts.st_mode & S_IFMT == S_IFREG else { throw .init(line: 0, text: "not a regular file") }
         guard facts.st_uid == 0 || facts.st_uid == geteuid() else {
-            throw .init(line: 0, text: "it belongs to user \(facts.st_uid), not to user \(geteuid()) or root")
+            throw .init(line: 0, text: "owned by user \(facts.st_uid), not by user \(geteuid()) or root")
         }
         let isOthers = facts.st_mode & S_IWOTH != 0
         guard !isOthers, facts.st_mode & S_IWGRP == 0 || facts.st_gid == getegid() || facts.st_gid == 0 else {
-            throw .init(line: 0, text: "others can write to it")
+            throw .init(line: 0, text: "writable by others")
         }
-        guard facts.st_size <= maximumSize else { throw .init(line: 0, text: "it has more than 64 KB") }
+        guard facts.st_size <= maximumSize else { throw .init(line: 0, text: "larger than 64 KB") }
         var bytes: [UInt8] = []
         while bytes.count <= maximumSize {
             var code: Int32 = 0
@@ -126,14 +126,14 @@ package struct LaunchFolders: Sendable {
             bytes += chunk
         }
         if bytes.isEmpty { return nil }
-        guard bytes.count <= maximumSize else { throw .init(line: 0, text: "it has more than 64 KB") }
+        guard bytes.count <= maximumSize else { throw .init(line: 0, text: "larger than 64 KB") }
         guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
-            throw .init(line: 0, text: "it is no text in UTF-8")
+            throw .init(line: 0, text: "not valid UTF-8")
         }
         return text
     }
 
     private static func cannotBeRead(_ code: Int32) -> LaunchFile.Fault {
-        .init(line: 0, text: "it can't be read: \(String(cString: strerror(code)))")
+        .init(line: 0, text: "can't be read: \(String(cString: strerror(code)))")
     }
 }

@@ -18,7 +18,7 @@ final class ServiceManager: @unchecked Sendable {
     private static let manager = "org.freedesktop.systemd1.Manager"
     private static let unit = "org.freedesktop.systemd1.Unit"
     private static let properties = "org.freedesktop.DBus.Properties"
-    static let absence = "no service manager is on this bus: nobody owns \(name)"
+    static let absence = "no service manager on this bus: nobody owns \(name)"
 
     /// A unit that entries start, or have started.
     private struct Watch {

@@ -85,7 +85,7 @@ final class ProcessTable: @unchecked Sendable {
     func thaw(_ id: ProcessID) -> String? {
         guard let entry = entries[id], let stop = entry.stop else { return nil }
         if let error = Freezer.thaw(entry.handle, stop.how, for: stop.user) {
-            logger.error("can't let a process go on: \(error.text)", metadata: ["process": "\(id)"])
+            logger.error("can't thaw a process: \(error.text)", metadata: ["process": "\(id)"])
             return error.text
         }
         entries[id]?.stop = nil

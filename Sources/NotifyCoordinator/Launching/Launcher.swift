@@ -82,7 +82,7 @@ package struct Launcher {
     }
 
     private var launches: [LaunchID: Launch] = [:]
-    private var obstacle: String? = "it is not known yet whether a service manager is on the bus"
+    private var obstacle: String? = "not known yet whether this bus has a service manager"
     private var lastNumber: UInt64 = 0
     private var lastAlarm: Int64?
 
@@ -229,7 +229,7 @@ package struct Launcher {
     }
 
     private mutating func remove(_ id: LaunchID, _ effects: inout [Effect]) {
-        launches[id]?.turnOff("its file has gone", &effects)
+        launches[id]?.turnOff("its file was removed", &effects)
         launches[id] = nil
     }
 }

@@ -17,7 +17,7 @@ package enum Fact: Equatable, Sendable {
         case .focus([], _): "no observer has the focus"
         case .focus(let processes, _): processes.map(\.text).joined(separator: ", ")
         case .logins(let logins): logins.text
-        case .stillness(let process, let isStill): "process \(process) \(isStill ? "stands still" : "runs again")"
+        case .stillness(let process, let isStill): "process \(process) \(isStill ? "was stopped" : "was continued")"
         }
     }
 }

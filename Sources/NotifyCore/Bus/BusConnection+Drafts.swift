@@ -35,7 +35,7 @@ extension BusConnection {
         )
     }
 
-    private static let refusalText = [BusValue.string("This connection takes no method calls.")]
+    private static let refusalText = [BusValue.string("This connection does not accept method calls.")]
 
     /// Answers a call: there is no such method.
     func refuse(_ call: BusMessage) {

@@ -137,12 +137,12 @@ extension BusConnection {
     static func refusedEntry(_ title: String) -> NotifyBusError {
         NotifyBusError(
             .noBus,
-            "\(capitalized(title)) closed the connection instead of letting this program in; "
+            "\(capitalized(title)) closed the connection instead of accepting it; "
                 + "it may belong to another user."
         )
     }
 
     static func lossError(_ title: String) -> NotifyBusError {
-        NotifyBusError(.disconnected, "\(capitalized(title)) has closed the connection.")
+        NotifyBusError(.disconnected, "\(capitalized(title)) closed the connection.")
     }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyBusError {
-    static let closed = NotifyBusError(.closed, "The notification center was closed; make a new one.")
+    static let closed = NotifyBusError(.closed, "The notification center was closed; create a new one.")
 
     package static let forked = NotifyBusError(
         .forked,
-        "This process was forked from one that used the bus, and can't use that connection; call exec, or fork first."
+        "This process was forked from one that used the bus and can't use its connection; call exec, or fork earlier."
     )
 
-    static let outOfMemory = NotifyBusError(.failed, "Memory ran out.")
+    static let outOfMemory = NotifyBusError(.failed, "Out of memory.")
 
     static let noAgent = NotifyBusError(
         .noAgent,
@@ -17,7 +17,7 @@ extension NotifyBusError {
 
     static let disconnected = NotifyBusError(
         .disconnected,
-        "The bus is away; the notification center keeps trying to reach it, so try again later."
+        "Disconnected from the bus; the notification center keeps trying to reconnect, so try again later."
     )
 
     /// - Parameters:

@@ -107,7 +107,7 @@ final class ObservingConnection: @unchecked Sendable {
         case .closed:
             if let time = retry.time, time <= .now { open(on: engine) }
         case .opening(let limit) where limit <= .now:
-            lose(.timedOut("let this program in"), on: engine)
+            lose(.timedOut("accept the connection"), on: engine)
         case .opening, .ready:
             if events != 0 { connection?.service(events) }
             if let deadline = peer?.deadline, deadline <= .now {

@@ -97,7 +97,7 @@ package struct BusFault: Error, Sendable {
     /// Whether the call had no answer when the connection was lost.
     var isOfLostConnection: Bool { name == BusFault.lost.name }
 
-    static let lost = BusFault(name: "org.freedesktop.DBus.Error.Disconnected", message: "The connection is gone.")
+    static let lost = BusFault(name: "org.freedesktop.DBus.Error.Disconnected", message: "The connection is closed.")
 }
 
 package typealias BusAnswer = Result<[BusValue], BusFault>

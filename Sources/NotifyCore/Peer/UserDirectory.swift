@@ -58,6 +58,6 @@ extension BusLink {
 
 extension BusFault {
     fileprivate static func unknownUser(of name: String) -> BusFault {
-        BusFault(name: "org.freedesktop.DBus.Error.Failed", message: "The bus does not say whose \(name) is.")
+        BusFault(name: "org.freedesktop.DBus.Error.Failed", message: "The bus does not report the user of \(name).")
     }
 }

@@ -32,7 +32,7 @@ extension Outbox {
                 return .success(state.wasOpen ? .again : .first)
             }
         }
-        guard let claim else { throw .timedOut("let this program in") }
+        guard let claim else { throw .timedOut("accept the connection") }
         switch try claim.get() {
         case .none: return false
         case .again:
@@ -83,7 +83,7 @@ extension Outbox {
             if let outcome = welcome(connection) { return try outcome.get() }
             var request = pollfd(fd: connection.descriptor, events: connection.events, revents: 0)
             let timeout = limit?.millisecondsFromNow ?? -1
-            if timeout == 0 { throw .timedOut("let this program in") }
+            if timeout == 0 { throw .timedOut("accept the connection") }
             if poll(&request, 1, timeout) > 0 { connection.service(request.revents) }
         }
     }

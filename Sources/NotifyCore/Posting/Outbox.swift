@@ -168,8 +168,8 @@ final class Outbox: Sendable {
         case .full:
             throw NotifyBusError(
                 .queueFull,
-                "The post of '\(name)' was not taken: \(state.backlog.count) names wait already and the bus does not "
-                    + "read them; wait with flush() before you post more."
+                "The post of '\(name)' was rejected: \(state.backlog.count) names are already queued and the bus is "
+                    + "not reading them; call flush() before posting more."
             )
         }
         counters.posted.increment()
@@ -197,7 +197,7 @@ final class Outbox: Sendable {
             case .connecting, .opening, .open: return nil
             }
         }
-        guard let outcome else { throw .timedOut("take all posts") }
+        guard let outcome else { throw .timedOut("accept all posts") }
         try outcome.get()
     }
 

@@ -69,7 +69,7 @@ extension NotifyCenter {
             }
         }
         let answer: Result<Call.Answer, AgentError>? = outcome.wait(until: .after(timeout)) { $0 }
-        guard let answer else { throw .unreachable(.timedOut("bring the lifecycle agent's answer")) }
+        guard let answer else { throw .unreachable(.timedOut("deliver the lifecycle agent's answer")) }
         return try answer.get()
     }
 }

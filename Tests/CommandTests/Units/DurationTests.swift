@@ -31,7 +31,7 @@ import Testing
     func `anything else is no duration`(text: String) throws {
         let argument = try #require(Argument(copying: text))
         let error = try #require(throws: UsageError.self) { try Duration(argument: argument) }
-        #expect(error.message.contains("is no duration"))
+        #expect(error.message.contains("is not a duration"))
     }
 
     @Test(arguments: [

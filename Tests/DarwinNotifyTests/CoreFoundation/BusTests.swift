@@ -12,7 +12,7 @@ import Testing
         bus.kill()
         let program = try bus.startProgram(form, "endless-observer")
         try program.waitForOutput(containing: "ready\n")
-        let complaint = "CFNotificationCenterAddObserver cannot observe 'a' yet, and keeps trying."
+        let complaint = "CFNotificationCenterAddObserver cannot observe 'a' yet, but keeps trying."
         #expect(try program.waitForErrorOutput(containing: "\n").hasPrefix(complaint))
         try bus.restart()
         let center = NotifyCenter(bus: .address(bus.address))

@@ -31,7 +31,7 @@ final class EventScene: Sendable {
         )
         try agent.writeInput(configuration.replacing("FOLDER", with: folder.path))
         agent.closeInput()
-        try agent.waitForErrorOutput(containing: "serves")
+        try agent.waitForErrorOutput(containing: "ready")
     }
 
     var process: pid_t { agent.pid }

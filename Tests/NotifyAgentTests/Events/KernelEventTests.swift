@@ -134,10 +134,10 @@ struct EventTests {
         )
         try next.writeInput(Self.files.replacing("FOLDER", with: scene.folder.path))
         next.closeInput()
-        try next.waitForErrorOutput(containing: "serves")
+        try next.waitForErrorOutput(containing: "ready")
         try scene.center.synchronize(timeout: .patience)
         // It has registered again when its name is wanted.
-        #expect(try waitUntil { try scene.status().contains("com.example.one  live  1 wants it") })
+        #expect(try waitUntil { try scene.status().contains("com.example.one  live  wanted by 1") })
         try scene.shell(": >one")
         #expect(one.wait(for: 1))
         observation.cancel()
@@ -174,7 +174,7 @@ struct EventTests {
             productPath("notify-state"),
             ["--address", scene.bus.address, "set", "com.apple.system.timezone", "1"]
         )
-        #expect(refused.status == 1 && refused.errorOutput.contains("The agent alone sets the state"))
+        #expect(refused.status == 1 && refused.errorOutput.contains("Only the agent can set the state"))
         #expect(try scene.state(of: "com.apple.system.timezone") == 0)
         observation.cancel()
         #expect(try scene.state(of: "com.example.level") == 7 && scene.state(of: "com.example.zero") == 0)
@@ -204,11 +204,12 @@ struct EventTests {
     @Test func `lines that can't be meant end the agent`() throws {
         let bus = try PrivateBus(.daemon)
         for (line, fault) in [
-            ("file = com.example.a", "is no name and a path"), ("file = com.example.a relative", "is no absolute path"),
-            ("file = self.a /tmp/a", "stays inside a process"),
+            ("file = com.example.a", "is not a name followed by a path"),
+            ("file = com.example.a relative", "begins with / or ~/"),
+            ("file = self.a /tmp/a", "never leaves its process"),
             ("file = user.uid.4294967290 /tmp/a", "belongs to another user"),
-            ("set = com.example.a -1", "is no number"), ("set =", "is no name"),
-            ("events = some", "is neither asked nor none"), ("ignore = nothing", "timezone"),
+            ("set = com.example.a -1", "is not a number"), ("set =", "is not a name"),
+            ("events = some", "use asked or none"), ("ignore = nothing", "timezone"),
         ] where !(line.contains("user.uid") && geteuid() == 0) {
             let agent = try start(
                 productPath("notify-agent"),

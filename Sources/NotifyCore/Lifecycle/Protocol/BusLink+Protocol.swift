@@ -62,7 +62,7 @@ extension BusFault {
     static func unreadableAnswer(to member: String) -> BusFault {
         BusFault(
             name: "org.freedesktop.DBus.Error.InvalidSignature",
-            message: "The answer to \(member) is not as documented."
+            message: "The answer to \(member) is invalid."
         )
     }
 }
