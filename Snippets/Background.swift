@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tells the agent that nobody looks at this program, and that somebody does again.
+//! Reports to the agent that this program is in the background, and then in the foreground again.
 // snippet.hide
 
 import NotifyBus
@@ -8,7 +8,7 @@ let center = NotifyCenter.session
 // snippet.show
 do throws(NotifyBusError) {
     try center.lifecycle.report(.background)
-    // No observer of this program hears anything from here on.
+    // From here on no observer of this program hears anything.
     print(center.lifecycle.state)
     try center.lifecycle.report(.foreground)
 } catch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Posts more names than may wait, and has none of them coalesced.
+//! Posts more names than a queue holds, without any being coalesced.
 // snippet.hide
 
 import NotifyBus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Misses no change of a file that others write: observes first, then looks, and looks again at each notification.
+//! Misses no change to a file that others write: observes first, then looks, and looks again at each notification.
 // snippet.hide
 
 import Glibc

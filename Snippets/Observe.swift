@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Observes a name, posts it, and ends when it has come.
+//! Observes a name, posts it, and exits when it arrives.
 // snippet.hide
 
 import Dispatch

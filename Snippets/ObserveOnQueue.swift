@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Has its callbacks run on a dispatch queue, one at a time.
+//! Runs its callbacks on a dispatch queue, one at a time.
 // snippet.hide
 
 import Dispatch
@@ -10,7 +10,7 @@ let heard = DispatchSemaphore(value: 0)
 // snippet.show
 let queue = DispatchQueue(label: "com.example.reload")
 let observation = try center.addObserver(forName: "com.example.config.changed", queue: queue) { name in
-    print("reloads because of", name)
+    print("reloading because of", name)
     // snippet.hide
     heard.signal()
     // snippet.show

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Has a center of its own, is told when the bus goes away, and tells errors apart.
+//! Uses a center of its own, learns when the bus goes away, and distinguishes errors.
 // snippet.hide
 
 import NotifyBus
@@ -8,14 +8,14 @@ import NotifyBus
 let center = NotifyCenter(bus: .session) { change in
     switch change {
     case .disconnected(let error): print("the bus is away:", error)
-    case .reconnected: print("the bus is back; something may have changed meanwhile")
+    case .reconnected: print("the bus is back; something may have changed in the meantime")
     }
 }
 do throws(NotifyBusError) {
     try center.post("com.example.backup.done")
 } catch {
     switch error.code {
-    case .noBus, .disconnected: print("nobody can be told:", error)
+    case .noBus, .disconnected: print("the name cannot be posted:", error)
     default: throw error
     }
 }

@@ -7,7 +7,7 @@ import NotifyBus
 let center = NotifyCenter.session
 // snippet.show
 let ticks = try center.notifications(named: "com.example.tick")
-// Every post from here on is in the sequence, also one made before the first turn of the loop.
+// Every post from here on is in the sequence, even one made before the loop starts.
 // snippet.hide
 try center.post("com.example.tick")
 // snippet.show

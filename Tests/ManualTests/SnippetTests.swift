@@ -8,7 +8,7 @@ import Testing
     /// What each says, on a bus without an agent.
     static let outputs = [
         "Observe": "heard com.example.backup.done\n",
-        "ObserveOnQueue": "reloads because of com.example.config.changed\n",
+        "ObserveOnQueue": "reloading because of com.example.config.changed\n",
         "Sequence": "heard com.example.tick\n",
         "LookFirst": "the backup is there\n",
         "EveryPost": "posted 10000 coalesced 0\n",
