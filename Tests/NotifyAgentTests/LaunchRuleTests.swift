@@ -44,6 +44,33 @@ struct LaunchRuleTests {
     }
 
     @Test(arguments: busKinds)
+    func `two entries that start one unit have one run, and both see its end`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.shell("mkfifo \"$HOME/gate\"")
+        try session.job("echo run >>$HOME/runs; read line <$HOME/gate || true")
+        for name in ["one", "two"] { try session.entry(name, "name = com.example.go", "start = job.service") }
+        try session.startAgent()
+        try session.shell("notify-post com.example.go")
+        try session.until("[[ $(notify-lifecycle launches -q | grep -c ' starting ') == 2 ]]")
+        try session.shell("echo >\"$HOME/gate\"")
+        try session.until("[[ $(notify-lifecycle launches -q | grep -c ' idle .* 1 .* done') == 2 ]]")
+        #expect(try session.lines("runs") == 1)
+    }
+
+    /// As systemd ends what it can't put into a control group, for it is still removing that of the last run.
+    @Test(arguments: busKinds)
+    func `a start that systemd has spoiled is tried once more`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.job("echo run >>$HOME/runs; exit 219")
+        try session.entry("job", "name = com.example.go", "start = job.service")
+        try session.startAgent()
+        try session.shell("notify-post com.example.go")
+        try session.until("notify-lifecycle launches -q | grep -q \"idle .* 'failed'\"")
+        #expect(try session.lines("runs") == 2)
+        #expect(try session.field("failures", of: "job") == "1")
+    }
+
+    @Test(arguments: busKinds)
     func `what the machine says starts a program as any other post does`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.entry(

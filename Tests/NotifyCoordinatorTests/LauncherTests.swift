@@ -282,6 +282,22 @@ import Testing
         #expect(world.starts.count == 3)
     }
 
+    @Test func `a start that the service manager has spoiled is tried once more, and then has failed`() {
+        var world = World()
+        world.post()
+        world.post(World.other)
+        world.end(.neverRan("no control group"))
+        #expect(world.starts.map(\.number) == [1, 2] && world.complaints.isEmpty && world.state == "starting")
+        #expect(world.launcher.reports[0].starts == 1)
+        world.end(.neverRan("no control group"))
+        #expect(world.starts.count == 2 && world.complaints == ["no control group"] && world.state == "idle")
+        // The next one has its second try again.
+        world.post()
+        world.end(.neverRan("no control group"))
+        world.runThrough()
+        #expect(world.launcher.reports[0].starts == 2 && world.launcher.reports[0].failures == 1)
+    }
+
     @Test func `a service manager that does not answer is waited for 90 seconds, and a long start as long as it takes`()
     {
         var world = World()

@@ -13,11 +13,12 @@ import NotifyCore
 final class ServiceManager: @unchecked Sendable {
     typealias Report = @Sendable (Launcher.Event, borrowing BusLink) -> Void
 
-    private static let name = "org.freedesktop.systemd1"
-    private static let path = "/org/freedesktop/systemd1"
-    private static let manager = "org.freedesktop.systemd1.Manager"
+    static let name = "org.freedesktop.systemd1"
+    static let path = "/org/freedesktop/systemd1"
+    static let manager = "org.freedesktop.systemd1.Manager"
     private static let unit = "org.freedesktop.systemd1.Unit"
-    private static let properties = "org.freedesktop.DBus.Properties"
+    static let service = "org.freedesktop.systemd1.Service"
+    static let properties = "org.freedesktop.DBus.Properties"
     static let absence = "no service manager on this bus: nobody owns \(name)"
 
     /// A unit that entries start, or have started.
@@ -27,25 +28,19 @@ final class ServiceManager: @unchecked Sendable {
         var rule = ""
     }
 
-    /// A job that has been asked for.
-    private enum Job {
-        case start(LaunchID, number: UInt64)
-        /// A command that runs is ended, to be started again.
-        case stop(then: @Sendable (borrowing BusLink) -> Void)
-    }
-
-    private let report: Report
+    let report: Report
     private var isWanted = false
     /// Its unique name; nil while there is none.
-    private var owner: String?
+    private(set) var owner: String?
     private var watches: [String: Watch] = [:]
-    private var jobs: [String: Job] = [:]
+    /// By their paths. Two entries that start one unit have one job.
+    var jobs: [String: [Job]] = [:]
     /// The units of entries: of a command the one that runs now.
-    private var units: [LaunchID: String] = [:]
+    var units: [LaunchID: String] = [:]
     /// How many jobs are asked for and not over.
-    private var jobsUnderWay = 0
+    var jobsUnderWay = 0
     /// How often the command of an entry was started, by this agent and those before it.
-    private var counts: [String: UInt64] = [:]
+    var counts: [String: UInt64] = [:]
 
     init(report: @escaping Report) { self.report = report }
 
@@ -90,7 +85,7 @@ final class ServiceManager: @unchecked Sendable {
         }
     }
 
-    private func call(
+    func call(
         _ member: String,
         _ arguments: [BusValue] = [],
         on link: borrowing BusLink,
@@ -155,11 +150,11 @@ final class ServiceManager: @unchecked Sendable {
         forget(unit, for: id, on: link)
     }
 
-    private static func stem(of title: String) -> String { "notifybus-launch-\(UnitName.escaped(title))-" }
+    static func stem(of title: String) -> String { "notifybus-launch-\(UnitName.escaped(title))-" }
 
     private static func isActive(_ state: String) -> Bool { !["inactive", "failed", "maintenance"].contains(state) }
 
-    private func watch(_ unit: String, for id: LaunchID, on link: borrowing BusLink) {
+    func watch(_ unit: String, for id: LaunchID, on link: borrowing BusLink) {
         var watch = watches.removeValue(forKey: unit) ?? Watch()
         if watch.rule.isEmpty {
             let sender = "type='signal',sender='\(ServiceManager.name)'"
@@ -173,7 +168,7 @@ final class ServiceManager: @unchecked Sendable {
         watches[unit] = watch
     }
 
-    private func forget(_ unit: String, for id: LaunchID, on link: borrowing BusLink) {
+    func forget(_ unit: String, for id: LaunchID, on link: borrowing BusLink) {
         watches[unit]?.entries.remove(id)
         guard let watch = watches[unit], watch.entries.isEmpty else { return }
         drop(watch, unit, on: link)
@@ -186,7 +181,7 @@ final class ServiceManager: @unchecked Sendable {
     }
 
     /// So that the manager keeps the unit, and counts its starts, between them.
-    private func reference(_ unit: String, on link: borrowing BusLink) {
+    func reference(_ unit: String, on link: borrowing BusLink) {
         guard watches[unit]?.isReferenced == false else { return }
         watches[unit]?.isReferenced = true
         call("RefUnit", [.string(unit)], on: link) { [self] answer, _ in
@@ -218,110 +213,11 @@ final class ServiceManager: @unchecked Sendable {
             report(.activity(id, isActive), link)
             // That of a command is gone for good.
             if !isActive, unit.hasPrefix("notifybus-launch-"), watches[unit]?.isReferenced == false,
-                !jobs.values.contains(where: { if case .start(id, _) = $0 { true } else { false } })
+                !jobs.values.joined().contains(where: { if case .start(id, _) = $0 { true } else { false } })
             {
                 detach(id, on: link)
             }
         }
-    }
-
-    // MARK: - Starting
-
-    private static let jobRule =
-        "type='signal',sender='\(name)',path='\(path)',interface='\(manager)',member='JobRemoved'"
-
-    private func jobBegins(on link: borrowing BusLink) {
-        jobsUnderWay += 1
-        if jobsUnderWay == 1 { link.callBus("AddMatch", [.string(ServiceManager.jobRule)]) }
-    }
-
-    private func jobEnds(on link: borrowing BusLink) {
-        guard jobsUnderWay > 0 else { return }
-        jobsUnderWay -= 1
-        if jobsUnderWay == 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
-    }
-
-    func start(_ id: LaunchID, number: UInt64, _ name: String, restarts: Bool, on link: borrowing BusLink) {
-        if let unit = units[id] { reference(unit, on: link) }
-        let member = restarts ? "RestartUnit" : "StartUnit"
-        jobBegins(on: link)
-        call(member, [.string(name), .string("replace")], on: link) { [self] answer, link in
-            take(answer, id, number, on: link)
-        }
-    }
-
-    private func take(_ answer: BusAnswer, _ id: LaunchID, _ number: UInt64, on link: borrowing BusLink) {
-        switch answer {
-        case .failure(let fault):
-            jobEnds(on: link)
-            report(.ended(id, number: number, .failed(fault.message)), link)
-        case .success(let values):
-            guard case .text(_, let job)? = values.first else { return jobEnds(on: link) }
-            jobs[job] = .start(id, number: number)
-            report(.accepted(id, number: number), link)
-        }
-    }
-
-    /// Starts a command in a unit of its own.
-    func start(
-        _ id: LaunchID,
-        number: UInt64,
-        _ entry: LaunchEntry,
-        command: [String],
-        first: NotifyName,
-        restarts: Bool,
-        on link: borrowing BusLink
-    ) {
-        if restarts, let unit = units[id] {
-            jobBegins(on: link)
-            return call("StopUnit", [.string(unit), .string("replace")], on: link) { [self] answer, link in
-                let next: @Sendable (borrowing BusLink) -> Void = { [self] link in
-                    start(id, number: number, entry, command: command, first: first, restarts: false, on: link)
-                }
-                guard case .success(let values) = answer, case .text(_, let job)? = values.first else {
-                    jobEnds(on: link)
-                    return next(link)
-                }
-                jobs[job] = .stop(then: next)
-            }
-        }
-        if let unit = units.removeValue(forKey: id) { forget(unit, for: id, on: link) }
-        let count = (counts[entry.title] ?? 0) + 1
-        counts[entry.title] = count
-        let unit = ServiceManager.stem(of: entry.title) + "\(count).service"
-        units[id] = unit
-        watch(unit, for: id, on: link)
-        let properties = ServiceManager.properties(of: entry, command, first: first)
-        jobBegins(on: link)
-        call(
-            "StartTransientUnit",
-            [.string(unit), .string("fail"), properties, .array(element: "(sa(sv))", [])],
-            on: link
-        ) { [self] answer, link in
-            if case .failure(let fault) = answer, fault.name == "org.freedesktop.systemd1.UnitExists" {
-                // An agent before this one has started it.
-                jobEnds(on: link)
-                return start(id, number: number, entry, command: command, first: first, restarts: false, on: link)
-            }
-            take(answer, id, number, on: link)
-        }
-    }
-
-    private static func properties(of entry: LaunchEntry, _ command: [String], first: NotifyName) -> BusValue {
-        let execution = BusValue.array(
-            element: "(sasb)",
-            [.structure([.string(command[0]), .strings(command), .boolean(false)])]
-        )
-        let values: [(String, BusValue)] = [
-            ("Description", .string("\(entry.title), started by NotifyBus for \(first)")),
-            ("Type", .string("exec")),
-            ("Slice", .string("app.slice")),
-            ("CollectMode", .string("inactive-or-failed")),
-            ("SyslogIdentifier", .string(entry.title)),
-            ("Environment", .strings(["NOTIFY_NAME=\(first)"] + entry.environment)),
-            ("ExecStart", execution),
-        ]
-        return .array(element: "(sv)", values.map { .structure([.string($0.0), .variant($0.1)]) })
     }
 
     // MARK: - Signals
@@ -343,25 +239,13 @@ final class ServiceManager: @unchecked Sendable {
             if let state = arguments[1].dictionary?["ActiveState"]?.string { note(unit, state, on: link) }
         case (ServiceManager.manager, "JobRemoved"):
             guard arguments.count == 4, case .text(_, let path) = arguments[1], let result = arguments[3].string,
-                let job = jobs.removeValue(forKey: path)
+                let ended = jobs.removeValue(forKey: path)
             else { return }
-            jobEnds(on: link)
-            end(job, result, on: link)
+            for job in ended {
+                jobEnds(on: link)
+                end(job, result, on: link)
+            }
         default: break
-        }
-    }
-
-    private func end(_ job: Job, _ result: String, on link: borrowing BusLink) {
-        switch job {
-        case .stop(let next): next(link)
-        case .start(let id, let number):
-            let outcome: Launcher.Outcome =
-                switch result {
-                case "done", "skipped": .done
-                case "canceled": .canceled
-                default: .failed("the start ended with '\(result)'")
-                }
-            report(.ended(id, number: number, outcome), link)
         }
     }
 }

@@ -45,7 +45,11 @@ struct Launch {
     private var isAttached = false
     /// When it was started, as far as that counts for the limit.
     private var recentStarts: [Int64] = []
+    /// How often it was asked for, and how often it was started.
+    private var lastNumber: UInt64 = 0
     private(set) var starts: UInt64 = 0
+    /// Whether the last start has come to nothing by no fault of the program's.
+    private var isTryingAgain = false
     private(set) var failures: UInt64 = 0
     private(set) var lastResult = ""
 
@@ -218,15 +222,16 @@ struct Launch {
         rest(&effects)
         cause = Set(begun)
         recentStarts.append(now)
+        lastNumber += 1
         starts += 1
         let restarts = isActive == true
         phase = .starting(answerBy: now + Launch.patience)
-        effects.append(.start(id, number: starts, entry, first: first, restarts: restarts))
+        effects.append(.start(id, number: lastNumber, entry, first: first, restarts: restarts))
     }
 
     /// The service manager is at it; how long that takes is for it to say.
     mutating func isAccepted(_ number: UInt64) {
-        guard number == starts, case .starting = phase else { return }
+        guard number == lastNumber, case .starting = phase else { return }
         phase = .starting(answerBy: nil)
     }
 
@@ -236,24 +241,34 @@ struct Launch {
         _ now: Int64,
         _ effects: inout [Launcher.Effect]
     ) {
-        guard number == starts, case .starting = phase else { return }
+        guard number == lastNumber, case .starting = phase else { return }
         let used = begun
         begun = []
         switch outcome {
         case .done: lastResult = "done"
-        case .failed(let reason):
+        case .neverRan(let reason) where isTryingAgain, .failed(let reason):
             failures += 1
             lastResult = reason
             effects.append(.complain(id, entry, reason))
+        case .neverRan(let reason):
+            lastResult = reason
+            starts -= 1
+            restore(used)
         case .canceled:
             lastResult = "canceled"
-            let later = due.take()
-            for name in used + later { _ = due.insert(name) }
+            restore(used)
         }
+        isTryingAgain = if case .neverRan = outcome { !isTryingAgain } else { false }
         phase = isActive == true ? .running : .idle
         if phase == .idle { programHasEnded(&effects) }
         goOn(now, &effects)
         follow(&effects)
+    }
+
+    /// Has these started for once more, before what has come since.
+    private mutating func restore(_ names: [NotifyName]) {
+        let later = due.take()
+        for name in names + later { _ = due.insert(name) }
     }
 
     mutating func note(isActive new: Bool, _ now: Int64, _ effects: inout [Launcher.Effect]) {
@@ -274,7 +289,7 @@ struct Launch {
     mutating func alarm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
         if case .starting(let moment?) = phase, moment <= now {
             let seconds = Launch.patience / 1_000_000_000
-            ended(starts, .failed("no answer after \(seconds) seconds"), now, &effects)
+            ended(lastNumber, .failed("no answer after \(seconds) seconds"), now, &effects)
         } else {
             goOn(now, &effects)
             follow(&effects)

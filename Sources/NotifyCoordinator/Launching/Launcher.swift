@@ -40,6 +40,8 @@ package struct Launcher {
     package enum Outcome: Equatable, Sendable {
         case done
         case failed(String)
+        /// The service manager itself has failed, before the program ran: it is tried once more.
+        case neverRan(String)
         case canceled
     }
 

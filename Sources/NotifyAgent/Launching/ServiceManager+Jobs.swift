@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+
+// Starting, and what becomes of it.
+extension ServiceManager {
+    /// A job that has been asked for.
+    enum Job {
+        case start(LaunchID, number: UInt64)
+        /// A command that runs is ended, to be started again.
+        case stop(then: @Sendable (borrowing BusLink) -> Void)
+    }
+
+    static let jobRule =
+        "type='signal',sender='\(name)',path='\(path)',interface='\(manager)',member='JobRemoved'"
+
+    private func jobBegins(on link: borrowing BusLink) {
+        jobsUnderWay += 1
+        if jobsUnderWay == 1 { link.callBus("AddMatch", [.string(ServiceManager.jobRule)]) }
+    }
+
+    func jobEnds(on link: borrowing BusLink) {
+        guard jobsUnderWay > 0 else { return }
+        jobsUnderWay -= 1
+        if jobsUnderWay == 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
+    }
+
+    func start(_ id: LaunchID, number: UInt64, _ name: String, restarts: Bool, on link: borrowing BusLink) {
+        if let unit = units[id] { reference(unit, on: link) }
+        let member = restarts ? "RestartUnit" : "StartUnit"
+        jobBegins(on: link)
+        call(member, [.string(name), .string("replace")], on: link) { [self] answer, link in
+            take(answer, id, number, on: link)
+        }
+    }
+
+    private func take(_ answer: BusAnswer, _ id: LaunchID, _ number: UInt64, on link: borrowing BusLink) {
+        switch answer {
+        case .failure(let fault):
+            jobEnds(on: link)
+            report(.ended(id, number: number, .failed(fault.message)), link)
+        case .success(let values):
+            guard case .text(_, let job)? = values.first else { return jobEnds(on: link) }
+            jobs[job, default: []].append(.start(id, number: number))
+            report(.accepted(id, number: number), link)
+        }
+    }
+
+    /// Starts a command in a unit of its own.
+    func start(
+        _ id: LaunchID,
+        number: UInt64,
+        _ entry: LaunchEntry,
+        command: [String],
+        first: NotifyName,
+        restarts: Bool,
+        on link: borrowing BusLink
+    ) {
+        if restarts, let unit = units[id] {
+            jobBegins(on: link)
+            return call("StopUnit", [.string(unit), .string("replace")], on: link) { [self] answer, link in
+                let next: @Sendable (borrowing BusLink) -> Void = { [self] link in
+                    start(id, number: number, entry, command: command, first: first, restarts: false, on: link)
+                }
+                guard case .success(let values) = answer, case .text(_, let job)? = values.first else {
+                    jobEnds(on: link)
+                    return next(link)
+                }
+                jobs[job, default: []].append(.stop(then: next))
+            }
+        }
+        if let unit = units.removeValue(forKey: id) { forget(unit, for: id, on: link) }
+        let count = (counts[entry.title] ?? 0) + 1
+        counts[entry.title] = count
+        let unit = ServiceManager.stem(of: entry.title) + "\(count).service"
+        units[id] = unit
+        watch(unit, for: id, on: link)
+        let properties = ServiceManager.properties(of: entry, command, first: first)
+        jobBegins(on: link)
+        call(
+            "StartTransientUnit",
+            [.string(unit), .string("fail"), properties, .array(element: "(sa(sv))", [])],
+            on: link
+        ) { [self] answer, link in
+            if case .failure(let fault) = answer, fault.name == "org.freedesktop.systemd1.UnitExists" {
+                // An agent before this one has started it.
+                jobEnds(on: link)
+                return start(id, number: number, entry, command: command, first: first, restarts: false, on: link)
+            }
+            take(answer, id, number, on: link)
+        }
+    }
+
+    private static func properties(of entry: LaunchEntry, _ command: [String], first: NotifyName) -> BusValue {
+        let execution = BusValue.array(
+            element: "(sasb)",
+            [.structure([.string(command[0]), .strings(command), .boolean(false)])]
+        )
+        let values: [(String, BusValue)] = [
+            ("Description", .string("\(entry.title), started by NotifyBus for \(first)")),
+            ("Type", .string("exec")),
+            ("Slice", .string("app.slice")),
+            ("CollectMode", .string("inactive-or-failed")),
+            ("SyslogIdentifier", .string(entry.title)),
+            ("Environment", .strings(["NOTIFY_NAME=\(first)"] + entry.environment)),
+            ("ExecStart", execution),
+        ]
+        return .array(element: "(sv)", values.map { .structure([.string($0.0), .variant($0.1)]) })
+    }
+
+    // MARK: - The end of a job
+
+    func end(_ job: Job, _ result: String, on link: borrowing BusLink) {
+        switch job {
+        case .stop(let next): next(link)
+        case .start(let id, let number):
+            let text = "the start ended with '\(result)'"
+            switch result {
+            case "done", "skipped": report(.ended(id, number: number, .done), link)
+            case "canceled": report(.ended(id, number: number, .canceled), link)
+            case "failed":
+                findWhetherRan(id, on: link) { [self] hasRun, link in
+                    report(.ended(id, number: number, hasRun ? .failed(text) : .neverRan(text)), link)
+                }
+            default: report(.ended(id, number: number, .failed(text)), link)
+            }
+        }
+    }
+
+    /// Whether the program of an entry has run: what systemd can't put into its control group it does not execute. That
+    /// happens to a unit that is started while systemd removes the control group of its last run. See EXIT_CGROUP in
+    /// systemd.exec(5).
+    private func findWhetherRan(
+        _ id: LaunchID,
+        on link: borrowing BusLink,
+        then completion: @escaping @Sendable (Bool, borrowing BusLink) -> Void
+    ) {
+        guard let owner, let unit = units[id], unit.hasSuffix(".service") else { return completion(true, link) }
+        link.call(
+            owner,
+            path: UnitName.path(of: unit),
+            interface: ServiceManager.properties,
+            member: "Get",
+            [.string(ServiceManager.service), .string("ExecMainStatus")]
+        ) { answer, link in
+            guard case .success(let values) = answer, case .variant(.number(_, let status))? = values.first else {
+                return completion(true, link)
+            }
+            completion(status != 219, link)
+        }
+    }
+}
