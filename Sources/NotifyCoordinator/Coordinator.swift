@@ -19,6 +19,8 @@ package struct Coordinator {
         /// Whether reserved names belong to root, as on the bus of the machine.
         package var reservesNames = false
         package var quotas = Quotas()
+        /// Above so many prefixes there is one rule for all of them.
+        package var prefixRules = PrefixRules.limit
         /// The names of which it is told whether anybody wants them.
         package var interests: Set<NotifyName> = []
         /// Names whose state the agent alone sets.
@@ -36,7 +38,7 @@ package struct Coordinator {
     package internal(set) var observedNames: ObservedNames
     var directory = Directory()
     var residents: [ResidentID: Resident] = [:]
-    var holding = Holding()
+    var holding: Holding
     var nameStates: NameStateTable
     /// What is known of names that the agent posts itself.
     var eventStates: [NotifyName: UInt64] = [:]
@@ -56,6 +58,7 @@ package struct Coordinator {
         observedNames = ObservedNames(interests: configuration.interests)
         nameStates = NameStateTable(pinned: configuration.pinnedStates)
         ledger = Ledger(configuration.quotas)
+        holding = Holding(prefixRules: configuration.prefixRules)
     }
 
     /// Takes note of what has happened.

@@ -46,7 +46,7 @@ struct Holding {
     }
 
     private(set) var table = HoldTable()
-    private var rules = PrefixRules()
+    private var rules: PrefixRules
     private var works: [HolderID: Work] = [:]
     /// Users with work, in turn, and of each the holders with work.
     private var users: [UInt32] = []
@@ -55,6 +55,8 @@ struct Holding {
     private var underWay = 0
     private var lastTicket: UInt64 = 0
     private var outputs: [Output] = []
+
+    init(prefixRules: Int = PrefixRules.limit) { rules = PrefixRules(limit: prefixRules) }
 
     /// What is held for a holder.
     func held(for id: HolderID) -> Subjects { works[id]?.held ?? Subjects() }

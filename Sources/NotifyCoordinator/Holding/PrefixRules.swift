@@ -6,7 +6,7 @@ import NotifyNames
 /// many. A bus looks at each rule of a prefix for each post; what the coordinator looks at does not grow with them.
 struct PrefixRules {
     /// So many prefixes have a rule each; above that there is one rule for all, until there are only half as many.
-    static let limit = 128
+    package static let limit = 128
 
     enum Addition: Equatable {
         /// Its rule stands.
@@ -28,12 +28,15 @@ struct PrefixRules {
     /// The prefix of every name.
     private static let all = NamePrefix("")
 
+    private let limit: Int
     private var wide = Wide.no
     /// Those that have a rule of their own, or wait for it.
     private var single: [NamePrefix: Ticket?] = [:]
 
+    init(limit: Int) { self.limit = limit }
+
     private func mustBeWide(_ table: borrowing HoldTable) -> Bool {
-        table.prefixCount > PrefixRules.limit || table.holds(prefix: PrefixRules.all)
+        table.prefixCount > limit || table.holds(prefix: PrefixRules.all)
     }
 
     /// A prefix is held that the table has taken in.
@@ -68,7 +71,7 @@ struct PrefixRules {
     ) -> (ask: [NamePrefix], release: [NamePrefix]) {
         var release: [NamePrefix] = []
         if single.removeValue(forKey: prefix) != nil { release.append(prefix) }
-        guard wide == .stands, table.prefixCount <= PrefixRules.limit / 2, !table.holds(prefix: PrefixRules.all) else {
+        guard wide == .stands, table.prefixCount <= limit / 2, !table.holds(prefix: PrefixRules.all) else {
             return ([], release)
         }
         let ask = table.allPrefixes.filter { single[$0] == nil }

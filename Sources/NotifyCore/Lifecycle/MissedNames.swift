@@ -48,6 +48,8 @@ struct MissedNames {
         }
     }
 
+    mutating func keep(_ names: [NotifyName]) { names.forEach { enqueue($0) } }
+
     private mutating func enqueue(_ name: NotifyName) {
         if waiting.insert(name).inserted { order.append(name) }
     }

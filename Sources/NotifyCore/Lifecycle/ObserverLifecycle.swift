@@ -57,6 +57,12 @@ package struct ObserverLifecycle {
     /// Rules were sent, now or because others were refused.
     package mutating func rulesAreAsked(_ count: Int) { passage.rulesAreAsked(count) }
 
+    /// Posts whose sender the bus was still asked for when the connection was lost: nobody will say it any more. Each name
+    /// is delivered once, as soon as posts may pass; a spurious notification beats silence.
+    package mutating func keep(_ heldBack: [NotifyName]) {
+        if !heldBack.isEmpty { missed.keep(heldBack) }
+    }
+
     /// Whether names that were posted while the program did not listen wait, now or for the gate to open.
     var hasReplay: Bool { missed.isWaiting }
 

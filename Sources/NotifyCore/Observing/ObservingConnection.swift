@@ -264,6 +264,7 @@ final class ObservingConnection: @unchecked Sendable {
         let wasReady = if case .ready = phase { true } else { false }
         lossError = error
         let unanswered = questions.purposes
+        lifecycle.keep(senders.takeAll())
         forgetConnection(error)
         heldTopics = []
         for case .call(let completion) in unanswered {
@@ -271,7 +272,6 @@ final class ObservingConnection: @unchecked Sendable {
         }
         peer?.linkIsLost(error, on: BusLink(observing: self, engine: engine))
         reach = RuleReach()
-        engine.counters.dropped.increment(by: senders.forgetAll())
         users = UserDirectory()
 
         var hasLost = false

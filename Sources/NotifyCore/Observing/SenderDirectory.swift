@@ -2,22 +2,24 @@
 
 /// Posts that wait for the bus to say who sent them, and everything else that the same sender posts meanwhile, to keep
 /// its order.
-struct SenderDirectory {
-    enum Judgement {
+package struct SenderDirectory {
+    package enum Judgement {
         case believed, refused
         case held(isFirst: Bool, isDropped: Bool)
     }
 
-    enum Verdict { case believed, refused, unknown }
+    package enum Verdict { case believed, refused, unknown }
 
     private var held: [String: CoalescingQueue<NotifyName>] = [:]
     private var verified: [(names: CoalescingQueue<NotifyName>, sender: String, user: UInt32?)] = []
 
+    package init() {}
+
     /// Whether posts wait for the bus to say who sent them.
-    var isHolding: Bool { !held.isEmpty }
+    package var isHolding: Bool { !held.isEmpty }
 
     /// - Parameter user: who the sender is, if that is known.
-    mutating func judge(_ name: NotifyName, from sender: String, _ user: UInt32?) -> Judgement {
+    package mutating func judge(_ name: NotifyName, from sender: String, _ user: UInt32?) -> Judgement {
         if held[sender] != nil {
             let outcome = held[sender]?.enqueue(name)
             return .held(isFirst: false, isDropped: outcome == .full)
@@ -31,14 +33,14 @@ struct SenderDirectory {
     }
 
     /// Takes the answer of the bus; nil when the sender is gone.
-    mutating func learn(user: UInt32?, of sender: String) {
+    package mutating func learn(user: UInt32?, of sender: String) {
         if let names = held.removeValue(forKey: sender) { verified.append((names, sender, user)) }
     }
 
     /// Whether posts that were held have been verified, and wait to be taken.
     var hasVerified: Bool { !verified.isEmpty }
 
-    mutating func nextVerified() -> (name: NotifyName, sender: String, verdict: Verdict)? {
+    package mutating func nextVerified() -> (name: NotifyName, sender: String, verdict: Verdict)? {
         while !verified.isEmpty {
             guard let name = verified[0].names.popFirst() else {
                 verified.removeFirst()
@@ -52,9 +54,15 @@ struct SenderDirectory {
         return nil
     }
 
-    /// - Returns: how many posts were waiting.
-    mutating func forgetAll() -> Int {
-        let waiting = held.values.reduce(0) { $0 + $1.count } + verified.reduce(0) { $0 + $1.names.count }
+    /// Forgets everything: the bus is not there to say anything more.
+    ///
+    /// - Returns: what was waiting, in the order of each sender.
+    package mutating func takeAll() -> [NotifyName] {
+        if held.isEmpty, verified.isEmpty { return [] }
+        var waiting: [NotifyName] = []
+        for var queue in verified.map(\.names) + held.values {
+            while let name = queue.popFirst() { waiting.append(name) }
+        }
         self = SenderDirectory()
         return waiting
     }

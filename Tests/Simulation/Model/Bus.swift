@@ -20,10 +20,25 @@ struct Bus {
         var outbox = Queue<ToBus>()
         var inbox = Queue<FromBus>()
         /// How many rules there are of each subject.
-        var rules = [Int](repeating: 0, count: Subject.everything + 1)
+        private(set) var rules = [Int](repeating: 0, count: Subject.everything + 1)
+        /// The names that it hears, a bit each.
+        private(set) var heard: UInt8 = 0
         var watchesOwner = false
         /// Whether the next message has been read in part.
         var isTorn = false
+
+        mutating func add(rule subject: Int) {
+            rules[subject] += 1
+            heard |= Subject.masks[subject]
+        }
+
+        mutating func remove(rule subject: Int) {
+            rules[subject] = max(0, rules[subject] - 1)
+            heard = rules.indices.reduce(0) { rules[$1] > 0 ? $0 | Subject.masks[$1] : $0 }
+        }
+
+        /// Which user it belongs to.
+        var user: UInt32 { if case .poster(let number) = owner { Post.users[number] } else { 0 } }
     }
 
     /// A call that the bus has passed on and that is yet to be answered.
@@ -66,16 +81,20 @@ struct Bus {
         guard connections[index].isOpen, let message = connections[index].outbox.popFirst() else { return .nothing }
         switch message {
         case .addMatch(let subject, let serial):
-            connections[index].rules[subject] += 1
+            connections[index].add(rule: subject)
             reply(index, serial)
         case .removeMatch(let subject):
-            connections[index].rules[subject] = max(0, connections[index].rules[subject] - 1)
+            connections[index].remove(rule: subject)
         case .watchOwner: connections[index].watchesOwner = true
         case .ask(let serial): reply(index, serial)
         case .getOwner(let serial):
             if let agent { reply(index, serial, connections[agent].name) } else { fail(index, serial) }
         case .getUser(let name, let serial):
-            if self.index(of: name) != nil { reply(index, serial) } else { fail(index, serial) }
+            if let owner = self.index(of: name) {
+                reply(index, serial, String(connections[owner].user))
+            } else {
+                fail(index, serial)
+            }
         case .startAgent(let serial):
             guard agent == nil else {
                 reply(index, serial)
@@ -108,11 +127,9 @@ struct Bus {
     }
 
     private mutating func deliver(_ post: Int, _ name: Int) {
-        for index in connections.indices where connections[index].isOpen {
-            let rules = connections[index].rules
-            if rules[name] > 0 || rules[Subject.everything] > 0 || name >= 2 && rules[Subject.prefix] > 0 {
-                connections[index].inbox.append(.post(post))
-            }
+        for index in connections.indices
+        where connections[index].isOpen && connections[index].heard >> UInt8(name) & 1 == 1 {
+            connections[index].inbox.append(.post(post))
         }
     }
 

@@ -24,7 +24,7 @@ package struct History: Sendable {
         let world = World(history.setting, mutation: mutation)
         var enabled: [Step] = []
         for _ in 0..<chapters {
-            let mood = Mood(&random)
+            var mood = Mood(&random)
             for _ in 0..<(12 + random.below(36)) {
                 world.collect(&enabled)
                 let step = mood.next(&random, world, enabled)
@@ -95,15 +95,21 @@ extension World.Setting {
         // Sometimes two connections of one process.
         let processes = (0..<count).map { $0 > 0 && random.chance(3) ? $0 - 1 : $0 }
         let first = processes.reduce(into: [Int]()) { all, one in all.append(min(one, (all.max() ?? -1) + 1)) }
+        let all = Array(0..<Subject.count)
+        let subjects = random.chance(2) ? all : (0...random.below(3)).map { _ in random.below(Subject.count) }
+        let names = (0..<Subject.nameCount).filter { name in subjects.contains { Subject.matches($0, name) } }
         var registrations: [(Int, Int)] = []
         for observer in 0..<count {
-            for _ in 0...random.below(3) { registrations.append((observer, random.below(Subject.prefix + 1))) }
+            for _ in 0...random.below(3) { registrations.append((observer, subjects[random.below(subjects.count)])) }
         }
         return World.Setting(
             processes: first,
             registrations: registrations,
+            names: names,
+            subjects: subjects,
             busStartsAgents: random.chance(3),
             beginsWithAgent: !random.chance(4),
+            prefixRules: random.chance(2) ? 1 : 1 << random.below(3),
             encodes: random.chance(16)
         )
     }
@@ -117,6 +123,8 @@ private struct Mood {
     private let endsAgents: Bool
     private let changes: Bool
     private let passesTime: Bool
+    /// For how many steps nothing happens but what is under way.
+    private var undisturbed = 0
 
     init(_ random: inout SplitMix) {
         disturbs = 2 + random.below(5)
@@ -129,13 +137,19 @@ private struct Mood {
 
     private static let states: [LifecycleState] = [.foreground, .background, .suspended, .suspended, .foreground]
 
-    func next(_ random: inout SplitMix, _ world: World, _ enabled: [Step]) -> Step {
-        if !enabled.isEmpty, !random.chance(disturbs) { return enabled[random.below(enabled.count)] }
+    mutating func next(_ random: inout SplitMix, _ world: World, _ enabled: [Step]) -> Step {
+        // A moment that is short, and in which much depends on who is stopped.
+        if stops, random.chance(2), let process = world.processBeingHandedNames {
+            undisturbed = 40
+            return .stop(process: process, tears: false)
+        }
+        undisturbed -= 1
+        if !enabled.isEmpty, undisturbed > 0 || !random.chance(disturbs) { return enabled[random.below(enabled.count)] }
         let observer = random.below(world.observers.count)
         let process = random.below(world.processes.count)
         switch random.below(20) {
-        case 0..<7: return .post(poster: random.below(2), name: random.below(Subject.nameCount))
-        case 7: return .observe(observer, random.below(Subject.prefix + 1))
+        case 0..<7: return post(&random, world)
+        case 7: return .observe(observer, world.setting.subjects[random.below(world.setting.subjects.count)])
         case 8:
             return random.chance(2) ? .cancel(random.below(max(1, world.registrations.count))) : .go(process: process)
         case 9..<13:
@@ -156,6 +170,10 @@ private struct Mood {
             if passesTime { return .time }
             if random.chance(12) { return .kill(process: process) }
         }
-        return .post(poster: random.below(2), name: random.below(Subject.nameCount))
+        return post(&random, world)
+    }
+
+    private func post(_ random: inout SplitMix, _ world: World) -> Step {
+        .post(poster: random.below(2), name: world.setting.names[random.below(world.setting.names.count)])
     }
 }

@@ -100,12 +100,12 @@ struct Oracle {
         /// How often each name may be heard without a post, and by which row.
         var unposted: SIMD4<UInt8> = .zero
         var unpostedRow = Row.agentDied
-        /// The last post that was heard of each poster.
-        var last = [-1, -1]
     }
 
     private(set) var registrations: [Registration] = []
     private(set) var contracts: [Contract] = []
+    /// The last post of each poster that each observer has heard.
+    private var lastHeard: [SIMD2<Int>] = []
     /// Whose process was stopped since the last rest.
     private var stopped: Set<Int> = []
     /// Of them those that believe to be suspended, whatever was set since.
@@ -124,19 +124,23 @@ struct Oracle {
 
     // MARK: - Who there is
 
-    mutating func addObserver() { contracts.append(.settled(nil)) }
+    mutating func addObserver() {
+        contracts.append(.settled(nil))
+        lastHeard.append(SIMD2(-1, -1))
+    }
 
-    mutating func register(_ observer: Int, _ subject: Int) -> Int {
+    /// - Parameter unread: posts that the agent was sent for others: it may read them when it has heard of this one.
+    mutating func register(_ observer: Int, _ subject: Int, unread: UInt64) {
         var new = Registration(observer: observer, subject: subject)
         // One that comes late hears with the others what waits for them.
         for other in registrations where other.observer == observer {
             new.replayable |= other.replayable
             new.replayableToo |= other.replayableToo
         }
+        new.replayableToo |= unread
         registrations.append(new)
         let contract = contracts[observer]
         for _ in 0..<contract.unposted { allowEachName(registrations.count - 1, contract.unpostedRow) }
-        return registrations.count - 1
     }
 
     mutating func cancel(_ registration: Int) { registrations[registration].isCancelled = true }
@@ -287,6 +291,15 @@ struct Oracle {
         }
     }
 
+    /// A post whose sender was still asked for when the connection was lost: nobody will say whether it is genuine.
+    mutating func wasHeldBack(_ name: Int, _ observer: Int) {
+        for index in registrations.indices
+        where registrations[index].observer == observer && Subject.matches(registrations[index].subject, name) {
+            registrations[index].unposted[name] += 1
+            registrations[index].unpostedRow = stopped.contains(observer) ? .stopped : .connectionLost
+        }
+    }
+
     mutating func connectionLost(_ observer: Int) {
         let row: Row = contracts[observer].known == nil ? .lostWhileChanging : .connectionLost
         disturb(observer, row, drops: true)
@@ -323,12 +336,12 @@ struct Oracle {
     private mutating func allowEachName(_ registration: Int, _ row: Row) {
         let subject = registrations[registration].subject
         registrations[registration].unpostedRow = row
-        if subject == Subject.prefix {
+        if Subject.isPrefix(subject) {
             // Nobody knows the names.
             tolerate(row, registrations[registration].cover.nonzeroBitCount)
             registrations[registration].cover = 0
             // Another registration may observe them by name.
-            registrations[registration].unposted &+= SIMD4(0, 0, 1, 1)
+            registrations[registration].unposted &+= Subject.each(subject)
         } else {
             registrations[registration].unposted[subject] += 1
         }
@@ -353,11 +366,11 @@ struct Oracle {
     mutating func torn(_ post: Int, of owner: Bus.Owner) {
         guard case .observer(let observer) = owner else { return }
         for index in registrations.indices where registrations[index].observer == observer {
-            if registrations[index].subject == Subject.prefix {
+            if Subject.isPrefix(registrations[index].subject) {
                 tolerate(.torn)
                 registrations[index].cover &= ~(1 << UInt64(post))
                 registrations[index].due &= ~(1 << UInt64(post))
-                registrations[index].unposted &+= SIMD4(0, 0, 1, 1)
+                registrations[index].unposted &+= Subject.each(registrations[index].subject)
             } else {
                 registrations[index].unposted[registrations[index].subject] += 1
             }
@@ -374,11 +387,16 @@ struct Oracle {
     }
 
     /// The bus has given a post its place.
-    mutating func routed(_ number: Int, _ name: Int) {
+    mutating func routed(_ number: Int, _ post: Post) {
+        let name = post.name
         let bit: UInt64 = 1 << UInt64(number)
         for index in registrations.indices {
             let registration = registrations[index]
             guard !registration.isCancelled, Subject.matches(registration.subject, name) else { continue }
+            guard post.isGenuine else {
+                registrations[index].forbidden |= bit
+                continue
+            }
             let contract = contracts[registration.observer]
             let isLater = registration.from.map { $0 <= number } ?? false
             switch contract.known {
@@ -391,7 +409,7 @@ struct Oracle {
                 guard isLater else { break }
                 if registration.isLate {
                     tolerate(.addedLate)
-                } else if contract.agentLost, registration.subject == Subject.prefix {
+                } else if contract.agentLost, Subject.isPrefix(registration.subject) {
                     tolerate(.agentDied)
                 } else {
                     registrations[index].cover |= bit
@@ -402,7 +420,7 @@ struct Oracle {
                 guard isLater else { break }
                 if contract.mayDrop || registration.isLate {
                     tolerate(contract.row)
-                } else if contract.agentLost, registration.subject == Subject.prefix {
+                } else if contract.agentLost, Subject.isPrefix(registration.subject) {
                     tolerate(.agentDied)
                 } else {
                     registrations[index].cover |= bit
@@ -415,6 +433,8 @@ struct Oracle {
     mutating func heard(_ number: Int, _ name: Int, _ observer: Int) {
         let bit: UInt64 = 1 << UInt64(number)
         let poster = posters[number]
+        if lastHeard[observer][poster] > number { fail("observer \(observer) hears post \(number) out of order") }
+        lastHeard[observer][poster] = number
         for index in registrations.indices {
             let registration = registrations[index]
             guard registration.observer == observer, !registration.isCancelled,
@@ -425,8 +445,6 @@ struct Oracle {
                 fail("registration \(index) hears post \(number), which was made in the background or while suspended")
             }
             if registration.heard & bit != 0 { fail("registration \(index) hears post \(number) twice") }
-            if registration.last[poster] > number { fail("registration \(index) hears post \(number) out of order") }
-            registrations[index].last[poster] = number
             registrations[index].heard |= bit
             registrations[index].due &= ~bit
             registrations[index].cover &= ~bit

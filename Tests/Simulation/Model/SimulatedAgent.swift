@@ -13,6 +13,9 @@ final class SimulatedAgent {
         case whose(Int, String, AgentInterface.Register)
         case state(ConnectionID)
         case delivery(ConnectionID)
+        case sender(String)
+        /// Whose names were found in a stream.
+        case poster(ConnectionID, [NotifyName])
     }
 
     private struct Sender {
@@ -26,7 +29,9 @@ final class SimulatedAgent {
         let id: ConnectionID
         let connection: Int
         let process: Int
+        /// Posts, and of a torn one its name alone.
         var found: [Int] = []
+        var torn: [Int] = []
     }
 
     let number: Int
@@ -35,6 +40,8 @@ final class SimulatedAgent {
     private(set) var isAlive = true
     private(set) var alarm: Int64?
     private(set) var drains: [Drain] = []
+    /// Who has posted the names in a stream that count only from their owner.
+    private var owned: [ConnectionID: Set<String>] = [:]
     /// What others have found out for it: it comes beside the bus.
     var news = Queue<Event>()
     /// Processes that are looked at.
@@ -42,15 +49,17 @@ final class SimulatedAgent {
     private var known: [ConnectionID: Int] = [:]
     private var rules = [Int](repeating: 0, count: Subject.everything + 1)
     private var questions: [Int: Question] = [:]
+    private(set) var senders = SenderCheck()
     private var calls: [CallID: Sender] = [:]
     private var lastSerial = 0
     private var lastCall: UInt64 = 0
 
-    init(number: Int, connection: Int) {
+    init(number: Int, connection: Int, prefixRules: Int) {
         self.number = number
         self.connection = connection
         var configuration = Coordinator.Configuration()
         configuration.untouchables = []
+        configuration.prefixRules = prefixRules
         coordinator = Coordinator(configuration)
     }
 
@@ -66,12 +75,14 @@ final class SimulatedAgent {
         guard let message = world.bus[connection].inbox.popFirst() else { return }
         switch message {
         case .post(let post):
-            let name = world.posts[post].name
-            if rules.indices.contains(where: { rules[$0] > 0 && Subject.matches($0, name) }) {
-                feed(.posted(Subject.names[name]), world)
+            let sender = world.posterName(of: post)
+            switch senders.judge(post, world.posts[post], from: sender, world.mutation) {
+            case .believed: feed(.posted(Subject.names[world.posts[post].name]), world)
+            case .asks: ask(.sender(sender), .getUser(of: sender, serial: lastSerial + 1), world)
+            case .held, .refused: break
             }
-        case .replied(let serial, _): answered(serial, isDone: true, world)
-        case .failed(let serial): answered(serial, isDone: false, world)
+        case .replied(let serial, let text): answered(serial, isDone: true, text, world)
+        case .failed(let serial): answered(serial, isDone: false, nil, world)
         case .nameLost: leave(world)
         case .ownerChanged: break
         case .peer(let sender, let message): handle(message, from: sender, world)
@@ -86,7 +97,12 @@ final class SimulatedAgent {
         // Whoever takes the place of the connection gets what was found.
         let receiver = coordinator.receiver(ofStream: id)
         feed(event, world)
-        if let receiver { feed(.found(receiver, names), world) }
+        let senders = owned.removeValue(forKey: id) ?? []
+        guard let receiver else { return }
+        feed(.found(receiver, names), world)
+        for sender in senders.sorted() {
+            ask(.poster(receiver, [Subject.names[Subject.owned]]), .getUser(of: sender, serial: lastSerial + 1), world)
+        }
     }
 
     func alarmHasCome(_ world: World) {
@@ -113,19 +129,19 @@ final class SimulatedAgent {
             )
         case .release(let serial, let target):
             feed(.release(newCall(sender, serial), by: NotifyCoordinator.Caller(user: 0), target), world)
-        case .stateIsSet(let serial), .delivered(let serial): answered(serial, isDone: true, world)
+        case .stateIsSet(let serial), .delivered(let serial): answered(serial, isDone: true, nil, world)
         case .refused(let serial):
             if case .state(let id) = questions[serial] {
                 questions[serial] = nil
                 feed(.told(id, .failed("no")), world)
             } else {
-                answered(serial, isDone: false, world)
+                answered(serial, isDone: false, nil, world)
             }
         default: break
         }
     }
 
-    private func answered(_ serial: Int, isDone: Bool, _ world: World) {
+    private func answered(_ serial: Int, isDone: Bool, _ text: String?, _ world: World) {
         guard let question = questions.removeValue(forKey: serial) else { return }
         switch question {
         case .rules(let ticket): feed(.rulesAreSet(ticket, failure: isDone ? nil : "no"), world)
@@ -134,7 +150,15 @@ final class SimulatedAgent {
         case .whose(let serial, let sender, let registration):
             if isDone { register(serial, sender, registration, world) }
         case .delivery(let id): feed(.delivered(id), world)
-        case .state(let id): feed(.told(id, isDone ? .done(dropped: 0, isHoldingBack: false) : .gone), world)
+        case .sender(let sender):
+            senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
+            while let post = senders.next() { feed(.posted(Subject.names[world.posts[post].name]), world) }
+        case .poster(let receiver, let names):
+            let user = text.flatMap { UInt32($0) }
+            feed(.found(receiver, names.filter { name in user.map { name.isOpen(to: $0) } ?? false }), world)
+        case .state(let id):
+            let holdsBack = senders.isHolding && world.mutation != .handsBackEarly
+            feed(.told(id, isDone ? .done(dropped: 0, isHoldingBack: holdsBack) : .gone), world)
         }
     }
 
@@ -209,7 +233,14 @@ final class SimulatedAgent {
         case .awaitHeldBack(let id): ask(.heldBack(id), .ask(serial: lastSerial + 1), world)
         case .announce, .announceFact: break
         case .subscribe(let ticket, let names, let prefixes):
-            for subject in SimulatedAgent.subjects(names, prefixes) {
+            let subjects = SimulatedAgent.subjects(names, prefixes)
+            if world.mutation == .narrowsFirst, subjects.contains(Subject.everything) {
+                for subject in rules.indices where Subject.isPrefix(subject) && rules[subject] > 0 {
+                    rules[subject] = 0
+                    world.bus[connection].outbox.append(.removeMatch(subject))
+                }
+            }
+            for subject in subjects {
                 rules[subject] += 1
                 if rules[subject] == 1 { world.bus[connection].outbox.append(.addMatch(subject, serial: 0)) }
             }
@@ -249,12 +280,14 @@ final class SimulatedAgent {
             send(id, .deliver(-1, texts), world)
         } else {
             ask(.delivery(id), .send(to: name, .deliver(lastSerial + 1, texts)), world)
+            guard world.mutation == .confirmsDelivery else { return }
+            questions[lastSerial] = nil
+            feed(.delivered(id), world)
         }
     }
 
     private static func subjects(_ names: [NotifyName], _ prefixes: [NamePrefix]) -> [Int] {
-        names.compactMap { Subject.number(of: $0) }
-            + prefixes.map { $0.string.isEmpty ? Subject.everything : Subject.prefix }
+        names.compactMap { Subject.number(of: $0) } + prefixes.compactMap { Subject.number(of: $0) }
     }
 
     private func reply(_ call: CallID, _ answer: Effect.Answer, _ world: World) {
@@ -302,8 +335,12 @@ final class SimulatedAgent {
         world.bus[index].isTorn = false
         switch message {
         case .post(let post):
-            if isTorn { world.oracle.torn(post, of: world.bus[index].owner) }
-            drains[place].found.append(world.posts[post].name)
+            if isTorn {
+                world.oracle.torn(post, of: world.bus[index].owner)
+                drains[place].torn.append(world.posts[post].name)
+            } else {
+                drains[place].found.append(post)
+            }
         case .peer(let sender, .mark(drains[place].id.number)): return sender == world.bus[connection].name
         default: break
         }
@@ -319,9 +356,14 @@ final class SimulatedAgent {
         }
         let drain = drains.remove(at: place)
         news.append(.drained(drain.id))
-        let found = world.mutation == .ignoresStream ? [] : Set(drain.found).sorted()
-        let names = found.map { Subject.names[$0] }
-        news.append(.found(drain.id, names))
+        if world.mutation == .ignoresStream { return news.append(.found(drain.id, [])) }
+        // Whose the names are that count only from their owner, the bus is asked when their turn comes.
+        let names = drain.found.map { world.posts[$0].name }
+        let plain = Set(names.filter { $0 != Subject.owned } + drain.torn)
+        news.append(.found(drain.id, plain.sorted().map { Subject.names[$0] }))
+        for post in drain.found where world.posts[post].name == Subject.owned {
+            owned[drain.id, default: []].insert(world.posterName(of: post))
+        }
     }
 
     // MARK: - Ends

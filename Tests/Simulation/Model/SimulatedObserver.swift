@@ -14,6 +14,7 @@ final class SimulatedObserver {
         case user(search: Int, owner: String)
         case register(agent: String)
         case report(LifecycleState)
+        case sender(String)
     }
 
     private struct Topic {
@@ -32,11 +33,12 @@ final class SimulatedObserver {
     private(set) var connection: Int?
     private(set) var deadline: Int64?
     private(set) var hasEnded = false
-    private var topics = [Topic?](repeating: nil, count: Subject.prefix + 1)
+    private var topics = [Topic?](repeating: nil, count: Subject.count)
     private var generation = 0
     private var lastTopic = 0
     private var heldTopics: [Int] = []
     private var questions: [Int: Question] = [:]
+    private var senders = SenderCheck()
     private var lastSerial = 0
     private var reports: [Int: LifecycleState] = [:]
     private var lastReport = 0
@@ -133,6 +135,9 @@ final class SimulatedObserver {
         case .user(let search, let owner): run(.found(search: search, agent: isDone ? owner : nil), world)
         case .register(let agent): run(.registered(agent: agent, welcome), world)
         case .report(let state): world.oracle.reportAnswered(self, state, isDone)
+        case .sender(let sender):
+            senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
+            while let post = senders.next() { world.oracle.heard(post, world.posts[post].name, number) }
         }
     }
 
@@ -141,6 +146,10 @@ final class SimulatedObserver {
         connection = nil
         questions = [:]
         heldTopics = []
+        let heldBack = senders.takeAll()
+        if world.mutation != .forgetsHeldBack { lifecycle.keep(heldBack) }
+        for name in heldBack { Subject.number(of: name).map { world.oracle.wasHeldBack($0, number) } }
+        senders = SenderCheck()
         run(.lost, world)
         for subject in topics.indices where topics[subject] != nil { topics[subject]?.state = .lost }
         replay(world)
@@ -165,7 +174,8 @@ final class SimulatedObserver {
         topics[subject] = Topic(number: lastTopic, count: 1)
         guard connection != nil else { return }
         sendRule(subject, world)
-        run(.says(.observes(names: names([subject]), prefixes: prefixes([subject]))), world)
+        let (names, prefixes) = (Subject.names(of: [subject]), Subject.prefixes(of: [subject]))
+        run(.says(.observes(names: names, prefixes: prefixes)), world)
         replay(world)
     }
 
@@ -180,7 +190,8 @@ final class SimulatedObserver {
         if lifecycle.gate != .closed, topic.generation == generation {
             world.bus[connection].outbox.append(.removeMatch(subject))
         }
-        run(.says(.observesNoMore(names: names([subject]), prefixes: prefixes([subject]))), world)
+        let (names, prefixes) = (Subject.names(of: [subject]), Subject.prefixes(of: [subject]))
+        run(.says(.observesNoMore(names: names, prefixes: prefixes)), world)
         replay(world)
     }
 
@@ -191,11 +202,6 @@ final class SimulatedObserver {
         run(.asks(request: lastReport), world)
         replay(world)
     }
-
-    private func names(_ subjects: [Int]) -> [String] {
-        subjects.filter { $0 < Subject.prefix }.map { Subject.texts[$0] }
-    }
-    private func prefixes(_ subjects: [Int]) -> [String] { subjects.contains(Subject.prefix) ? ["pre."] : [] }
 
     private func sendRule(_ subject: Int, _ world: World) {
         guard let connection, let topic = topics[subject], topic.generation != generation else { return }
@@ -222,7 +228,12 @@ final class SimulatedObserver {
 
     private func arrived(_ post: Int, _ world: World) {
         guard lifecycle.isOpen else { return }
-        world.oracle.heard(post, world.posts[post].name, number)
+        let sender = world.posterName(of: post)
+        switch senders.judge(post, world.posts[post], from: sender, world.mutation) {
+        case .believed: world.oracle.heard(post, world.posts[post].name, number)
+        case .asks: askBus(.sender(sender), world)
+        case .held, .refused: break
+        }
     }
 
     private func replay(_ world: World) {
@@ -234,7 +245,7 @@ final class SimulatedObserver {
     // MARK: - Effects
 
     private func run(_ event: ObserverLifecycle.Event, _ world: World) {
-        let names = subjects.filter { $0 < Subject.prefix }.map { Subject.names[$0] }
+        let names = subjects.filter { !Subject.isPrefix($0) }.map { Subject.names[$0] }
         world.note("  observer \(number): \(event)")
         for effect in lifecycle.handle(event, names: { names }) { perform(effect, world) }
     }
@@ -247,7 +258,7 @@ final class SimulatedObserver {
             switch question {
             case .findOwner: .getOwner(serial: lastSerial)
             case .startAgent: .startAgent(serial: lastSerial)
-            case .user(_, let owner): .getUser(of: owner, serial: lastSerial)
+            case .user(_, let name), .sender(let name): .getUser(of: name, serial: lastSerial)
             default: .ask(serial: lastSerial)
             }
         world.bus[connection].outbox.append(message)
@@ -269,8 +280,8 @@ final class SimulatedObserver {
         case .watchAgent: if let connection { world.bus[connection].outbox.append(.watchOwner) }
         case .findAgent(let search, let owner): findAgent(search, owner, world)
         case .register(let agent, var registration):
-            registration.names = names(subjects)
-            registration.prefixes = prefixes(subjects)
+            registration.names = Subject.names(of: subjects)
+            registration.prefixes = Subject.prefixes(of: subjects)
             lastSerial += 1
             questions[lastSerial] = .register(agent: agent)
             send(agent, .register(lastSerial, registration), world)

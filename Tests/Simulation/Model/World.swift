@@ -36,6 +36,8 @@ package final class World {
     private var lastSerial = 0
     private var agents = 0
     private let posters: [Int]
+    private let posterNames: [String]
+    let setting: Setting
     private let control: Int
     private let encodes: Bool
     let mutation: Mutation?
@@ -48,7 +50,9 @@ package final class World {
         self.isNoted = isNoted
         encodes = setting.encodes
         bus.startsAgents = setting.busStartsAgents
+        self.setting = setting
         posters = [bus.connect(.poster(0)), bus.connect(.poster(1))]
+        posterNames = posters.map { [bus] in bus[$0].name }
         control = bus.connect(.control)
         processes = Array(repeating: Process(), count: (setting.processes.max() ?? 0) + 1)
         oracle.reportedTogether = processes.indices.map { process in
@@ -67,8 +71,13 @@ package final class World {
         /// The process of each observing connection.
         package var processes: [Int]
         package var registrations: [(Int, Int)]
+        /// The names that are posted, and the names and prefixes that are observed: few, so that they meet.
+        package var names: [Int]
+        package var subjects: [Int]
         package var busStartsAgents: Bool
         package var beginsWithAgent: Bool
+        /// Above so many prefixes the agent has one rule for all.
+        package var prefixRules: Int
         /// Whether messages are written and read on their way.
         package var encodes: Bool
     }
@@ -168,7 +177,7 @@ package final class World {
         switch bus.route(index, encodes: encodes) {
         case .nothing: break
         case .routed(let post):
-            oracle.routed(post, posts[post].name)
+            oracle.routed(post, posts[post])
             noteTwins(posts[post].name)
             checkQueues(posts[post].name)
         case .agentIsToBeStarted: startAgent()
@@ -194,11 +203,21 @@ package final class World {
                 !observer.lifecycle.isEntering,
                 let connection = observer.connection, bus[connection].isOpen
             else { continue }
-            for subject in 0...Subject.prefix where Subject.matches(subject, name) && bus[connection].rules[subject] > 0
+            for subject in 0..<Subject.count where Subject.matches(subject, name) && bus[connection].rules[subject] > 0
             {
                 oracle.fail("the bus queues a post for observer \(observer.number), which is in \(state)")
             }
         }
+    }
+
+    /// A process that has names on their way to it that were posted while it did not listen.
+    var processBeingHandedNames: Int? {
+        observers.first { observer in
+            guard !hasEndedOrStopped(observer.number), let connection = observer.connection else { return false }
+            return bus[connection].inbox.waiting.contains {
+                if case .peer(_, .deliver(let serial, _)) = $0 { serial >= 0 } else { false }
+            }
+        }?.process
     }
 
     private func post(_ poster: Int, _ name: Int) {
@@ -207,6 +226,8 @@ package final class World {
         oracle.posted(Post(name: name, poster: poster))
         bus[posters[poster]].outbox.append(.post(posts.count - 1, name: name))
     }
+
+    func posterName(of post: Int) -> String { posterNames[posts[post].poster] }
 
     // MARK: - Registrations
 
@@ -218,7 +239,7 @@ package final class World {
             return
         }
         registrations.append((observer, subject, false))
-        _ = oracle.register(observer, subject)
+        oracle.register(observer, subject, unread: unreadPosts)
         let wasActive = program.isActive(subject)
         program.observe(subject, self)
         if wasActive { oracle.confirmed(program, subject) }
@@ -271,8 +292,7 @@ package final class World {
     private func stop(_ process: Int, tears: Bool) {
         guard !processes[process].isStopped, !processes[process].hasEnded else { return }
         processes[process].isStoppedByOthers = true
-        let unread = agent.map { bus[$0.connection].inbox.waiting } ?? []
-        let posts = unread.reduce(into: UInt64(0)) { if case .post(let post) = $1 { $0 |= 1 << UInt64(post) } }
+        let posts = unreadPosts
         for observer in observers where observer.process == process && !observer.hasEnded {
             if let connection = observer.connection {
                 for case .post(let post) in bus[connection].inbox.waiting where posts >> UInt64(post) & 1 == 1 {
@@ -284,13 +304,23 @@ package final class World {
         }
     }
 
+    /// Posts that the agent was sent and has not taken note of, a bit each.
+    private var unreadPosts: UInt64 {
+        guard let agent else { return 0 }
+        return bus[agent.connection].inbox.waiting.reduce(into: agent.senders.posts) { posts, message in
+            if case .post(let post) = message { posts |= 1 << UInt64(post) }
+        }
+    }
+
     /// What the agent has heard that an observer observes.
     private func namesKnown(of observer: SimulatedObserver) -> [Int] {
         guard let agent, let connection = observer.connection,
             let id = agent.coordinator.id(of: bus[connection].name), let subjects = agent.coordinator.subjects(of: id)
         else { return [] }
-        return (0...Subject.prefix).filter { subject in
-            subject == Subject.prefix ? !subjects.prefixes.isEmpty : subjects.names.contains(Subject.names[subject])
+        return (0..<Subject.count).filter { subject in
+            Subject.isPrefix(subject)
+                ? subjects.prefixes.contains(Subject.prefixes[subject - Subject.nameCount])
+                : subjects.names.contains(Subject.names[subject])
         }
     }
 
@@ -333,7 +363,7 @@ package final class World {
 
     private func startAgent() {
         let connection = bus.connect(.agent(agents))
-        let new = SimulatedAgent(number: agents, connection: connection)
+        let new = SimulatedAgent(number: agents, connection: connection, prefixRules: setting.prefixRules)
         agents += 1
         if let agent, agent.isAlive {
             oracle.agentDied()
@@ -411,7 +441,7 @@ package final class World {
                 oracle.fail("observer \(observer.number) stays away")
                 continue
             }
-            for subject in 0...Subject.prefix {
+            for subject in 0..<Subject.count {
                 let expected = observer.wantedRules.contains(subject) ? 1 : 0
                 if bus[connection].rules[subject] != expected {
                     oracle.fail(
