@@ -168,12 +168,12 @@ reproducible: deb-needs ## Builds the last commit twice, in two folders, and com
 
 .PHONY: session-test
 session-test: session-needs build ## Runs whole desktop sessions, in X and in sway, from installing to focus changes
-	@swift build $(DEBUG) --product broker-cradle
+	@swift build $(DEBUG) --product bus-launcher
 	@Scripts/session-test $(call quote,$(SCRATCH))
 
 .PHONY: policy
 policy: test-needs build ## Checks the system bus policy with two users; needs root
-	@swift build $(DEBUG) --product broker-cradle
+	@swift build $(DEBUG) --product bus-launcher
 	@Scripts/check-policy $(call quote,$(SCRATCH))
 
 # Which parts to measure, of those in 'Benchmarks/bench --help'; all if empty.
@@ -189,7 +189,7 @@ bench-check: bench-build ## Checks in seconds that the benchmarks work
 
 .PHONY: bench-build
 bench-build: bench-needs build
-	@swift build $(RELEASE) --product broker-cradle
+	@swift build $(RELEASE) --product bus-launcher
 	@library=$$(realpath -- $(call quote,$(SCRATCH)/release/libnotifybus.so)); \
 	$(MAKE) -C Benchmarks/Peers OUT=../.build/peers LIBRARY="$$library"
 	@$(FIND_STATIC); \

@@ -95,13 +95,13 @@ let package = Package(
         .executableTarget(name: "simulate", dependencies: ["Simulation"], path: "Tests/Simulation/Runner"),
         .testTarget(name: "SimulationTests", dependencies: ["Simulation"]),
 
-        // Private buses for the tests, on both daemons. The cradle starts dbus-broker where systemd is not process 1.
-        .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
+        // Private buses for the tests, on both daemons. The launcher starts dbus-broker even if systemd is not process 1.
+        .executableTarget(name: "bus-launcher", path: "Tests/BusLauncher"),
         .executableTarget(name: "stranger", path: "Tests/Stranger"),
         .target(name: "Collisions", path: "Tests/Collisions"),
         .target(
             name: "TestSupport",
-            dependencies: ["broker-cradle", "stranger", "Collisions"],
+            dependencies: ["bus-launcher", "stranger", "Collisions"],
             path: "Tests/TestSupport"
         ),
         // Our reading of messages beside that of libdbus.

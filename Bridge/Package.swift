@@ -32,10 +32,10 @@ let package = Package(
         .executableTarget(name: "notify-bridge", dependencies: ["NotifyBridge"]),
 
         // Private buses, as NotifyBus' own tests have them: both are links to its sources.
-        .executableTarget(name: "broker-cradle", path: "Tests/BrokerCradle"),
+        .executableTarget(name: "bus-launcher", path: "Tests/BusLauncher"),
         .target(
             name: "TestSupport",
-            dependencies: ["broker-cradle"],
+            dependencies: ["bus-launcher"],
             path: "Tests/Support",
             exclude: ["CollidingNames.swift", "Stranger.swift"]
         ),

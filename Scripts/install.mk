@@ -62,7 +62,7 @@ install-list: ## Lists what install would install, and where
 
 .PHONY: install-test
 install-test: test-needs build ## Installs into a folder, and checks that the bus starts the agent from there
-	@swift build $(DEBUG) --product broker-cradle
+	@swift build $(DEBUG) --product bus-launcher
 	@Scripts/check-install $(call quote,$(SCRATCH))
 
 # A source package, and packages that are built from it, with the distribution's shared libraries.

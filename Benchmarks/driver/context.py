@@ -16,7 +16,7 @@ class Context:
 
     def __init__(self, commands, is_check):
         self.commands = Path(commands).resolve()
-        self.cradle = str(self.commands / "broker-cradle")
+        self.launcher = str(self.commands / "bus-launcher")
         self.peers = HERE / ".build" / "peers"
         self.is_check = is_check
         self.folder = Path(tempfile.mkdtemp(prefix="notifybus-bench."))

@@ -72,9 +72,9 @@ class Server:
     def __init__(self, context, arguments, folder):
         self.folder = folder
         self.log = open(folder / "log", "wb")
-        # The cradle ends everything below it when its standard input ends.
+        # The launcher ends everything below it when its standard input ends.
         self.process = subprocess.Popen(
-            [context.cradle, *arguments], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log
+            [context.launcher, *arguments], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log
         )
         context.keep(self)
 

@@ -7,8 +7,8 @@ struct BusProcess: Sendable {
     /// The process that routes.
     let router: pid_t
     /// Its parent or grandparent, which ends with everything below it when `lifeline` is closed.
-    private let cradle: pid_t
-    /// The only writable end of the cradle's standard input. The kernel closes it, whatever this process dies of.
+    private let launcher: pid_t
+    /// The only writable end of the launcher's standard input. The kernel closes it, whatever this process dies of.
     private let lifeline: Int32
 
     /// Starts a bus by the configuration in a folder and returns when it answers.
@@ -25,10 +25,10 @@ struct BusProcess: Sendable {
         defer { close(log) }
         let (readEnd, writeEnd) = try makePipe()
         defer { close(readEnd) }
-        let cradle: pid_t
+        let launcher: pid_t
         do {
-            let program = try productPath("broker-cradle")
-            cradle = try spawn(program, arguments, descriptors: [0: readEnd, 1: log, 2: log])
+            let program = try productPath("bus-launcher")
+            launcher = try spawn(program, arguments, descriptors: [0: readEnd, 1: log, 2: log])
         } catch {
             close(writeEnd)
             throw error
@@ -38,32 +38,32 @@ struct BusProcess: Sendable {
         var ended = false
         let timeout = Duration.patience
         let isUp = waitUntil(timeout: timeout) {
-            ended = waitpid(cradle, nil, WNOHANG) == cradle
-            router = router ?? BusProcess.router(of: kind, below: cradle)
+            ended = waitpid(launcher, nil, WNOHANG) == launcher
+            router = router ?? BusProcess.router(of: kind, below: launcher)
             return ended || router != nil && BusProcess.answers(at: path)
         }
         guard isUp, !ended, let router else {
             close(writeEnd)
-            if !ended { reap(cradle) }
+            if !ended { reap(launcher) }
             let failure = ended ? "ended" : "did not answer within \(timeout)"
             throw TestSupportError("\(kind) \(failure) and said:\n\(text(ofFile: "\(folder)/log") ?? "")")
         }
-        (self.router, self.cradle, lifeline) = (router, cradle, writeEnd)
+        (self.router, self.launcher, lifeline) = (router, launcher, writeEnd)
     }
 
     /// Kills everything; returns when the last process is gone and reaped.
     func kill() {
         Glibc.kill(router, SIGKILL)
         close(lifeline)
-        reap(cradle)
+        reap(launcher)
     }
 
-    private static func router(of kind: BusKind, below cradle: pid_t) -> pid_t? {
+    private static func router(of kind: BusKind, below launcher: pid_t) -> pid_t? {
         switch kind {
-        case .daemon: children(of: cradle, named: kind.rawValue).first
+        case .daemon: children(of: launcher, named: kind.rawValue).first
         // The kernel keeps 15 bytes of a program's name.
         case .broker:
-            children(of: cradle, named: "dbus-broker-lau").lazy
+            children(of: launcher, named: "dbus-broker-lau").lazy
                 .compactMap { children(of: $0, named: kind.rawValue).first }.first
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "broker-cradle.h"
+#include "bus-launcher.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,23 +19,23 @@
 
 /* start() - forks and executes the daemon, in a process group of its own
  * @command: null-terminated arguments, [0] is looked up in PATH
- * @listener: what the daemon gets as its first descriptor for socket activation, or -1
+ * @listener: the daemon's first descriptor for socket activation, or -1
  * @mask: the signals to unblock again
  *
  * Return: the daemon's process id.
  */
 static pid_t start(char **command, int listener, const sigset_t *mask) {
-        pid_t cradle = getpid();
+        pid_t launcher = getpid();
         pid_t child = fork();
         if (child < 0)
-                cradle_fail(EXIT_FAILED, "Cannot fork: %s", strerror(errno));
+                launcher_fail(EXIT_FAILED, "Cannot fork: %s", strerror(errno));
         if (child > 0) {
-                setpgid(child, child); // In both processes: whoever comes first.
+                setpgid(child, child); // In both processes, whichever is first.
                 return child;
         }
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != cradle)
+        if (getppid() != launcher)
                 _exit(EXIT_FAILED);
         sigprocmask(SIG_UNBLOCK, mask, NULL);
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -52,16 +52,16 @@ static pid_t start(char **command, int listener, const sigset_t *mask) {
                         dup2(listener, LISTEN_FD);
         }
         execvp(command[0], command);
-        fprintf(stderr, "broker-cradle: Cannot run %s: %s.\n", command[0], strerror(errno));
+        fprintf(stderr, "bus-launcher: Cannot run %s: %s.\n", command[0], strerror(errno));
         _exit(errno == ENOENT ? EXIT_UNAVAILABLE : EXIT_FAILED);
 }
 
-/* watch() - returns when the bus is to end: the lifeline ended, a signal came, or the daemon exited
+/* watch() - returns when the bus must end: the lifeline ended, a signal arrived, or the daemon exited
  * @daemon: the daemon's process id
  * @signals: a signalfd
- * @journal: the stand-in journal to drain, or -1
+ * @journal: the mock journal to drain, or -1
  *
- * Return: the daemon's wait status if it exited by itself, else 0.
+ * Return: the daemon's wait status if it exited by itself, otherwise 0.
  */
 static int watch(pid_t daemon, int signals, int journal) {
         struct pollfd sources[] = {
@@ -96,7 +96,7 @@ int supervise(char **command, int listener, int journal) {
         for (const int *signal = (const int[]) { SIGCHLD, SIGTERM, SIGINT, SIGHUP, 0 }; *signal; signal++)
                 sigaddset(&mask, *signal);
         sigprocmask(SIG_BLOCK, &mask, NULL);
-        // Orphaned grandchildren come to the cradle, so that it can wait until the last one is gone.
+        // Orphaned grandchildren become children of the launcher, so that it can wait until the last one is gone.
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         pid_t daemon = start(command, listener, &mask);
         if (listener >= 0)

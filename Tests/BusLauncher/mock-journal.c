@@ -2,7 +2,7 @@
 
 #define _GNU_SOURCE
 
-#include "broker-cradle.h"
+#include "bus-launcher.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #define ROOM "/run/systemd"
 #define JOURNAL ROOM "/journal/socket"
 
-/* journal_listens() - whether something reads the journal's socket
+/* journal_listens() - whether anything is listening on the journal's socket
  *
  * Return: 1 or 0.
  */
@@ -34,26 +34,26 @@ static int journal_listens(void) {
  * @path: the file
  * @line: the line
  *
- * Exits with a sentence where that can't be done.
+ * Exits with a message on failure.
  */
 static void write_map(const char *path, const char *line) {
         int fd = open(path, O_WRONLY | O_CLOEXEC);
         if (fd < 0 || write(fd, line, strlen(line)) < 0)
-                cradle_fail(EXIT_UNAVAILABLE, "Cannot write %s: %s", path, strerror(errno));
+                launcher_fail(EXIT_UNAVAILABLE, "Cannot write %s: %s", path, strerror(errno));
         close(fd);
 }
 
-/* enter_namespace() - moves to a private mount namespace, by way of a user namespace for other users than root
+/* enter_namespace() - moves to a private mount namespace, through a user namespace unless run as root
  *
- * Everyone stays who they are in there: the bus looks at the user id of its peers.
+ * User ids stay the same in it: the bus checks those of its peers.
  */
 static void enter_namespace(void) {
         uid_t user = geteuid();
         gid_t group = getegid();
         if (unshare(CLONE_NEWNS | (user == 0 ? 0 : CLONE_NEWUSER)) < 0)
-                cradle_fail(EXIT_UNAVAILABLE,
+                launcher_fail(EXIT_UNAVAILABLE,
                             "dbus-broker-launch needs a journal at " JOURNAL
-                            ", and this user may not make a mount namespace to stand one in: %s",
+                            ", and this user may not create a mount namespace for a mock: %s",
                             strerror(errno));
         if (user != 0) {
                 char line[64];
@@ -64,21 +64,21 @@ static void enter_namespace(void) {
                 write_map("/proc/self/gid_map", line);
         }
         if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-                cradle_fail(EXIT_UNAVAILABLE, "Cannot make the mounts private: %s", strerror(errno));
+                launcher_fail(EXIT_UNAVAILABLE, "Cannot make the mounts private: %s", strerror(errno));
 }
 
-int journal_stand_in(void) {
+int mock_journal(void) {
         if (journal_listens())
                 return -1;
         if (mkdir(ROOM, 0755) < 0 && errno != EEXIST)
-                cradle_fail(EXIT_UNAVAILABLE,
+                launcher_fail(EXIT_UNAVAILABLE,
                             "dbus-broker-launch needs a journal at " JOURNAL
-                            ", and there is no " ROOM " to stand one in: %s",
+                            ", and there is no " ROOM " for a mock: %s",
                             strerror(errno));
         enter_namespace();
         if (mount("tmpfs", ROOM, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755") < 0)
-                cradle_fail(EXIT_UNAVAILABLE, "Cannot mount over " ROOM ": %s", strerror(errno));
+                launcher_fail(EXIT_UNAVAILABLE, "Cannot mount over " ROOM ": %s", strerror(errno));
         if (mkdir(ROOM "/journal", 0755) < 0)
-                cradle_fail(EXIT_FAILED, "Cannot make " ROOM "/journal: %s", strerror(errno));
-        return cradle_bind(JOURNAL, SOCK_DGRAM);
+                launcher_fail(EXIT_FAILED, "Cannot create " ROOM "/journal: %s", strerror(errno));
+        return launcher_bind(JOURNAL, SOCK_DGRAM);
 }
