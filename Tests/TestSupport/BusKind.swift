@@ -26,7 +26,9 @@ public enum BusKind: String, CaseIterable, Codable, Sendable, CustomStringConver
 }
 
 private let brokerUnavailable: String? = {
-    guard let launcher = try? productPath("bus-launcher"), let check = try? run(launcher, ["--check"]) else { return nil }
+    guard let launcher = try? productPath("bus-launcher"), let check = try? run(launcher, ["--check"]) else {
+        return nil
+    }
     guard check.status != 0 else { return nil }
     return String(check.errorOutput.split(separator: "\n").last ?? "dbus-broker can't be started here.")
 }()
