@@ -89,7 +89,7 @@ manuals: build ## Makes the manual pages in .build/man, the completions in .buil
 	@cd $(call quote,$(SCRATCH)) && ls $(MANPAGES) $(COMPLETIONS)
 
 .PHONY: docs
-docs: build-needs ## Makes the API documentation, as a website in .build/docs
+docs: docs-needs build ## Makes the documentation, as a website in .build/docs
 	@Scripts/docs $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 include Scripts/install.mk
@@ -235,11 +235,13 @@ clean: ## Removes everything that was built
 	@rm -rf .build .build-address .build-fuzz .build-thread Benchmarks/.build Bridge/.build
 
 # Installs what each job needs if it is missing.
-.PHONY: specs-needs swift-needs build-needs run-needs test-needs session-needs bench-needs bridge-needs
+.PHONY: specs-needs swift-needs build-needs docs-needs run-needs test-needs session-needs bench-needs bridge-needs
 swift-needs:
 	@Scripts/check-swift
 build-needs: swift-needs
 	@Scripts/install-dependencies build
+docs-needs: swift-needs
+	@Scripts/install-dependencies build docs
 run-needs: swift-needs
 	@Scripts/install-dependencies build run
 test-needs: swift-needs
