@@ -23,6 +23,7 @@ ZSHCOMPLETIONSDIR ?= $(DATADIR)/zsh/site-functions
 FISHCOMPLETIONSDIR ?= $(DATADIR)/fish/vendor_completions.d
 # Empty for packages that have the texts elsewhere.
 LICENSEDIR ?= $(DATADIR)/licenses/notifybus
+EXAMPLESDIR ?= $(DATADIR)/doc/notifybus/examples
 # The bus, systemd and the desktop search their own folders, whatever our prefix is. This looks them up on demand:
 # folder PACKAGE,VARIABLE,DEFAULT
 folder = $(or $(shell pkg-config --variable=$(1) $(2) 2>/dev/null),$(3))
@@ -42,7 +43,7 @@ MANIFEST ?= $(DATADIR)/notifybus/installed
 VERSION = $(shell sed -n 's/.*notifyBusVersion = "\(.*\)"/\1/p' Sources/CommandSupport/Version.swift)
 INSTALL_VARIABLES := SYSTEM SCRATCH COMMANDS MANPAGES COMPLETIONS BINDIR LIBDIR INCLUDEDIR MANDIR PKGCONFIGDIR \
 	METAINFODIR KWINSCRIPTSDIR BASHCOMPLETIONSDIR ZSHCOMPLETIONSDIR FISHCOMPLETIONSDIR DBUSDIR SYSTEMDUSERUNITDIR \
-	SYSTEMDSYSTEMUNITDIR AUTOSTARTDIR LICENSEDIR
+	SYSTEMDSYSTEMUNITDIR AUTOSTARTDIR LICENSEDIR EXAMPLESDIR
 TEMPLATE_VALUES = $(foreach v,BINDIR LIBDIR INCLUDEDIR VERSION,$(call quote,$(v)=$($(v))))
 INSTALL_PLAN = $(foreach v,$(INSTALL_VARIABLES),$(v)=$(call quote,$($(v)))) Scripts/install-plan
 

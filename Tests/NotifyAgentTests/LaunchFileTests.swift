@@ -165,4 +165,20 @@ import Testing
             #expect(try check().lines[1].contains("owned by user 12345, not by user 0 or root"))
         }
     }
+
+    @Test func `the examples are entries`() throws {
+        let folder = "/tmp/notifybus-launch-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+        defer { _ = try? run("rm", ["-rf", folder]) }
+        let examples = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Examples/launch.d"
+        try run("mkdir", ["-p", "\(folder)/notifybus"])
+        try run("cp", ["-r", examples, "\(folder)/notifybus"])
+        let result = try run(
+            productPath("notify-agent"),
+            ["--check"],
+            environment: withoutDesktop.merging(["XDG_CONFIG_HOME": folder, "XDG_DATA_DIRS": "/nonexistent"]) { $1 }
+        )
+        #expect(result.status == 0, "\(result.output)")
+        let count = try run("/bin/sh", ["-c", "ls \"$0\"/*.conf | wc -l", examples]).output.filter(\.isNumber)
+        #expect(result.lines.count == Int(count) && !result.lines.isEmpty)
+    }
 }

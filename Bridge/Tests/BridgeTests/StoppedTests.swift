@@ -25,7 +25,7 @@ struct StoppedTests {
             ["broker = \(broker.address)", "realm = home"] + exports.map { "export = com.example.\($0)" }
         )
         let agent = try start(agentProgram, ["--address", here.bus.address, "-v"], input: .null)
-        try agent.waitForErrorOutput(containing: "serves")
+        try agent.waitForErrorOutput(containing: "ready")
         try here.startBridge()
         let there = try Machine(kind, broker, ["import = com.example.*"])
         let heard = try there.hear(prefixes: ["com.example."])

@@ -75,6 +75,14 @@ final class Mosquitto: Sendable {
         try running?.waitForErrorOutput(containing: text, timeout: timeout)
     }
 
+    /// How many pings of clients it has received.
+    var pings: Int {
+        get throws {
+            let log = try process.withLock { $0 }?.waitForErrorOutput(containing: "mosquitto version") ?? ""
+            return log.split(separator: "\n").count { $0.contains("Received PINGREQ") }
+        }
+    }
+
     /// Publishes as any MQTT client does.
     func publish(_ topic: String, _ payload: [String] = ["-n"], _ more: [String] = []) throws {
         let result = try run(
