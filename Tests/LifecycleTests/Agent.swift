@@ -7,7 +7,7 @@ import Testing
 
 let busKinds = BusKind.available
 
-/// A private bus with an agent on it, and a connection that tells the agent what to do.
+/// A private bus with an agent, and a connection that controls the agent.
 final class AgentBus: Sendable {
     let bus: PrivateBus
     private let process: Monitored
@@ -49,7 +49,7 @@ final class AgentBus: Sendable {
         process.replace(nil)
     }
 
-    /// Ends the agent as a service manager would.
+    /// Terminates the agent as a service manager would.
     func endAgent() throws {
         guard let agent = process.current else { return }
         agent.send(signal: SIGTERM)
@@ -123,7 +123,7 @@ final class AgentBus: Sendable {
     func makeCenter() -> NotifyCenter { NotifyCenter(bus: .address(bus.address)) }
 }
 
-/// A value that threads share.
+/// A value shared by threads.
 final class Locked<Value: Sendable>: Sendable {
     private let recorder = Recorder<Value>()
     init(_ value: Value) { recorder.append(value) }
@@ -131,7 +131,7 @@ final class Locked<Value: Sendable>: Sendable {
     func set(_ value: Value) { recorder.append(value) }
 }
 
-/// A peer that only asks.
+/// A peer that only makes calls.
 private final class Bystander: BusPeer {
     var keepsConnection: Bool { true }
     func linkIsReady(_ link: borrowing BusLink) {}

@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an agent killed at any moment of a transition loses no state and no name`(kind: BusKind) throws {
+    func `an agent that is killed at any moment of a transition loses no state and no name`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
@@ -55,7 +55,7 @@ import Testing
             let states: [NotifyCenter.LifecycleState] = [.background, .suspended, .foreground]
             let finished = Counter()
             startThread { [agent] in
-                // Falls into the middle of what follows, somewhere.
+                // Happens somewhere in the middle of what follows.
                 _ = try? agent.trySetting(name, states[round % 3])
                 finished.add()
             }

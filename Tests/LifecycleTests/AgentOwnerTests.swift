@@ -5,7 +5,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// On a bus of several users anybody may own the agent's name. Observers obey root and their own user.
+/// On a bus with several users anybody may own the agent's name. Observers obey only root and their own user.
 @Suite(.enabled(if: Stranger.unavailable == nil, "Only root can connect as another user."))
 struct AgentOwnerTests {
     private func takeName(_ client: RawBusClient) throws {
@@ -17,7 +17,7 @@ struct AgentOwnerTests {
         try #require(answer.uint32 == 1, "\(answer)")
     }
 
-    /// The calls that have come to a client until now.
+    /// The calls that a client has received so far.
     private func calls(to client: RawBusClient) throws -> [String] {
         try client.callBus("GetId")
         var members: [String] = []
@@ -28,7 +28,8 @@ struct AgentOwnerTests {
     }
 
     @Test(arguments: busKinds)
-    func `a stranger who owns the agent's name is told nothing, given no socket, and not obeyed`(kind: BusKind) throws {
+    func `a stranger that owns the agent's name learns nothing, gets no socket, and is not obeyed`(kind: BusKind) throws
+    {
         let bus = try PrivateBus(kind)
         let stranger = try Stranger(address: bus.address, .stays)
         try takeName(stranger.client)
@@ -49,7 +50,8 @@ struct AgentOwnerTests {
         #expect(heard.wait(for: 1))
         #expect(try calls(to: stranger.client) == [])
 
-        // A rightful one takes the name, and is registered with; a stranger who takes it away gets nothing again.
+        // When a legitimate agent takes the name, observers register with it. A stranger that takes the name away gets
+        // nothing.
         let rightful = try RawBusClient(address: bus.address, passesDescriptors: true)
         try takeName(rightful)
         while try rightful.readMessage().member != AgentInterface.Register.member {}
@@ -63,7 +65,7 @@ struct AgentOwnerTests {
     }
 
     @Test(arguments: busKinds)
-    func `an agent of the observer's own user is obeyed, whoever that is`(kind: BusKind) throws {
+    func `an agent of the observer's own user is obeyed, whichever user that is`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try Stranger(address: bus.address, .stays)
         try takeName(agent.client)

@@ -5,9 +5,9 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// A program that follows the desktop, by the library; what the lock does is in LockTests.
+/// A program that follows the desktop through the library. LockTests covers the screen lock.
 @Suite struct DesktopTests {
-    /// The desktop is this test.
+    /// This test acts as the desktop.
     private func setForeground(_ agent: AgentBus, _ desktop: RawBusClient, _ pid: pid_t) throws {
         var body = RawBody()
         body.append(UInt32(pid))
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a center that follows the desktop hears only in front, under a new agent too`(kind: BusKind) throws {
+    func `a center that follows the desktop hears posts only in front, also under a new agent`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         var desktop = try RawBusClient(address: agent.bus.address)
         let center = agent.makeCenter()
@@ -31,7 +31,7 @@ import Testing
         let observation = try center.addObserver(forName: "com.example.a") { heard.append($0) }
         #expect(!center.lifecycle.followsDesktop)
         try setForeground(agent, desktop, 1)
-        // It has not asked to follow.
+        // It has not opted in.
         try center.post("com.example.a")
         #expect(heard.wait(forCount: 1))
         center.lifecycle.followsDesktop = true
@@ -46,10 +46,10 @@ import Testing
         #expect(try waitUntil { try agent.list().count == 1 })
         try setForeground(agent, desktop, 1)
         #expect(waitUntil { center.lifecycle.state == .background })
-        // The program's own word outranks the focus.
+        // The program's own report overrides the focus.
         try center.lifecycle.report(.foreground)
         #expect(center.lifecycle.state == .foreground)
-        // A person's outranks both: the report is noted, and nothing changes.
+        // A person overrides both: the report is recorded, and nothing changes.
         try agent.set("pid:\(getpid())", .background)
         try center.lifecycle.report(.foreground)
         #expect(center.lifecycle.state == .background)
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `the wish to follow may come before the first observer`(kind: BusKind) throws {
+    func `a center may opt in before its first observer`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
         center.lifecycle.followsDesktop = true

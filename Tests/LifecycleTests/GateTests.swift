@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct GateTests {
     @Test(arguments: busKinds, NotifyCenter.SuspensionBehavior.allCases)
-    func `a background observer gets nothing, then or later, whatever it asked for`(
+    func `a background observer gets nothing, then or later, whatever it requested`(
         kind: BusKind,
         behavior: NotifyCenter.SuspensionBehavior
     ) throws {
@@ -31,7 +31,7 @@ import Testing
         }
         try poster.synchronize(timeout: .patience)
         #expect(agent.bus.residentBytes - before < 4 << 20)
-        // An observer that is added in the background hears nothing either.
+        // An observer added in the background hears nothing either.
         let late = try center.addObserver(forName: "com.example.late") { heard.append($0.string) }
         try poster.post("com.example.late")
         try poster.synchronize(timeout: .patience)
@@ -59,7 +59,7 @@ import Testing
         let poster = agent.makeCenter()
         try agent.set("pid:\(observer.pid)", .background)
         let posted: NotifyName = "com.example.bg"
-        // The first time it may still have to do about the change itself: a thread of the center looks up to 5 ms later
+        // The first time there may still be work from the change itself: a thread of the center checks up to 5 ms later
         // whether a callback takes long.
         let sleepsThrough = try waitUntil {
             let count = wakeUps(of: observer.pid)
@@ -160,10 +160,10 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a program's own report counts, and its changes can be followed`(kind: BusKind) async throws {
+    func `a program's own report takes effect, and its changes can be followed`(kind: BusKind) async throws {
         let agent = try AgentBus(kind)
         await #expect(processExitsWith: .success) { [address = agent.bus.address as String] in
-            // In a process of its own: a report is for the whole process.
+            // In a process of its own, because a report is for the whole process.
             let center = NotifyCenter(bus: .address(address))
             let poster = NotifyCenter(bus: .address(address))
             let count = Counter()

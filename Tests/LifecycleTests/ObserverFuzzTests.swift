@@ -5,7 +5,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// An observer that others try to command, and an agent that talks nonsense.
+/// An observer that others try to control, and an agent that talks nonsense.
 @Suite struct ObserverFuzzTests {
     @Test(arguments: busKinds)
     func `nobody but the agent can change an observer's state`(kind: BusKind) throws {
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a registration does not wait for ever for an agent that never answers`(kind: BusKind) throws {
+    func `a registration does not wait forever for an agent that never answers`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let impostor = try Impostor(bus, answer: nil)
         let center = NotifyCenter(bus: .address(bus.address))
@@ -69,7 +69,7 @@ import Testing
     }
 }
 
-/// Owns the agent's name, and is none.
+/// Owns the agent's name without being an agent.
 private final class Impostor: Sendable {
     let center: NotifyCenter
     let calls = Counter()
@@ -86,7 +86,7 @@ private final class Impostor: Sendable {
         try #require(owns.wait(for: 1))
     }
 
-    /// Calls what an agent calls, with whatever arguments.
+    /// Makes an agent's calls, with arbitrary arguments.
     func call(_ observer: String, _ arguments: [BusValue]) {
         center.perform { link in
             for member in ["SetState", "Deliver", "Mark", "Other"] {

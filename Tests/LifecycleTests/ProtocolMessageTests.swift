@@ -21,7 +21,7 @@ import Testing
         Call.Answer.self
     }
 
-    @Test func `each message reads what it writes`() throws {
+    @Test func `each message can read what it writes`() throws {
         var register = AgentInterface.Register()
         register.names = ["com.example.a", ""]
         register.prefixes = ["com."]
@@ -73,7 +73,7 @@ import Testing
         let arguments = message.arguments
         #expect(arguments.map(\.signature).joined() == Message.signature)
         #expect(try Message(arguments) == message)
-        // One argument more or less, or one of another type, is another message.
+        // One argument more or less, or a different type, makes a different message.
         #expect(throws: ArgumentError.self) { try Message(arguments + [.string("more")]) }
         for index in arguments.indices {
             var others = arguments
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `an option of another type, a state that is none, and a key that comes twice are refused`() {
+    @Test func `a wrong type, an unknown state, and a repeated key are refused`() {
         let options: [[(String, BusValue)]] = [
             [("names", .string("a"))], [("names", .array(element: "s", [.uint32(1)]))], [("state", .string("asleep"))],
             [("socket", .uint32(0))], [("followsDesktop", .number(code: UInt8(ascii: "b"), 2))],
@@ -102,7 +102,7 @@ import Testing
         #expect(throws: Never.self) { try AgentInterface.SetForeground([.double(7)]) }
     }
 
-    @Test func `no arguments trap, and what is read is written the same`() {
+    @Test func `no arguments trap, and whatever is read is written back unchanged`() {
         var random = RandomValues(SeededGenerator(seed: 20_262))
         for _ in 0..<50_000 {
             let type = Self.types[random.number(below: Self.types.count)]
@@ -114,12 +114,12 @@ import Testing
 
     private func readAndWrite<Message: ProtocolArguments>(_ type: Message.Type, _ arguments: [BusValue]) {
         guard let message = try? Message(arguments) else { return }
-        // As text: a number that is none differs from itself.
+        // As text, because NaN differs from itself.
         #expect((try? Message(message.arguments)).map { "\($0)" } == "\(message)")
     }
 
-    @Test func `whatever is read, no descriptor is left open but the one that is kept`() async {
-        // In a process of its own: others open descriptors too.
+    @Test func `whatever is read, only the kept descriptor stays open`() async {
+        // In a process of its own, because other tests open descriptors too.
         await #expect(processExitsWith: .success) {
             // A file that nothing else in this process opens.
             let path = "/proc/self/exe"
@@ -141,14 +141,14 @@ import Testing
             }
             let register = try AgentInterface.Register([.dictionary([("socket", some()), ("later", some())])])
             if let socket = register.socket { kept.append(socket) }
-            // The registrations in the loop have kept one each, too.
+            // Each registration in the loop has also kept one.
             guard count() == before + 2, kept.count == 1 else { exit(1) }
             exit(0)
         }
     }
 }
 
-/// Makes values that a bus could bring, and others.
+/// Generates values, both valid on a bus and invalid.
 private struct RandomValues {
     private var random: SeededGenerator
     private(set) var count = 0
@@ -166,7 +166,7 @@ private struct RandomValues {
 
     mutating func values() -> [BusValue] { (0..<number(below: 4)).map { _ in value(depth: 0) } }
 
-    /// Values of the types wanted, for the most part.
+    /// Values that mostly have the expected types.
     mutating func values(of parameters: [Parameter]) -> [BusValue] {
         parameters.map { number(below: 12) == 0 ? value(depth: 0) : value(of: $0.type, depth: 0) }
     }

@@ -18,7 +18,7 @@ import Testing
                 "max_replies_per_connection": 50_000,
             ]
         )
-        // The observers are in a process of their own: 4,000 threads and 6,000 descriptors.
+        // The observers have a process of their own, with 4,000 threads and 6,000 descriptors.
         let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
             [address = agent.bus.address as String, agentProcess = agent.agentProcess as pid_t] in
             var limit = rlimit()
@@ -32,8 +32,8 @@ import Testing
                 let names = try [NotifyName("com.example.all"), NotifyName("com.example.own.\(number)")]
                 kept.append((center, try await center.addObserver(forNames: names) { _ in heard.add() }))
             }
-            // A report is for the whole process, and comes back when it is in force for all of its connections. On a busy
-            // machine 2,000 of them may take longer than the agent lets anybody wait; the same report then waits on.
+            // A report is for the whole process, and returns when it is in force for all its connections. On a busy
+            // machine 2,000 of them may take longer than the agent's limit; repeating the report continues the wait.
             let clock = ContinuousClock()
             func report(_ state: NotifyCenter.LifecycleState) throws -> Duration {
                 try clock.measure {
@@ -68,7 +68,7 @@ import Testing
         let report = result.map { String(decoding: $0.standardOutputContent, as: UTF8.self) } ?? ""
         let peak = report.split { $0.isWhitespace }.last.flatMap { Int($0) } ?? .max
         #expect(peak < 64 << 20, "\(report)")
-        // How long it took is for people to read: a test has no opinion on a busy machine's speed.
+        // The duration is only printed: tests make no assumptions about a busy machine's speed.
         print("\(kind): \(report)")
     }
 }

@@ -5,13 +5,13 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Processes that are stopped while they observe. One after the other: these tests read the memory of the bus.
+/// Processes that are stopped while they observe. The tests run one by one because they read the memory of the bus.
 @Suite(.serialized) struct StoppedTests {
     /// A notify-wait that prints ten names.
     private func startObserver(_ agent: AgentBus, in cgroup: Cgroup? = nil) throws -> RunningCommand {
         let names = (0..<10).map { "com.example.stop.\($0)" }
         let command = try [productPath("notify-wait"), "--address", agent.bus.address, "-f", "-v"] + names
-        // A program is in its cgroup from the beginning, and the last thing that a shell does is to become it.
+        // The program is in its cgroup from the start: the shell's last act is to exec it.
         let entry = cgroup.map { "echo $$ >'\($0.path)/cgroup.procs' && " } ?? ""
         let observer = try start(
             "/bin/sh",
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a process stopped behind the agent's back harms nobody, and misses no name`(kind: BusKind) throws {
+    func `a process stopped from outside harms nobody, and misses no name`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try startObserver(agent)
         let bystander = agent.makeCenter()
@@ -36,25 +36,25 @@ import Testing
 
         observer.send(signal: SIGSTOP)
         #expect(waitUntil { processState(observer.pid) == "T" })
-        // Before the agent can have noticed: these wait in the bus, and must not be lost.
+        // Posted before the agent can have noticed: the bus queues these, and they must not be lost.
         for name in names[0..<3] { try poster.post(name) }
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         let before = agent.bus.residentBytes
         for number in 0..<500_000 {
             try poster.post(names[number % 5])
-            // So that what the bus holds for the bystander does not count.
+            // So that what the bus queues for the bystander does not count.
             if number % 500 == 499 { try #require(heard.wait(for: number - 500, timeout: .patience)) }
         }
         try poster.synchronize(timeout: .patience)
         let growth = agent.bus.residentBytes - before
         #expect(growth < 8 << 20, "the bus grew by \(growth) bytes")
-        // The bystander is there, and so is the poster.
+        // The bystander and the poster are connected.
         let so = heard.value
         try poster.post(names[9])
         #expect(heard.wait(for: so + 1, timeout: .patience))
 
         observer.send(signal: SIGCONT)
-        // 9 before, then 0 to 4 and 9 once each; then it hears on.
+        // 9 before, then 0 to 4 and 9 once each; then it continues to hear posts.
         _ = try observer.waitForOutputLines(7, timeout: .patience)
         try poster.post(names[7])
         let lines = try observer.waitForOutputLines(8, timeout: .patience)
@@ -64,10 +64,10 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an agent whose observers do nothing is not woken, and notices a stop all the same`(kind: BusKind) throws {
+    func `an agent whose observers do nothing is not woken, but still notices a stop`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try startObserver(agent)
-        // It looks a few times at what is new, once a second or, on a busy machine, somewhat later.
+        // It checks a new process a few times, once a second or, on a busy machine, somewhat later.
         #expect(try sleeps(agent.agentProcess, for: "3s"))
 
         let poster = agent.makeCenter()
@@ -78,17 +78,17 @@ import Testing
             try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
             observer.send(signal: SIGCONT)
             try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == false })
-            // Stopped before it has heard the name, it would hear it once for both.
+            // If it were stopped before it has heard the name, it would hear it once for both.
             let lines = try observer.waitForOutputLines(round, timeout: .patience)
             #expect(lines == Array(repeating: "com.example.stop.1", count: round))
         }
-        // Traffic alone is no reason to look more than once a second.
+        // Traffic alone is no reason to check more than once a second.
         for _ in 0..<100 { try poster.post("com.example.stop.2") }
         _ = try observer.waitForOutputLines(102, timeout: .patience)
     }
 
     @Test(.enabled(if: Cgroup.isUsable, "needs a cgroup v2 hierarchy that this user may write"), arguments: busKinds)
-    func `a process frozen behind the agent's back misses no name`(kind: BusKind) throws {
+    func `a process frozen from outside misses no name`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let cgroup = try Cgroup()
         let observer = try startObserver(agent, in: cgroup)
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a process that is stopped while it is handed its names hears them all`(kind: BusKind) throws {
+    func `a process that is stopped while its names are delivered hears them all`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try start(
             productPath("notify-wait"),
@@ -127,7 +127,7 @@ import Testing
             }
         )
         try agent.set("pid:\(observer.pid)", .foreground)
-        // Three calls are on their way to it, and it can't have read them all.
+        // Three calls are in flight, and it can't have read them all.
         observer.send(signal: SIGSTOP)
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         observer.send(signal: SIGCONT)
@@ -155,13 +155,13 @@ import Testing
         try poster.post("com.example.stop.1")
         try poster.synchronize(timeout: .patience)
         observer.send(signal: SIGCONT)
-        // All ten, each once: which of them were posted nobody knows any more.
+        // All ten, each once, because nobody knows any more which were posted.
         let lines = try observer.waitForOutputLines(10, timeout: .patience)
         #expect(Set(lines).count == 10)
     }
 
     @Test(arguments: busKinds)
-    func `an agent that ends lets go on what it has frozen`(kind: BusKind) throws {
+    func `on shutdown an agent thaws what it froze`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try startObserver(agent)
         try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
@@ -177,7 +177,7 @@ import Testing
             let observer = try startObserver(agent)
             if signal != 0 {
                 observer.send(signal: signal)
-                // It is noticed when the bus has something for the process.
+                // The agent notices it when the bus has something for the process.
                 try agent.makeCenter().post("com.example.stop.0")
                 try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
             } else {
@@ -206,7 +206,7 @@ import Testing
     }
 }
 
-/// A cgroup of the tests' own.
+/// A cgroup for the tests.
 final class Cgroup: Sendable {
     private static let root: String? = {
         guard let mounts = try? readFile("/proc/self/mountinfo") else { return nil }

@@ -6,9 +6,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A stranger answers questions that were asked of others.
+/// A stranger answers calls that were made to others.
 @Suite struct UnrequestedReplyTests {
-    /// A policy that lets replies pass which nobody asked for, as the session bus of dbus-daemon does.
+    /// A policy that lets unrequested replies pass, as dbus-daemon's session bus does.
     private static let policy = """
         <policy context="default">
           <allow user="*"/>
@@ -19,7 +19,7 @@ import Testing
         """
 
     @Test(arguments: busKinds)
-    func `a stranger's answers disconnect nobody, deafen nobody, and command nobody`(kind: BusKind) throws {
+    func `a stranger's answers disconnect, silence and control nobody`(kind: BusKind) throws {
         let agent = try AgentBus(kind, policy: Self.policy)
         let control = try RawBusClient(address: agent.bus.address)
         let stranger = try RawBusClient(address: agent.bus.address)
@@ -36,7 +36,7 @@ import Testing
         let owner = try owner(of: AgentInterface.name, control)
         try #require(try answersPass(from: stranger, on: agent.bus) || kind == .broker)
 
-        // Meanwhile all of them ask much, so that the answers come while questions are open.
+        // Meanwhile all of them make many calls, so that the answers arrive while calls are pending.
         let isOver = Atomic(false)
         let finished = Counter()
         startThread {
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `only the one that was asked can answer`(kind: BusKind) throws {
+    func `only the connection that was asked can answer`(kind: BusKind) throws {
         let agent = try AgentBus(kind, policy: Self.policy)
         let stranger = try RawBusClient(address: agent.bus.address)
         let center = agent.makeCenter()
@@ -87,7 +87,7 @@ import Testing
                 answers.append((try? answer.get())?.count)
             }
         }
-        // Once for the question who the agent is, once for what is asked of it then.
+        // Once for the call that asks who the agent is, once for the calls to it.
         for _ in 0..<2 { try center.barrier(timeout: .patience) }
         try answerEverything(askedBy: [observer], stranger)
         try center.barrier(timeout: .patience)
@@ -99,13 +99,13 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an observer that looks for its agent takes nobody else for it`(kind: BusKind) throws {
+    func `an observer that looks for its agent mistakes nobody else for it`(kind: BusKind) throws {
         let agent = try AgentBus(kind, policy: Self.policy)
         let stranger = try RawBusClient(address: agent.bus.address)
         let before = try uniqueNames(stranger)
         let center = agent.makeCenter()
         let heard = Counter()
-        // The observer waits for the agent, and hears the stranger meanwhile.
+        // The observer waits for the agent, and gets the stranger's replies in the meantime.
         try stop(agent.agentProcess)
         defer { kill(agent.agentProcess, SIGCONT) }
         let registered = Recorder<NotifyCenter.Observation>()
@@ -129,7 +129,7 @@ import Testing
         for observation in registered.elements { observation.cancel() }
     }
 
-    /// Answers every question that may be open, and returns when the bus has passed all of it on.
+    /// Answers every call that may be pending, and returns when the bus has passed everything on.
     private func answerEverything(askedBy victims: [String], _ stranger: RawBusClient) throws {
         for serial in 1...5_000 as ClosedRange<UInt32> {
             for victim in victims { try answer(serial, of: victim, by: stranger) }
@@ -137,7 +137,7 @@ import Testing
         try stranger.callBus("GetId")
     }
 
-    /// Stops a process, and returns when all its threads stand still.
+    /// Stops a process, and returns when all its threads are stopped.
     private func stop(_ process: pid_t) throws {
         kill(process, SIGSTOP)
         try #require(waitUntil { processState(process) == "T" })
@@ -148,7 +148,7 @@ import Testing
         return try #require(reply.string)
     }
 
-    /// The error that the stranger gets for playing the agent.
+    /// The error that the stranger gets for impersonating the agent.
     private func command(_ observer: String, by stranger: RawBusClient) throws -> String? {
         try stranger.call(
             destination: observer,
@@ -160,7 +160,7 @@ import Testing
         ).errorName
     }
 
-    /// Whether the bus passes answers on that nobody asked for. A broker does not, so that there is less to fear.
+    /// Whether the bus passes on unrequested replies. dbus-broker does not.
     private func answersPass(from stranger: RawBusClient, on bus: PrivateBus) throws -> Bool {
         let witness = try RawBusClient(address: bus.address)
         try answer(900, of: witness.uniqueName, by: stranger)
@@ -179,7 +179,7 @@ import Testing
     }
 }
 
-/// Answers a question of somebody else's with everything that could do harm.
+/// Answers somebody else's call with everything that could do harm.
 private func answer(_ serial: UInt32, of victim: String, by stranger: RawBusClient) throws {
     var registered = RawBody()
     registered.append("background")

@@ -8,7 +8,7 @@ import Testing
 /// Sequences and queues.
 @Suite struct AsynchronousTests {
     @Test(arguments: busKinds)
-    func `a sequence gives every post made since it was made, in order`(kind: BusKind) async throws {
+    func `a sequence has every post since its creation, in order`(kind: BusKind) async throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<3).map { try NotifyName("com.example.sequence.\($0)") }
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a sequence ends when its task is cancelled, when it is cancelled, and when its center closes`(
+    func `a sequence ends when it or its task is cancelled, and when its center closes`(
         kind: BusKind
     ) async throws {
         let bus = try PrivateBus(kind)
@@ -57,7 +57,8 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a sequence nobody iterates stays bounded, and has the last post of each name`(kind: BusKind) async throws {
+    func `a sequence that nobody iterates stays bounded, and has the last post of each name`(kind: BusKind) async throws
+    {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<10).map { try NotifyName("com.example.unread.\($0)") }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct CancelTests {
-    /// Whether a callback may run, and how often one did that must not.
+    /// Whether a callback may run, and how often one ran that must not.
     private final class Watch: Sendable {
         let isOver = Atomic(false)
         let calls = Atomic(0)
@@ -51,12 +51,12 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `letting go of an observation and its center waits for no callback`(kind: BusKind) throws {
+    func `releasing an observation and its center waits for no callback`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let poster = bus.makeCenter()
         let (entered, mayLeave, left) = (Counter(), Counter(), Counter())
         func observe() throws -> NotifyCenter.Observation {
-            // The observation is all that keeps the center.
+            // Only the observation keeps the center alive.
             try bus.makeCenter().addObserver(forName: "com.example.slow") { _ in
                 entered.add()
                 _ = mayLeave.wait(for: 1, timeout: .patience)
@@ -70,7 +70,7 @@ import Testing
         #expect(observation == nil && left.value == 0)
         mayLeave.add()
         #expect(left.wait(for: 1))
-        // The two that waited were not delivered.
+        // The two queued ones were not delivered.
         try poster.synchronize(timeout: .patience)
         #expect(entered.value == 1)
     }
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an observation that goes away is cancelled`(kind: BusKind) throws {
+    func `an observation that is released is cancelled`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let count = Counter()
@@ -147,7 +147,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `close ends everything, also from inside a callback`(kind: BusKind) throws {
+    func `close ends everything, even from inside a callback`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let count = Counter()

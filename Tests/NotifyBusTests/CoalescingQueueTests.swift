@@ -19,7 +19,7 @@ import Testing
         #expect(queue.popFirst() == nil)
     }
 
-    @Test func `65,536 wait at the most`() {
+    @Test func `at most 65,536 are queued`() {
         var queue = CoalescingQueue<Int>()
         for number in 0..<65_536 { #expect(queue.enqueue(number) == .queued) }
         #expect(queue.enqueue(70_000) == .full)
@@ -28,15 +28,15 @@ import Testing
         #expect(queue.enqueue(70_000) == .queued)
     }
 
-    @Test func `no name is lost, and none is heard too often, in a random run`() {
+    @Test func `in a random run no name is lost or heard too often`() {
         var generator = SeededGenerator(seed: 1)
         var queue = CoalescingQueue<Int>()
-        /// When each name was offered last, and taken last.
+        /// When each name was last offered, and last taken.
         var offered: [Int: Int] = [:]
         var taken: [Int: Int] = [:]
         var balance = 0
         for step in 0..<400_000 {
-            // Fills and empties in turn, so that every threshold is crossed both ways.
+            // Fills and drains in turn, so that every threshold is crossed in both directions.
             let fills = (step / 20_000) % 2 == 0
             if Int.random(in: 0..<10, using: &generator) < (fills ? 8 : 3) {
                 let name = Int.random(in: 0..<9_000, using: &generator)

@@ -7,16 +7,16 @@ import Testing
 
 @testable import NotifyCore
 
-/// Names that somebody has made to collide in the hash of the wire. If each were compared with each, the cost would be a
-/// thousand times as much.
+/// Names made to collide in the wire format's hash. Comparing all of them with each other would cost a thousand times
+/// as much.
 @Suite(.serialized) struct CollisionTests {
-    /// Names of the same length, which collide no more than any.
+    /// Ordinary names of the same length.
     private static let others = collidingNames.indices.map { number in
         let digits = String(number)
         return digits + String(repeating: "x", count: collidingNames[number].utf8.count - digits.utf8.count)
     }
 
-    /// How long this thread computes, in seconds.
+    /// The processor time of this thread, in seconds.
     private func time(_ body: () throws -> Void) rethrows -> Double {
         func now() -> Double {
             var time = timespec()
@@ -34,7 +34,7 @@ import Testing
         #expect(Set(try CollisionTests.others.map { try NotifyName($0).storage.hash }).count == 65_536)
     }
 
-    @Test func `names that collide cost a set no more than as many others`() throws {
+    @Test func `colliding names cost a set no more than others`() throws {
         func cost(_ texts: [String]) throws -> Double {
             let names = try texts.map { try NotifyName($0) }
             return time {
@@ -46,7 +46,7 @@ import Testing
         #expect(try cost(collidingNames) < 20 * cost(CollisionTests.others))
     }
 
-    @Test func `names that collide are told apart, and cost an observer's table no more`()
+    @Test func `colliding names are distinguished, and cost an observer's table no more`()
         throws
     {
         func cost(_ texts: [String]) throws -> Double {
@@ -69,7 +69,7 @@ import Testing
                         return
                     }
                 }
-                // Every second one goes, the first of all among them; the rest are found as before.
+                // Every second one is removed, including the first; the rest are found as before.
                 for index in stride(from: 0, to: names.count, by: 2) {
                     guard let topic = table.find(.name(names[index])), table.remove(observers[index], from: topic)
                     else {
@@ -92,7 +92,7 @@ import Testing
         #expect(try cost(collidingNames) < 20 * cost(CollisionTests.others))
     }
 
-    @Test func `names that collide stand in the cache of names beside each other`() {
+    @Test func `colliding names coexist in the cache of names`() {
         var cache = NameCache()
         func find(_ text: String) -> NotifyName.Storage? {
             var text = text

@@ -6,20 +6,20 @@ import Testing
 
 @testable import NotifyCore
 
-/// The connection to a bus by itself.
+/// The connection to a bus on its own.
 @Suite struct ConnectionTests {
     @Test(arguments: busKinds)
-    func `what the bus has written before it dies is read to the end, and then the loss is reported`(
+    func `everything that the bus wrote before it died is read, and then the loss is reported`(
         kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
         let poster = bus.makeCenter()
-        // So few that the bus keeps none back: a socket of unix(7) is writable up to a quarter of its buffer.
+        // Few enough that the bus queues none: a unix(7) socket is writable up to a quarter of its buffer.
         let names = try (1...16).map { try NotifyName("com.example.\($0)") }
         let connection = try open(bus)
         for rule in MatchRule.prefix("com.example.") { try ask("AddMatch", rule, connection) }
 
-        // How many bytes these posts are.
+        // The size of these posts in bytes.
         for name in names { try poster.post(name) }
         var heard: [String] = []
         var bytes = 0
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `what waits to be written goes out whole and in order, descriptors with their messages`(kind: BusKind) throws {
+    func `queued data goes out complete and in order, descriptors with their messages`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let receiver = try open(bus, takesDescriptors: true)
         let sender = try open(bus)
@@ -119,7 +119,7 @@ import Testing
     }
 
     private func uniqueName(_ connection: BusConnection) throws -> String {
-        // What it is called stands in the answer's destination, whatever it answers.
+        // The answer's destination is its name, whatever the answer is.
         let serial = connection.callBus("GetId")
         while true {
             let message = try nextMessage(connection)

@@ -6,7 +6,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// A pool of one thread, as Swift's cooperative pool is on a machine with one core.
+/// A pool of one thread, like Swift's cooperative pool on a machine with one core.
 private final class OneThread: TaskExecutor {
     private let queue = DispatchQueue(label: "org.notifybus.test.one-thread")
 
@@ -28,7 +28,7 @@ private final class Gate: Sendable {
     }
 }
 
-/// What asynchronous code may call without making others wait.
+/// Asynchronous calls that must not block the pool.
 @Suite struct CooperationTests {
     private static let calls: [(String, @Sendable (NotifyCenter) async throws -> Void)] = [
         ("post", { try await $0.post("com.example.x") }),
@@ -44,7 +44,7 @@ private final class Gate: Sendable {
     ]
 
     @Test(arguments: busKinds)
-    func `while a bus does not answer, no call keeps the only thread from other tasks`(kind: BusKind) async throws {
+    func `while a bus does not answer, no call blocks the only thread`(kind: BusKind) async throws {
         let bus = try PrivateBus(kind)
         bus.stop()
         var waiting: [Task<Void, Never>] = []
@@ -56,7 +56,7 @@ private final class Gate: Sendable {
         for task in waiting { await task.value }
     }
 
-    /// Calls that wait for something else than the bus's first word, and what makes them wait.
+    /// Calls that wait for something other than the connection, and what makes them wait.
     private static let later: [(String, @Sendable (NotifyCenter) async -> Void)] = [
         ("flush", { try? await $0.flush() }),
         ("synchronize", { try? await $0.synchronize() }),
@@ -64,7 +64,7 @@ private final class Gate: Sendable {
     ]
 
     @Test(arguments: busKinds)
-    func `while a bus has stopped reading, no call keeps the only thread from other tasks`(
+    func `while a bus does not read, no call blocks the only thread`(
         kind: BusKind
     ) async throws {
         for (what, call) in CooperationTests.later {
@@ -91,7 +91,9 @@ private final class Gate: Sendable {
     }
 
     @Test(arguments: busKinds)
-    func `cancel does not keep the only thread while the callback runs, and ends after it`(kind: BusKind) async throws {
+    func `cancel does not block the only thread while the callback runs, and returns after it`(kind: BusKind)
+        async throws
+    {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let mayEnd = Gate()
@@ -111,7 +113,7 @@ private final class Gate: Sendable {
         await cancelled.value
     }
 
-    /// Makes a call on the only thread of a pool, and sees that another task has its turn while the call waits.
+    /// Makes a call on the only thread of a pool, and checks that another task runs while the call waits.
     private func check(_ what: String, _ call: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         let pool = OneThread()
         let (began, others) = (Counter(), Counter())

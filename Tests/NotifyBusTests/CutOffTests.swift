@@ -4,10 +4,10 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// What is promised when a bus that lives closes a connection.
+/// The promises when a living bus closes a connection.
 @Suite struct CutOffTests {
     @Test(arguments: busKinds)
-    func `an observer that the bus cuts off hears each of its names once afterwards`(kind: BusKind) throws {
+    func `an observer that the bus disconnects hears each of its names once afterwards`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let relay = try BusRelay(to: bus.address)
         defer { relay.close() }
@@ -22,7 +22,7 @@ import Testing
             relay.cutAll()
             try #require(changes.wait(forCount: 2 * round, timeout: .patience))
             #expect(changes.elements.last == .reconnected)
-            // Whatever is delivered because of the loss stands before this.
+            // Everything delivered because of the loss comes before this.
             try bus.makeCenter().post("net.example.end")
             try #require(heard.wait(timeout: .patience) { $0.filter { $0 == "net.example.end" }.count == round })
             #expect(center.statistics.cutOffs == round)
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a name that is posted while the observer is cut off is heard`(kind: BusKind) throws {
+    func `a name that is posted while the observer is disconnected is heard`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let relay = try BusRelay(to: bus.address)
         defer { relay.close() }
@@ -45,7 +45,7 @@ import Testing
         for _ in 0..<20 {
             let before = count.value
             relay.cutAll()
-            // On its way back the observer may hear this, or not; what it does not hear is made good.
+            // While reconnecting the observer may hear this or not; what it misses is delivered afterwards.
             try poster.post("com.example.missed")
             try #require(count.wait(for: before + 1))
             try #require(waitUntil { (try? center.barrier(timeout: .seconds(5))) != nil })
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `nothing is delivered because another bus has taken the place of the one before`(kind: BusKind) throws {
+    func `nothing is delivered just because another bus has replaced the previous one`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let changes = Recorder<NotifyCenter.ConnectionChange>()
         let center = bus.makeCenter { changes.append($0) }
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a poster that the bus cuts off goes on`(kind: BusKind) throws {
+    func `a poster that the bus disconnects continues`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let relay = try BusRelay(to: bus.address)
         defer { relay.close() }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct DeliveryTests {
     @Test(arguments: busKinds)
-    func `what addObserver returned for hears every later post, in order, from itself and from others`(
+    func `once addObserver has returned, every later post is heard in order, from itself and from others`(
         kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `two registrations of one name are two callbacks`(kind: BusKind) throws {
+    func `two registrations of one name result in two callbacks`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let (first, second) = (Counter(), Counter())
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a neighbour name is never heard`(kind: BusKind) throws {
+    func `a similar name is never heard`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let tail = String(repeating: ".tail", count: 60)
@@ -70,14 +70,14 @@ import Testing
         let poster = bus.makeCenter()
         for neighbour in neighbours { try poster.post(neighbour) }
         for name in names { try poster.post(name) }
-        // Posts of one poster arrive in order: once the last is here, a neighbour would be here too.
+        // Posts of one poster arrive in order: once the last has arrived, a similar name would have arrived too.
         try #require(heard.wait(forCount: names.count, timeout: .patience))
         #expect(heard.elements.map { Array($0.string.utf8) } == names.map { Array($0.utf8) })
         observation.cancel()
     }
 
     @Test(arguments: busKinds)
-    func `names that share a hash are told apart when both are observed`(kind: BusKind) throws {
+    func `names that share a hash are distinguished when both are observed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let tail = String(repeating: "=", count: 280)
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `prefixes that differ in their Unicode form alone are two`(kind: BusKind) throws {
+    func `prefixes that differ only in their Unicode form are distinct`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = (Recorder<NotifyName>(), Recorder<NotifyName>())
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a prefix observer hears what begins with its prefix, once, and nothing else`(kind: BusKind) throws {
+    func `a prefix observer hears exactly the names with its prefix, once`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
@@ -184,7 +184,7 @@ import Testing
             }
         }
         for poster in [center, other] { try poster.synchronize(timeout: .patience) }
-        // The bus is asked who posts a name that belongs to a user, and the barrier may overtake what waits for that.
+        // The bus is asked who posts a user's name, and the barrier may overtake posts that wait for that.
         #expect(all.wait(forCount: 4_000) && others.wait(forCount: 2_000))
         try center.barrier(timeout: .patience)
         for name in names {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct FailureTests {
-    @Test func `no bus is an error with a sentence, for posters and observers`() throws {
+    @Test func `a missing bus is an error with a sentence, for posters and observers`() throws {
         let addresses = [
             ("unix:path=/nonexistent/bus", "The bus at 'unix:path=/nonexistent/bus' cannot be reached: "),
             ("nonsense", "The bus at 'nonsense' cannot be reached: "),
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a center that found no bus finds it once it is there`(kind: BusKind) throws {
+    func `a center that found no bus finds it once it is available`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         bus.kill()
         let center = bus.makeCenter()
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root, to become somebody else"))
-    func `somebody else's names cannot be posted`() async throws {
+    func `names of other users cannot be posted`() async throws {
         await #expect(processExitsWith: .success) {
             guard seteuid(65_534) == 0 else { exit(2) }
             let system = NotifyCenter(bus: .system)
@@ -74,7 +74,7 @@ import Testing
             ] {
                 do throws(NotifyBusError) { try await center.post(name) } catch { codes.append(error.code) }
             }
-            // One's own name gets as far as the bus, which is not there.
+            // The user's own name gets as far as the missing bus.
             exit(codes == [.notPermitted, .notPermitted, .notPermitted, .notPermitted, .noBus] ? 0 : 1)
         }
     }
@@ -82,7 +82,7 @@ import Testing
     @Test(arguments: busKinds)
     func `a thousand centers leave no descriptor, thread or memory behind`(kind: BusKind) async throws {
         let bus = try PrivateBus(kind)
-        // In a process of its own, so that other tests do not disturb the count.
+        // In a process of its own, so that other tests don't affect the count.
         let result = await #expect(
             processExitsWith: .success,
             observing: [\.standardOutputContent]
@@ -103,7 +103,7 @@ import Testing
             do {
                 let threads = threadCount(of: getpid())
                 try useCenters(100)
-                // A center that is let go does not wait for its threads, which close what it had open.
+                // Releasing a center doesn't wait for its threads, which close its descriptors.
                 _ = waitUntil { threadCount(of: getpid()) <= threads }
                 let before = (openDescriptorCount(), threadCount(of: getpid()), heapBytesInUse() ?? 0)
                 try useCenters(1_000)
@@ -120,7 +120,7 @@ import Testing
         try #require(growth.count == 3, "\(report)")
         #expect(growth[0] == 0, "descriptors")
         #expect(growth[1] <= 0, "threads")
-        // 100 bytes a center: room for what the allocator rounds, not for anything that a center owns.
+        // 100 bytes per center allow for the allocator's rounding, but not for anything that a center owns.
         #expect(growth[2] < 100_000, "bytes on the heap")
     }
 }

@@ -49,14 +49,15 @@ import Testing
         try forge(signature: "u", body: [1, 0, 0, 0])
         try forge(signature: "ss", body: twoStrings())
         try forge(signature: "", body: [])
-        // Right body, wrong interface or path; the bus leaves such broadcasts out, so it is sent to the observer alone.
+        // Right body, wrong interface or path. The bus filters out such broadcasts, so it is sent directly to the
+        // observer.
         for destination in observer {
             try forge(interface: "org.notifybus.n.com.example.fake", destination: destination, body: right)
             try forge(interface: "org.notifybus.h.x0123456789abcdef", destination: destination, body: right)
             try forge(path: "/org/notifybus/reserved", destination: destination, body: right)
             try forge(path: "/elsewhere", destination: destination, body: right)
             try forge(interface: "org.notifybus.n.com.example.real.x", destination: destination, body: right)
-            // All is right but the member.
+            // Everything is right except the member.
             for member in ["Posted2", "posted", "Poste", "Mark"] {
                 try forge(member: member, destination: destination, body: right)
             }
@@ -134,7 +135,7 @@ import Testing
     @Test(.enabled(if: geteuid() == 0, "needs root, to post as two users"), arguments: busKinds)
     func `a user's name posted by somebody else is ignored and counted`(kind: BusKind) async throws {
         let bus = try PrivateBus(kind)
-        // In a process of its own, which becomes somebody else for a moment.
+        // In a process of its own, which changes its user for a moment.
         await #expect(processExitsWith: .success) { [address = bus.address as String] in
             let center = NotifyCenter(bus: .address(address))
             let heard = Recorder<String>()

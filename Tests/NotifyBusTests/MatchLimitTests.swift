@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct MatchLimitTests {
-    /// dbus-broker allows a user the product of both limits, dbus-daemon each connection the first one.
+    /// dbus-broker allows each user the product of both limits, dbus-daemon allows each connection the first one.
     private func limitedBus(_ kind: BusKind, rules: Int) throws -> PrivateBus {
         switch kind {
         case .daemon: try PrivateBus(kind, limits: ["max_match_rules_per_connection": rules])
@@ -37,7 +37,7 @@ import Testing
         let hearsAll = heard.elements.dropFirst(100).elementsEqual(names)
         #expect(hearsAll)
 
-        // Few names again: one rule a name again, and nothing is missed meanwhile.
+        // Few names again: one rule per name again, and nothing is missed in the meantime.
         for observation in observations.dropFirst(100) { observation.cancel() }
         for name in names { try poster.post(name) }
         try #require(heard.wait(forCount: 800, timeout: .patience))
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `many names given at once survive the limit too`(kind: BusKind) throws {
+    func `many names registered at once survive the limit too`(kind: BusKind) throws {
         let bus = try limitedBus(kind, rules: 128)
         let (center, poster) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `with more names than rules the return of the bus is told, and every name is heard again`(
+    func `with more names than rules the return of the bus is reported, and every name is heard again`(
         kind: BusKind
     ) throws {
         let bus = try limitedBus(kind, rules: 128)

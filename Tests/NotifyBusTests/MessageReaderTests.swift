@@ -8,7 +8,7 @@ import Testing
 
 @testable import NotifyCore
 
-/// How what a bus sends is cut into messages, and how posts are read where they stand.
+/// How the stream from a bus is split into messages, and how posts are read in place.
 @Suite struct MessageReaderTests {
     private func post(_ name: String, sender: String? = ":1.7") -> [UInt8] {
         var message = RawMessage(.signal)
@@ -34,7 +34,7 @@ import Testing
         return message.bytes
     }
 
-    /// Everything that comes out when bytes go in through a socket, in pieces.
+    /// The output for bytes that are fed through a socket in pieces.
     private func messages(_ bytes: [UInt8], pieces: (Int) -> Int) -> [[UInt8]?] {
         var pair: (Int32, Int32) = (-1, -1)
         withUnsafeMutableBytes(of: &pair) { pair in
@@ -71,7 +71,7 @@ import Testing
         return found
     }
 
-    @Test func `messages come out whole, wherever the stream is torn`() {
+    @Test func `messages come out complete, wherever the stream is split`() {
         let all = [post("a"), call(bodyLength: 24), post("bb"), post("c-" + String(repeating: "x", count: 300))]
         let bytes = Array(all.joined())
         for tear in 1..<bytes.count {
@@ -80,7 +80,7 @@ import Testing
         #expect(messages(bytes) { _ in 1 } == all)
     }
 
-    @Test func `a message that needs more room gets it, and a signal that is too long is passed over`() {
+    @Test func `a message that needs more room gets it, and a signal that is too long is skipped`() {
         var signal = post("big")
         signal.replaceSubrange(4..<8, with: withUnsafeBytes(of: UInt32(1_000_000).littleEndian) { Array($0) })
         let head = (16 + Int(signal[12]) + Int(signal[13]) << 8 + 7) & ~7
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `nothing is found in what is no message`() {
+    @Test func `nothing is found in data that is not a message`() {
         for start in [[0], Array("hello, world, this is no message".utf8), Array(post("a")[..<3]) + [9]] as [[UInt8]] {
             #expect(messages(start + post("a")) { _ in 100 } == [])
         }
@@ -103,12 +103,12 @@ import Testing
         #expect(messages(long) { _ in 100 } == [])
     }
 
-    @Test func `what libdbus reads as a message reads the same here, and no post is read that libdbus refuses`() {
+    @Test func `messages that libdbus accepts are read the same way, and no post that libdbus refuses is accepted`() {
         var generator = SeededGenerator(seed: 11)
         let originals = [post("real"), post("real", sender: nil), post("x"), call(bodyLength: 24), registration()]
         for round in 0..<60_000 {
             var bytes = originals[round % originals.count]
-            // Most of what is changed at random is no message for anybody, so few bytes are.
+            // Few bytes are changed at random, because most changes make a message invalid.
             for _ in 0..<(round / originals.count % 4) {
                 bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
             }
@@ -132,14 +132,14 @@ import Testing
         return BusConnection.withBytes(draft, values, serial: 5) { Array($0) } ?? []
     }
 
-    @Test func `descriptors go with their messages, and those that nobody takes are closed`() async {
+    @Test func `descriptors stay with their messages, and unclaimed ones are closed`() async {
         // Counted in a process of its own.
         await #expect(processExitsWith: .success) {
             var generator = SeededGenerator(seed: 3)
             let before = openSockets()
             for round in 0..<200 {
                 guard let pair = SocketPair() else { exit(1) }
-                // What was sent, by serial: the descriptors' inodes.
+                // What was sent: the descriptors' inodes, by serial.
                 var sent: [UInt32: [UInt64]] = [:]
                 var stream = DescriptorStream(pair.left)
                 for serial in 1...UInt32(12) {
@@ -157,13 +157,13 @@ import Testing
                         case .message(let message):
                             seen += 1
                             guard message.serial == seen else { exit(3) }
-                            // Every fourth one is left alone.
+                            // Every fourth one is unchanged.
                             if message.serial % 4 == 0 { continue }
                             var descriptors = reader.takeDescriptors()
                             let found = (0..<message.descriptorCount).map { descriptors.take($0) }
                             guard found.map(inode) == sent[message.serial] else { exit(4) }
                             if let first = found.first {
-                                // The same one twice is a duplicate, and one too many is none.
+                                // A repeated descriptor is a duplicate, and an excess one is missing.
                                 let again = descriptors.take(0)
                                 guard again != first, inode(again) == inode(first) else { exit(5) }
                                 guard descriptors.take(message.descriptorCount) == -1 else { exit(6) }
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test func `a program that can open no more gets the messages, and no message those of another`() async {
+    @Test func `a program out of descriptors gets the messages, and no message gets another's descriptors`() async {
         await #expect(processExitsWith: .success) {
             guard let pair = SocketPair() else { exit(1) }
             var stream = DescriptorStream(pair.left)
@@ -191,7 +191,7 @@ import Testing
             for serial in 1...UInt32(4) { sent[serial] = stream.send(serial: serial, descriptors: 3, in: 9_999) }
             pair.hangUpLeft()
             // Room for four: the first message gets its three, the second one of three. The testing library may open or
-            // close something meanwhile.
+            // close descriptors in the meantime.
             let free = (0..<1_024).filter { fcntl($0, F_GETFD) < 0 }
             var limit = rlimit(rlim_cur: rlim_t(free[4]), rlim_max: 1_024)
             guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { exit(2) }
@@ -207,7 +207,7 @@ import Testing
                     }
                     counts.append(found.count)
                     kept += found
-                    // From the third on there is room again.
+                    // From the third message on there is room again.
                     if message.serial == 2 {
                         kept.forEach { close($0) }
                         kept = []
@@ -238,13 +238,13 @@ private struct SocketPair {
     }
 }
 
-/// Sends messages with descriptors, as a bus does: each with the first byte of its message.
+/// Sends messages with descriptors, as a bus does: with the first byte of each message.
 private struct DescriptorStream {
     private let socket: Int32
 
     init(_ socket: Int32) { self.socket = socket }
 
-    /// - Returns: the inodes of the descriptors that went along; nil if it can't be sent.
+    /// - Returns: the inodes of the descriptors sent along; nil if sending failed.
     mutating func send(serial: UInt32, descriptors count: Int, in piece: Int) -> [UInt64]? {
         let descriptors = (0..<count).map { _ in Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0) }
         defer { descriptors.forEach { close($0) } }
@@ -270,7 +270,7 @@ private func inode(_ descriptor: Int32) -> UInt64 {
     return fstat(descriptor, &status) == 0 ? UInt64(status.st_ino) : 0
 }
 
-/// How many sockets this process has; what else it has open, the testing library may change at any time.
+/// The number of sockets of this process; the testing library may change its other descriptors at any time.
 private func openSockets() -> Int {
     (Int32(0)..<1_024).count { descriptor in
         var status = stat()

@@ -11,13 +11,13 @@ import Testing
         var overlaps = 0
     }
 
-    /// Runs `body` on threads of their own, and waits for all.
+    /// Runs `body` on several threads, and waits for all of them.
     private func onThreads(_ count: Int, _ body: @escaping @Sendable () -> Void) throws {
         let threads = try (0..<count).map { _ in try EngineThread(body) }
         for thread in threads { thread.finish() }
     }
 
-    @Test("a monitor lets in one thread at a time")
+    @Test("a monitor admits one thread at a time")
     func excludes() throws {
         let monitor = Monitor(Count())
         try onThreads(8) {
@@ -37,7 +37,7 @@ import Testing
     @Test("nobody who waits for a change misses it")
     func wakes() throws {
         let monitor = Monitor(Count())
-        // Each of the threads waits for its turn, which the one before gives it.
+        // Each thread waits for its turn, which the previous one signals.
         let turns = 4_000
         let numbers = Monitor(Count())
         try onThreads(4) {
@@ -57,7 +57,7 @@ import Testing
         #expect(monitor.withLock { $0.value } == turns)
     }
 
-    @Test("who waits until a deadline goes on when it has passed")
+    @Test("a wait with a deadline ends when it has passed")
     func endsAtDeadline() throws {
         let monitor = Monitor(Count())
         let deadline = MonotonicTime.now + 20
@@ -66,7 +66,7 @@ import Testing
         #expect(MonotonicTime.now >= deadline)
     }
 
-    @Test("a lock that another thread keeps is given up at the deadline, and is free afterwards")
+    @Test("waiting for a lock that another thread holds ends at the deadline, and the lock is free afterwards")
     func lockEndsAtDeadline() throws {
         let monitor = Monitor(Count())
         let holder = Monitor(Count())

@@ -5,7 +5,7 @@ import Testing
 
 @testable import NotifyCore
 
-/// As programs write their names.
+/// Names as programs write them.
 extension NotifyName {
     fileprivate static let backupDone: Self = "com.example.backup.done"
     fileprivate static let nameless: Self = ""
@@ -46,14 +46,14 @@ extension NotifyName {
         #expect(NotifyName("a.b") == NotifyName("a.b"))
     }
 
-    @Test func `constants are written as literals, and are names like others`() throws {
+    @Test func `constants can be literals, and are names like any other`() throws {
         #expect(NotifyName.backupDone.string == "com.example.backup.done")
         #expect(try NotifyName.backupDone == NotifyName(["com", "example", "backup", "done"].joined(separator: ".")))
         #expect(NotifyName(rawValue: "com.example.backup.done") == .backupDone)
         #expect(NotifyName(rawValue: "") == nil)
     }
 
-    @Test func `a literal that is no name ends the program at its first use, and says why`() async {
+    @Test func `an invalid literal terminates the program at its first use, with the reason`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             print(NotifyName.nameless.string)
         }
@@ -61,7 +61,7 @@ extension NotifyName {
         #expect(text.contains("“” is not a valid name. The name is empty;"), "\(text)")
     }
 
-    @Test func `names are encoded as strings, and nothing else is decoded`() throws {
+    @Test func `names are encoded as strings, and decoded only from strings`() throws {
         let data = try JSONEncoder().encode([NotifyName.backupDone])
         #expect(String(decoding: data, as: UTF8.self) == #"["com.example.backup.done"]"#)
         #expect(try JSONDecoder().decode([NotifyName].self, from: data) == [.backupDone])

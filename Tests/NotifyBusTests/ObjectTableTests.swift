@@ -10,14 +10,14 @@ import Testing
         init(_ number: Int) { self.number = number }
     }
 
-    @Test("a table by number holds what was entered last and not removed, however alike the numbers are")
+    @Test("a table by number has what was last added and not removed, however similar the numbers are")
     func holdsLikeDictionary() {
         var random = SystemRandomNumberGenerator()
         for mask in [UInt64.max, 0xff << 56, 0x3f, 0xfff << 30] {
             var table = ObjectTable<Entry>()
             var expected: [UInt64: Int] = [:]
             for step in 0..<20_000 {
-                // First more comes than goes, then the other way round.
+                // First more objects are added than removed, then the reverse.
                 let hash = random.next() & mask & 0x3ff0_0000_0fff
                 if Int.random(in: 0..<20_000, using: &random) > step {
                     table.set(Entry(step), for: hash)

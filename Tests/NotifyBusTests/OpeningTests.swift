@@ -6,9 +6,9 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// What is promised while a connection is opened, above all by a bus that hangs.
+/// The promises while a connection is opened, especially with a hanging bus.
 @Suite struct OpeningTests {
-    @Test func `while the first post waits for a bus that hangs, it holds nobody else up`() throws {
+    @Test func `a first post that waits for a hanging bus holds nobody else up`() throws {
         let bus = try HangingBus()
         let center = NotifyCenter(bus: .address(bus.address))
         let (begun, ended) = (Counter(), Recorder<NotifyBusError?>())
@@ -31,15 +31,15 @@ import Testing
         #expect(ended.count == 0)
         center.close()
         try #require(ended.wait(forCount: 1))
-        // It ended by this, and not by the time that a bus is given.
+        // This ended it, not the time limit for the bus.
         #expect(ended.elements[0]?.code == .closed)
     }
 
-    @Test func `the short limit of one caller ends the wait of no other`() throws {
+    @Test func `one caller's short limit does not end the wait of another`() throws {
         let bus = try HangingBus()
         let center = NotifyCenter(bus: .address(bus.address))
         let (begun, ended, impatient) = (Counter(), Recorder<NotifyBusError.Code>(), Counter())
-        // It opens the connection, and gives up.
+        // This opens the connection, and gives up.
         startThread {
             begun.add()
             try? center.synchronize(timeout: .milliseconds(500))
@@ -57,7 +57,7 @@ import Testing
         #expect(ended.elements == [.closed])
     }
 
-    @Test func `threads that post for the first time wait together, and are told the same`() throws {
+    @Test func `threads that post for the first time wait together, and get the same result`() throws {
         let bus = try HangingBus()
         let center = NotifyCenter(bus: .address(bus.address))
         let errors = Recorder<NotifyBusError.Code>()
@@ -67,13 +67,13 @@ import Testing
             }
         }
         #expect(errors.elements == Array(repeating: .timedOut, count: 5))
-        // One attempt, and not one for each.
+        // One attempt, not one for each.
         #expect(bus.takeConnections() == 1)
         #expect(center.statistics.posted == 0)
     }
 
     @Test(arguments: busKinds)
-    func `where a bus that hangs takes the place of another, posts wait and nothing else does`(kind: BusKind) throws {
+    func `when a hanging bus replaces another, only posts wait`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let observation = try center.addObserver(forName: "com.example.heard") { _ in }
@@ -89,7 +89,7 @@ import Testing
             try center.lifecycle.report(.background, timeout: .seconds(1))
         }
         #expect(report?.code == .timedOut || report?.code == .disconnected)
-        // When the bus has not let the program in within 10 seconds, whoever waits without a limit is told.
+        // If the bus has not admitted the program within 10 seconds, callers without a limit get an error.
         let end = #expect(throws: NotifyBusError.self) { try center.flush() }
         #expect(end?.code == .disconnected)
         center.close()
@@ -115,14 +115,14 @@ import Testing
         observation.cancel()
     }
 
-    @Test func `a report where there is no bus says so`() throws {
+    @Test func `a report without a bus says so`() throws {
         let center = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
         let error = #expect(throws: NotifyBusError.self) { try center.lifecycle.report(.background) }
         #expect(error?.code == .noBus)
     }
 
     @Test(arguments: busKinds)
-    func `an observer that is added while the center closes is told so`(kind: BusKind) throws {
+    func `adding an observer while the center closes is an error`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for _ in 0..<50 {
             let center = bus.makeCenter()

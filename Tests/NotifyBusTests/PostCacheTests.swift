@@ -12,7 +12,7 @@ import Testing
         BusConnection.signalBytes(for: name, serial: serial)
     }
 
-    @Test func `a message is taken for one that was read only if all but its serial is the same`() throws {
+    @Test func `a message counts as already read only if all but its serial is the same`() throws {
         let cache = PostCache()
         let names = try (0..<40).map { try NotifyName("com.example.\(String(repeating: "x", count: $0))\($0)") }
         for name in names {
@@ -39,7 +39,7 @@ import Testing
         #expect((bytes + [0]).withUnsafeBytes { cache.find($0) } == nil)
     }
 
-    @Test func `what is kept does not grow with what is read`() throws {
+    @Test func `the cache does not grow with the number of messages`() throws {
         let cache = PostCache()
         let names = try (0..<5_000).map { try NotifyName("com.example.n\($0)") }
         for name in names { post(of: name, serial: 1).withUnsafeBytes { cache.keep(name, from: ":1.1", $0) } }
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `that a post was believed helps no forgery`(kind: BusKind) throws {
+    func `an accepted post helps no forgery`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let forger = try RawBusClient(address: bus.address)
         let others = try uniqueNames(forger)

@@ -6,11 +6,11 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// What happens when somebody does not keep up. What reads the memory of a process runs in one of its own, since other
+/// What happens when something doesn't keep up. Tests that read the memory of a process run in their own, because other
 /// tests need memory as well.
 @Suite(.serialized) struct PressureTests {
     @Test(arguments: busKinds)
-    func `a million posts into a bus that does not read return at once and lose no name`(kind: BusKind) async {
+    func `a million posts to a bus that does not read return at once and lose no name`(kind: BusKind) async {
         await #expect(processExitsWith: .success) { [kind = kind as BusKind] in
             try PressureTests.floodStoppedBus(kind)
         }
@@ -44,7 +44,7 @@ import Testing
         try center.flush(timeout: .patience)
         try center.synchronize(timeout: .patience)
         try observing.barrier(timeout: .patience)
-        // Every name is heard after the bus reads again, so also the last post of each.
+        // Every name is heard after the bus reads again, including the last post of each.
         let late = last.elements.dropFirst(heardBefore)
         let missing = Set(names).subtracting(late)
         #expect(missing.isEmpty)
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `of 70,000 names the last are refused with a clear error, and no other is lost`(kind: BusKind) throws {
+    func `of 70,000 names the last are refused with a clear error, and no others are lost`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let (center, observing) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a slow observer keeps its process and the bus flat and gets the last post of each name`(
+    func `a slow observer grows neither its process nor the bus, and gets the last post of each name`(
         kind: BusKind
     ) async {
         await #expect(processExitsWith: .success) { [kind = kind as BusKind] in
@@ -115,7 +115,7 @@ import Testing
         let (before, busBefore) = (residentBytes(of: getpid()), bus.residentBytes)
         for number in 0..<300_000 {
             try poster.post(names[number % 50])
-            // So that the poster itself does not merge, and the test is not about who is faster.
+            // So that the poster itself doesn't coalesce, and the test doesn't depend on who is faster.
             if number % 1_000 == 0 {
                 try poster.flush(timeout: .patience)
                 _ = waitUntil(timeout: .patience) {
@@ -124,7 +124,7 @@ import Testing
             }
         }
         try poster.synchronize(timeout: .patience)
-        // The bus routed everything; the observing connection reads on although its callback blocks.
+        // The bus routed everything; the observing connection continues to read although its callback blocks.
         try #require(
             waitUntil(timeout: .patience) { observing.statistics.coalescedDeliveries >= 300_000 - 4_096 - 50 }
         )
@@ -151,7 +151,7 @@ import Testing
         }
         try center.post("com.example.slow")
         try #require(entered.wait(for: 1))
-        // Needs the answer of the bus while the callback blocks.
+        // Needs the bus's answer while the callback blocks.
         let other = try center.addObserver(forName: "com.example.quick") { _ in quick.add() }
         try center.post("com.example.quick")
         mayGoOn.add()
@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `what arrives together with a post whose callback blocks is heard meanwhile`(kind: BusKind) throws {
+    func `posts that arrive together with one whose callback blocks are heard in the meantime`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let (center, poster) = (bus.makeCenter(), bus.makeCenter())
         let (second, woken) = (Counter(), Counter())
@@ -172,7 +172,7 @@ import Testing
         let other = try center.addObserver(forName: "com.example.other", queue: queue) { _ in second.add() }
         try poster.post("com.example.unheard")
         for _ in 0..<20 {
-            // While the bus is stopped all this gathers, and then goes out at once.
+            // All of this accumulates while the bus is stopped, and then goes out at once.
             bus.stop()
             let before = woken.value
             try poster.post("com.example.blocks")

@@ -9,7 +9,7 @@ import Testing
 @Suite struct QueueGaugeTests {
     private let start = MonotonicTime(nanoseconds: 1_000_000_000)
 
-    /// A gauge that looks every 10 ms, and sees such queues each time. More than 100 bytes are too much.
+    /// A gauge that checks every 10 ms, and finds these queues each time. More than 100 bytes are too much.
     private func look(_ gauge: inout QueueGauge, from first: Int, _ times: Int = 1, _ bytes: (Int) -> [String: Int]) {
         for index in first..<first + times {
             gauge.noteLook(start + Int64(index) * 10)
@@ -24,7 +24,7 @@ import Testing
         return queues
     }
 
-    @Test func `posters wait while queues get shorter, however slowly`() {
+    @Test func `posters wait while queues shrink, however slowly`() {
         var gauge = QueueGauge(isOpen: true)
         look(&gauge, from: 0) { _ in [":1.1": 50, ":1.2": 50] }
         #expect(!gauge.isTooHigh)
@@ -36,13 +36,13 @@ import Testing
         #expect(gauge.isTooHigh)
     }
 
-    @Test func `posters wait for who reads though others post more meanwhile`() {
+    @Test func `posters wait for an observer that reads even if others post more in the meantime`() {
         var gauge = QueueGauge(isOpen: true)
         look(&gauge, from: 0, 1_000) { [":1.1": $0 % 10 == 0 ? 1_000 + $0 : 1_100 + $0] }
         #expect(gauge.isTooHigh)
     }
 
-    @Test func `posters wait a while and no longer for who does not read, and always for who does`() {
+    @Test func `posters wait only a while for an observer that does not read, and always for one that does`() {
         var gauge = QueueGauge(isOpen: true)
         look(&gauge, from: 0, 50) { [":1.1": 1_000 + $0] }
         #expect(gauge.isTooHigh)
@@ -57,7 +57,7 @@ import Testing
         #expect(gauge.isTooHigh)
     }
 
-    @Test func `the longer the bus takes to answer, the longer it is until the next look`() {
+    @Test func `the longer the bus takes to answer, the later the next check`() {
         var gauge = QueueGauge(isOpen: true)
         for (response, next) in [(1, 5), (40, 40)] as [(Int64, Int64)] {
             gauge.noteLook(start)
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `few looks in a long time give nobody up`() {
+    @Test func `few checks over a long time give up on nobody`() {
         var gauge = QueueGauge(isOpen: true)
         for second in 0..<20 {
             gauge.noteLook(start + Int64(second) * 1_000)
@@ -75,7 +75,7 @@ import Testing
         #expect(gauge.isTooHigh)
     }
 
-    @Test func `a poster has few posts under way until it knows that observers read, and when they do not`() {
+    @Test func `a poster has few posts in flight until it knows that observers read, and when they do not`() {
         var gauge = QueueGauge(isOpen: true)
         #expect(gauge.window == 64)
         look(&gauge, from: 0, 3) { _ in [":1.1": 20] }
@@ -87,7 +87,7 @@ import Testing
         #expect(QueueGauge(isOpen: false).window == 256)
     }
 
-    @Test func `a bus that does not tell is asked once`() {
+    @Test func `a bus that does not report its queues is asked once`() {
         var gauge = QueueGauge(isOpen: true)
         look(&gauge, from: 0) { _ in [":1.1": 1_000] }
         #expect(gauge.isTooHigh)
@@ -99,7 +99,7 @@ import Testing
 
 @Suite struct QueueTests {
     @Test(.enabled(if: BusKind.broker.unavailable == nil))
-    func `posters wait for a while, and not for ever, for a program that does not read`() throws {
+    func `posters wait for a while, but not forever, for a program that does not read`() throws {
         let bus = try PrivateBus(.broker)
         let deaf = try RawBusClient(address: bus.address)
         try deaf.addMatch("type='signal'")

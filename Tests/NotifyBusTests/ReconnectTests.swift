@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct ReconnectTests {
     @Test(arguments: busKinds)
-    func `observers hear again when the bus was killed and restarted, and it is counted`(kind: BusKind) throws {
+    func `observers hear posts again after the bus was killed and restarted, and it is counted`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let changes = Recorder<NotifyCenter.ConnectionChange>()
         let center = bus.makeCenter { changes.append($0) }
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a poster finds the bus again by itself`(kind: BusKind) throws {
+    func `a poster reconnects by itself`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let poster = bus.makeCenter()
         try poster.post("com.example.a")
@@ -55,9 +55,9 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `posts that wait when the bus dies are made on the next one`(kind: BusKind) throws {
+    func `posts that are queued when the bus dies are made on the next one`(kind: BusKind) throws {
         let (first, second) = (try PrivateBus(kind), try PrivateBus(kind))
-        // An address of two buses: the first of them comes into being when everything else is ready.
+        // An address with two buses, the first of which is created when everything else is ready.
         let link = first.path + "-next"
         let poster = NotifyCenter(bus: .address("\(first.address)-next;\(first.address)"))
         let observing = second.makeCenter()

@@ -5,8 +5,8 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Several posters at once, as fast as they can, to observers of which half are slow. With `NOTIFYBUS_LONG=1` in the
-/// environment each posts 250,000 times, which takes minutes, and with `NOTIFYBUS_STORM=N` N times.
+/// Several posters at full speed, with observers of which half are slow. With `NOTIFYBUS_LONG=1` in the environment
+/// each posts 250,000 times, which takes minutes, and with `NOTIFYBUS_STORM=N` N times.
 @Suite(.serialized) struct StormTests {
     private static let posters = 4
     private static let isLong = getenv("NOTIFYBUS_LONG") != nil
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: BusKind.available)
-    func `a storm of four posters cuts nobody off, and every observer hears the last name of each`(
+    func `a storm of four posters disconnects nobody, and every observer hears the last name of each`(
         kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
@@ -68,7 +68,7 @@ import Testing
         mayEnd.add()
         #expect(listeners.allSatisfy { $0.losses.value == 0 && $0.center.statistics.cutOffs == 0 })
         #expect(peak.value < StormTests.room, "the bus grew by \(peak.value) bytes")
-        // Slow ones are told once for many; nothing is dropped.
+        // Slow ones get one delivery for many posts; nothing is dropped.
         #expect(listeners.allSatisfy { $0.center.statistics.dropped == 0 })
         for listener in listeners { listener.observation.cancel() }
     }

@@ -4,7 +4,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Both bus daemons; one that cannot run here is left out, and `TestsRunOnBothDaemons` says why.
+/// Both bus daemons. One that can't run here is skipped, and `TestsRunOnBothDaemons` says why.
 let busKinds = BusKind.available
 
 @Suite struct TestsRunOnBothDaemons {
@@ -16,7 +16,7 @@ let busKinds = BusKind.available
 }
 
 extension PrivateBus {
-    /// A center of its own on this bus.
+    /// A new center on this bus.
     func makeCenter(
         onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)? = nil
     ) -> NotifyCenter {
@@ -25,7 +25,7 @@ extension PrivateBus {
 }
 
 extension NotifyCenter {
-    /// Posts the same name so many times without ever having more than 1,000 that the counter has not seen.
+    /// Posts the same name this many times, with at most 1,000 posts that the counter has not seen.
     func post(_ name: NotifyName, times: Int, heardBy counters: [Counter], starting: Int = 0) throws {
         for posted in stride(from: 0, to: times, by: 500) {
             for _ in posted..<min(posted + 500, times) { try post(name) }
@@ -36,7 +36,7 @@ extension NotifyCenter {
     }
 }
 
-/// Runs `body` in so many threads at once, and waits for all of them.
+/// Runs `body` in this many threads at once, and waits for all of them.
 func concurrently(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     let finished = Counter()
     for number in 0..<count {

@@ -6,10 +6,10 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// Registrations that wait for a bus which is not there yet.
+/// Registrations that wait for a bus that isn't available yet.
 @Suite struct WaitingForBusTests {
     @Test(arguments: busKinds)
-    func `a registration that waits is live when the bus is there`(kind: BusKind) throws {
+    func `a waiting registration is live once the bus is available`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         bus.kill()
         let center = bus.makeCenter()
@@ -21,7 +21,7 @@ import Testing
             using: { _ in heard.add() },
             whenLive: { outcomes.append((try? $0.get()) != nil) }
         )
-        // Who does not wait is told that there is none.
+        // A center that doesn't wait gets an error.
         let error = #expect(throws: NotifyBusError.self) { try center.addObserver(forName: "com.example.a") { _ in } }
         #expect(error?.code == .noBus || error?.code == .disconnected)
         #expect(outcomes.count == 0)
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a center that waits for the bus observes when it comes, in every form, and says so`(
+    func `a center that waits for the bus observes once it is available, in every form, and reports that`(
         kind: BusKind
     ) async throws {
         let bus = try PrivateBus(kind)
@@ -58,12 +58,12 @@ import Testing
         try #require(changes.wait(forCount: 2, timeout: .patience))
         #expect(changes.elements == ["noBus", "reconnected"])
         #expect(center.statistics.reconnects == 0, "it was not lost")
-        // Every registration is live once that has been said.
+        // Every registration is live once that has been reported.
         try await bus.makeCenter().post("com.example.a")
         #expect(heard.wait(for: 2))
         var iterator = names.makeAsyncIterator()
         #expect(await iterator.next() == "com.example.a")
-        // And it is a center like any other from then on.
+        // From then on it is a center like any other.
         try bus.restart()
         try #require(changes.wait(forCount: 4, timeout: .patience))
         #expect(changes.elements.last == "reconnected")
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `it is live at once where there is a bus, and survives the loss of it`(kind: BusKind) throws {
+    func `it is live at once if there is a bus, and survives its loss`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let (lives, heard) = (Counter(), Counter())
@@ -100,7 +100,7 @@ import Testing
         second.cancel()
     }
 
-    @Test func `one that does not wait is told once that there is no bus`() throws {
+    @Test func `a center that does not wait reports once that there is no bus`() throws {
         let center = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
         let outcomes = Recorder<NotifyBusError.Code?>()
         let observation = try center.observe(
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `one that was cancelled before is not told`(kind: BusKind) throws {
+    func `an observation that was cancelled before is not notified`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         bus.kill()
         let center = bus.makeCenter()

@@ -49,13 +49,13 @@ import Testing
         }
     }
 
-    @Test func `what escape does not write is not read`() {
+    @Test func `a spelling that escaping does not produce is rejected`() {
         for text in ["", "a_", "a_2", "a_2G", "a_2D", "_61", "1a", "a-b", "a._.", "a_5f_5", "_5F", "é"] {
             #expect(WireFormat.unescape(text) == nil, "\(text)")
         }
     }
 
-    @Test func `two names can share a hash, and then an interface`() throws {
+    @Test func `two names that share a hash share an interface`() throws {
         let tail = String(repeating: "-", count: 300)
         let left = try NotifyName("8yn0iYCKYHlIj4-BwPqk" + tail)
         let right = try NotifyName("GReLUrM4wMqfg9yzV3KQ" + tail)
@@ -63,7 +63,7 @@ import Testing
         #expect(WireFormat.interface(for: left) == WireFormat.interface(for: right))
     }
 
-    @Test func `a prefix becomes the narrowest rule that brings it all`() {
+    @Test func `a prefix becomes the narrowest rule that covers it`() {
         let namespaces: [(String, String?)] = [
             ("com.example.", "com.example"), ("com.exa", "com"), ("com", nil), ("", nil), ("a b.c", nil),
             ("com.ex ample.x", "com"), ("com.1st.x", "com"), ("my-app.", "my-app"),
@@ -82,7 +82,7 @@ import Testing
         #expect(MatchRule.prefix("com.example.").count == 1)
     }
 
-    /// Random bytes made into valid UTF-8, with the characters that escaping treats specially more often than others.
+    /// Random valid UTF-8, in which characters that escaping treats specially are more frequent.
     private func randomName(using generator: inout SeededGenerator) -> String {
         let special: [UInt8] = Array("._-019azAZ ".utf8)
         let count = Int.random(in: 1...40, using: &generator)

@@ -93,7 +93,7 @@ import Testing
         #expect(world.prefixRules == Set(prefixes.prefix(20).map(NamePrefix.init)))
     }
 
-    @Test func `prefixes that differ in their Unicode form alone are two`() throws {
+    @Test func `prefixes that differ only in their Unicode form are distinct`() throws {
         var world = World()
         let (composed, decomposed) = ("caf\u{e9}.", "cafe\u{301}.")
         _ = try world.register(":1.1", World.process(11), [], prefixes: [composed, decomposed])

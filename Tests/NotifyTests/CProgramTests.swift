@@ -5,7 +5,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// Programs as people write them for Darwin, compiled against the header and the library.
+/// Programs as people write them for Darwin, compiled with the header and the library.
 @Suite
 struct CProgramTests {
     let library: CLibrary
@@ -32,7 +32,7 @@ struct CProgramTests {
         try write("two")
         #expect(try ask(2) == "cached one")
         try token.post("com.example.settings.changed")
-        // The bus has told the program before it tells us of a later post; its thread may be a moment behind.
+        // The program got it before we got a later post, but its thread may be a moment behind.
         var lines = 2
         let isRead = try waitUntil {
             lines += 1
@@ -74,18 +74,18 @@ struct CProgramTests {
         #expect(result.lines.sorted() == ["done 1, same token", "done 2, same token", "hello from the block, 3 times"])
     }
 
-    @Test func `without libdispatch notify_register_dispatch says so, and all else works`() throws {
+    @Test func `without libdispatch notify_register_dispatch says so, and everything else works`() throws {
         let result = try library.start("no-dispatch.c", on: bus).wait()
         #expect(result.lines == ["6 -1", "10", "0"])
     }
 
-    @Test func `without descriptors the status is a failure, and not a missing bus`() throws {
+    @Test func `running out of descriptors is a failure, not a missing bus`() throws {
         if library.isSanitized { try Test.cancel("LeakSanitizer needs descriptors at the program's end.") }
         let result = try library.start("no-descriptors.c", on: bus).wait()
         #expect(result.lines == ["1000000 1000000 -1"])
     }
 
-    @Test func `Mach ports are refused by the compiler, with the reason`() throws {
+    @Test func `the compiler refuses Mach ports, with the reason`() throws {
         let error = #expect(throws: TestSupportError.self) { try library.compile("mach-port.c") }
         #expect("\(error as Any)".contains("Linux has no Mach ports; use notify_register_file_descriptor()"))
     }
@@ -105,7 +105,7 @@ struct CProgramTests {
     }
 
     @Test(arguments: busKinds)
-    func `a tool like notifyutil compiles with a stub for Mach, and each of its options works`(kind: BusKind) throws {
+    func `a tool like notifyutil compiles with a Mach stub, and each of its options works`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         guard let tool = try library.compileWithBlocks("key-tool.c", library.machStub) else {
             try Test.cancel("The clang in PATH has no libdispatch beside it.")
@@ -126,7 +126,7 @@ struct CProgramTests {
         }
         #expect(try watching.wait().status == 0)
 
-        // The agent was asked by the first registration, and keeps the state.
+        // The first registration involved the agent, which keeps the state.
         let state = try run(tool, ["-s", names[0], "0x10", "-g", names[0]], environment: environment)
         #expect(state.lines == ["\(names[0]) 16", "ready"], "\(state.errorOutput)")
         let observing = try start(tool, ["-1", "-d", names[0]], environment: environment)
@@ -137,7 +137,7 @@ struct CProgramTests {
     }
 
     @Test(arguments: busKinds)
-    func `a tool like notifybench compiles with a stub for Mach, and each call says what it should`(
+    func `a tool like notifybench compiles with a Mach stub, and each call returns what it should`(
         kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
@@ -155,7 +155,7 @@ struct CProgramTests {
     }
 
     @Test(arguments: [500, 50_000])
-    func `so many registrations of one name are all told by one post`(count: Int) throws {
+    func `many registrations of one name are all notified by one post`(count: Int) throws {
         let result = try library.start("many.c", ["\(count)"], on: bus).wait(timeout: .patience)
         #expect(result.status == 0 && result.lines == ["registered", "all were told once"])
     }

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Everything at once; for the thread sanitizer too.
+/// Everything at once, also for the thread sanitizer.
 @Suite
 struct ConcurrencyTests {
     @Test(arguments: busKinds)
@@ -35,7 +35,7 @@ struct ConcurrencyTests {
         }
         startThread {
             while !isOver.load(ordering: .relaxed) {
-                // At tokens of others as well, as they come and go; a check would take their answer away.
+                // Also with other threads' tokens, as they come and go; a check would consume their answer.
                 for token in 1..<1_000 as Range<Int32> { _ = room.engine.posts(lasting &+ token) }
                 _ = room.engine.check(lasting)
             }
@@ -59,7 +59,7 @@ struct ConcurrencyTests {
     }
 
     @Test(arguments: busKinds)
-    func `a descriptor is cancelled and made while posts are written to it`(kind: BusKind) throws {
+    func `a descriptor is cancelled and created while posts are written to it`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let finished = Counter()
         let failures = Counter()

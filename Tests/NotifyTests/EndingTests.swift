@@ -5,10 +5,10 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// What becomes of posts when the program that has made them ends.
+/// What happens to posts when their program exits.
 @Suite
 struct EndingTests {
-    /// Observes the names that a program posts before it ends.
+    /// Observes the names that a program posts before it exits.
     private struct Listener {
         let center: NotifyCenter
         let heard = Recorder<String>()
@@ -20,7 +20,7 @@ struct EndingTests {
             observation = try center.addObserver(forPrefixes: ["com.example.end."]) { heard.append($0.string) }
         }
 
-        /// How many different names came, once as many as were posted have, or nothing more can come.
+        /// The number of different names that arrived, once all have or nothing more can arrive.
         func count() throws -> Int {
             _ = heard.wait(forCount: 1_000, timeout: .patience)
             return Set(heard.elements).count
@@ -28,19 +28,19 @@ struct EndingTests {
     }
 
     @Test(arguments: busKinds, ["return", "handler", "fork"])
-    func `every name that a C program has posted when it ends is heard`(kind: BusKind, way: String) throws {
+    func `every name that a C program posted before it exits is heard`(kind: BusKind, way: String) throws {
         let library = try CLibrary.shared.get()
         let bus = try PrivateBus(kind)
         let listener = try Listener(bus)
         let result = try library.start("ends-at-once.c", [way], on: bus).wait(timeout: .patience)
         #expect(result.status == 0)
         #expect(try listener.count() == 1_000)
-        // None twice: a child has left alone what waited in its parent.
+        // None twice, because the child didn't touch its parent's queue.
         #expect(listener.heard.count == 1_000)
     }
 
     @Test(arguments: busKinds, ["end-notify", "end-center", "end-core-foundation"])
-    func `every name that a Swift program has posted when it ends is heard`(kind: BusKind, way: String) throws {
+    func `every name that a Swift program posted before it exits is heard`(kind: BusKind, way: String) throws {
         let bus = try PrivateBus(kind)
         let listener = try Listener(bus)
         let result = try run(
@@ -53,7 +53,7 @@ struct EndingTests {
     }
 
     @Test(arguments: busKinds)
-    func `a bus that does not read keeps no program from ending`(kind: BusKind) throws {
+    func `a bus that does not read keeps no program from exiting`(kind: BusKind) throws {
         let library = try CLibrary.shared.get()
         let bus = try PrivateBus(kind)
         let program = try library.start("ends-at-once.c", ["wait"], on: bus)

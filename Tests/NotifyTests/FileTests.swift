@@ -6,7 +6,7 @@ import NotifyTokens
 import TestSupport
 import Testing
 
-/// Files that are monitored for a token.
+/// Monitored files.
 @Suite
 struct FileTests {
     let folder: String
@@ -23,13 +23,13 @@ struct FileTests {
     }
 
     @Test(arguments: busKinds)
-    func `each creation, write and removal is told once, to the token alone`(kind: BusKind) throws {
+    func `each creation, write and removal is notified once, to the token only`(kind: BusKind) throws {
         defer { _ = try? run("rm", ["-r", folder]) }
         let room = try NotifyRoom(kind)
         let heard = Counter()
         let token = try room.register("com.example.file", .queue { _ in heard.add() })
         try room.engine.monitorFile(token, path: folder + "/file")
-        // A second file, so that what did not come is seen to be missing.
+        // A second file, to prove what did not arrive.
         let fences = Counter()
         let fence = try room.register("com.example.fence", .queue { _ in fences.add() })
         try room.engine.monitorFile(fence, path: folder + "/fence")
@@ -59,7 +59,7 @@ struct FileTests {
     }
 
     @Test(arguments: busKinds)
-    func `several tokens of one name that monitor one file are told once each, and an observer of the name is not`(
+    func `several tokens of one name that monitor one file are notified once each, and an observer of the name is not`(
         kind: BusKind
     ) throws {
         defer { _ = try? run("rm", ["-r", folder]) }
@@ -82,7 +82,7 @@ struct FileTests {
         #expect(room.engine.check(observer) == false && tokens(in: observed).isEmpty && stranger.value == 0)
     }
 
-    @Test func `what can't be monitored is refused`() throws {
+    @Test func `invalid files are refused`() throws {
         defer { _ = try? run("rm", ["-r", folder]) }
         let room = try NotifyRoom(.daemon)
         let token = try room.register("com.example.file")
@@ -96,7 +96,7 @@ struct FileTests {
     }
 
     @Test(arguments: busKinds)
-    func `a file is found through links and through folders that come later, and each is told once`(kind: BusKind)
+    func `a file is found through links and folders that appear later, and each is notified once`(kind: BusKind)
         throws
     {
         defer { _ = try? run("rm", ["-r", folder]) }
@@ -114,25 +114,25 @@ struct FileTests {
             #expect(heard.wait(for: count), "\(script)")
         }
         try monitor("localtime")
-        // As timedated does it: a link beside, renamed over the old one.
+        // As timedated does it: a new link, renamed over the old one.
         for zone in ["b", "a", "b"] { try expect("ln -s zones/\(zone) .new; mv -T .new localtime") }
         try expect("echo c >>zones/b")
-        // A link to a folder on the way.
+        // A link to a folder within the path.
         try monitor("linked/later")
         try expect("mkdir other; echo d >other/later; ln -s other .new; mv -T .new linked")
-        // Folders that are missing.
+        // Missing folders.
         try monitor("one/two/three/file")
         try shell("mkdir -p one/two/three")
         try expect(": >one/two/three/file")
         try expect("mv one gone")
         try expect("mkdir -p new/two/three; : >new/two/three/file; mv new one")
         try expect("echo e >>one/two/three/file")
-        // What was told twice would be here by now.
+        // A duplicate would have arrived by now.
         #expect(heard.value == count)
     }
 
     @Test(arguments: busKinds)
-    func `a folder is told of what comes, goes and is written in it`(kind: BusKind) throws {
+    func `a folder is notified of creations, removals and writes in it`(kind: BusKind) throws {
         defer { _ = try? run("rm", ["-r", folder]) }
         let room = try NotifyRoom(kind)
         let heard = Counter()
@@ -151,13 +151,13 @@ struct FileTests {
     }
 
     @Test(arguments: busKinds)
-    func `a file that is replaced without a pause is told at most 21 times a second, and after the last time`(
+    func `a file that is replaced continuously is notified at most 21 times a second, and after the last time`(
         kind: BusKind
     ) throws {
         defer { _ = try? run("rm", ["-r", folder]) }
         let room = try NotifyRoom(kind)
         let path = folder + "/file"
-        // The number of the inode that is there when it is told.
+        // The inode number at the time of the notification.
         let heard = Recorder<UInt64>()
         @Sendable func inode() -> UInt64 {
             var status = Glibc.stat()
@@ -171,7 +171,7 @@ struct FileTests {
             try #require(rename(folder + "/.new", path) == 0)
         }
         let last = inode()
-        // Each of the 50,000 events takes its time under a sanitizer.
+        // Each of the 50,000 events is slow under a sanitizer.
         #expect(waitUntil(timeout: .patience) { heard.elements.last == last })
         let time = ContinuousClock.now - began
         #expect(heard.count <= 21 + Int(time / .milliseconds(50)))

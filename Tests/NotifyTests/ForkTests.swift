@@ -9,7 +9,7 @@ import Testing
 @Suite
 struct ForkTests {
     @Test(arguments: busKinds)
-    func `a child is told that it is cut off, takes nothing from its parent, and can execute a program`(
+    func `a child learns that it is disconnected, takes nothing from its parent, and can execute a program`(
         kind: BusKind
     ) throws {
         let library = try CLibrary.shared.get()
@@ -32,7 +32,7 @@ struct ForkTests {
         _ = try program.waitForOutputLines(1)
         #expect(try connections() == before + 2)
         try program.writeInput("\n")
-        // The program's child lives on; the test's end ends it.
+        // The program's child lives on until the end of the test.
         #expect(try waitUntil { try connections() == before })
     }
 }

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-/// What the library shows of itself to the programs that load it.
+/// What the library exports to the programs that load it.
 @Suite struct LibraryTests {
     let library: CLibrary
     let file: String
@@ -16,7 +16,7 @@ import Testing
     @Test func `it exports the functions of the headers and nothing else`() throws {
         let symbols = try run("nm", ["-D", "--defined-only", file]).lines.compactMap { line -> String? in
             let fields = line.split(separator: " ")
-            // Capital letters stand for what others can see; A is the name of the version.
+            // Capital letters denote exported symbols; A is the name of the version.
             guard fields.count == 3, let kind = fields[1].first, kind.isUppercase, kind != "A" else { return nil }
             return String(fields[2])
         }
@@ -32,13 +32,13 @@ import Testing
         for name in try run("cat", [library.exports]).lines { #expect(headers.contains(" \(name)(")) }
     }
 
-    @Test func `programs are linked with libnotifybus.so.0`() throws {
+    @Test func `programs link with libnotifybus.so.0`() throws {
         #expect(try run("readelf", ["-d", file]).output.contains("Library soname: [libnotifybus.so.0]"))
         let program = try library.compile("no-dispatch.c")
         #expect(try run("readelf", ["-d", program]).output.contains("Shared library: [libnotifybus.so.0]"))
     }
 
-    @Test func `it needs no library of Swift, no libdispatch and no Blocks runtime`() throws {
+    @Test func `it needs no Swift library, no libdispatch and no Blocks runtime`() throws {
         let needed = try run("readelf", ["-d", file]).lines.filter { $0.contains("(NEEDED)") }
         #expect(needed.contains { $0.contains("libdbus-1.so.3") })
         #expect(!needed.contains { $0.contains("swift") || $0.contains("dispatch") || $0.contains("Blocks") })

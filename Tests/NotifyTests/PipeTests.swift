@@ -10,7 +10,7 @@ import Testing
 @Suite
 struct PipeTests {
     @Test(arguments: busKinds)
-    func `a descriptor that nobody reads loses no token, and holds up nobody`(kind: BusKind) throws {
+    func `a descriptor that nobody reads loses no token, and holds nobody up`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let (first, descriptor) = try room.registerPipe("com.example.0")
         var names = [first: 0]
@@ -18,7 +18,7 @@ struct PipeTests {
             names[try room.registerPipe("com.example.\(number)", reusing: descriptor).token] = number
         }
         let witness = try room.register("com.example.0")
-        // A pipe takes 16,384 tokens. The first name fills it; what comes then does not fit.
+        // A pipe takes 16,384 tokens. The first name fills it; later tokens don't fit.
         let center = room.other
         for _ in 0..<40 {
             for _ in 0..<500 { try center.post("com.example.0") }
@@ -35,12 +35,12 @@ struct PipeTests {
         #expect(isComplete)
         #expect(counts[-1] == nil && (1..<50).allSatisfy { counts[$0] == 1 })
         #expect(counts[0].map { $0 >= 16_384 && $0 < 20_000 } == true)
-        // And it goes on one for one.
+        // And it continues one by one.
         try room.post("com.example.7", "com.example.7")
         #expect(tokens(in: descriptor).map { names[$0] } == [7, 7])
     }
 
-    @Test func `the descriptor goes with its last token`() throws {
+    @Test func `the descriptor is closed with its last token`() throws {
         let room = try NotifyRoom(.daemon)
         let (one, descriptor) = try room.registerPipe("self.a")
         let two = try room.registerPipe("self.b", reusing: descriptor)
@@ -49,7 +49,7 @@ struct PipeTests {
         try room.engine.cancel(one)
         try room.engine.post("self.b")
         #expect(waitUntil { nextToken(descriptor) == two.token })
-        // The end that is written to has no name here: the pipe is gone when reading finds its end.
+        // The write end is unknown here: the pipe is gone when reading reaches its end.
         let copy = dup(descriptor)
         defer { close(copy) }
         try room.engine.cancel(two.token)
@@ -57,7 +57,7 @@ struct PipeTests {
         #expect(read(copy, &byte, 1) == 0)
     }
 
-    @Test func `only a descriptor of the library's own can be used again`() throws {
+    @Test func `only the library's own descriptors can be reused`() throws {
         let room = try NotifyRoom(.daemon)
         for strange in [0, -1, 9_999] as [Int32] {
             #expect(status { _ = try room.registerPipe("self.a", reusing: strange) } == .invalidFile)
@@ -71,12 +71,12 @@ struct PipeTests {
             status { try room.engine.register("self.a", descriptor: nil, flags: 0, token: &number) } == .invalidFile
         )
         #expect(status { try room.engine.register(nil, descriptor: nil, flags: 0, token: &number) } == .invalidName)
-        // As on Darwin, a flag that is not known has no effect.
+        // As on Darwin, unknown flags have no effect.
         #expect(status { try room.engine.register("self.a", descriptor: &other, flags: 2, token: &number) } == .ok)
     }
 
-    @Test func `a program that has closed the descriptor itself is not ended, and loses no other file`() async {
-        // In a process of its own: elsewhere the number might be another test's at once.
+    @Test func `a program that has closed the descriptor itself survives, and loses no other file`() async {
+        // In a process of its own, because otherwise another test might reuse the number at once.
         await #expect(processExitsWith: .success) {
             let engine = TokenEngine(center: NotifyCenter(bus: .address("unix:path=/nonexistent/bus")))
             var token: Int32 = 0
@@ -88,7 +88,7 @@ struct PipeTests {
             #expect(waitUntil { engine.posts(token) == 2 })
             // On this thread, where SIGPIPE would be fatal.
             try engine.resume(token)
-            // The number belongs to something else now.
+            // The number now belongs to something else.
             let file = open("/dev/null", O_RDONLY)
             dup2(file, descriptor)
             try engine.cancel(token)

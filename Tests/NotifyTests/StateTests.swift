@@ -6,7 +6,7 @@ import NotifyTokens
 import TestSupport
 import Testing
 
-/// The numbers that belong to names, which the agent keeps.
+/// The states of names, which the agent keeps.
 @Suite
 struct StateTests {
     /// Starts an agent, and returns when the engine's connection is registered with it.
@@ -26,7 +26,7 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `a state is seen by everyone who has registered the name, and posts nothing`(kind: BusKind) throws {
+    func `a state is visible to everyone who has registered the name, and posts nothing`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let agent = try startAgent(room)
         defer { agent.send(signal: SIGKILL) }
@@ -48,7 +48,7 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `a state lives as long as any registration of its name`(kind: BusKind) throws {
+    func `a state exists as long as any registration of its name`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let agent = try startAgent(room)
         defer { agent.send(signal: SIGKILL) }
@@ -60,12 +60,12 @@ struct StateTests {
         try room.engine.cancel(ours)
         #expect(try other.state(of: theirs) == 1)
         try other.cancel(theirs)
-        // A name that this process has not set is let go of after a second.
+        // A name that this process has not set is released after a second.
         #expect(waitUntil { other.idleNameCount == 0 })
         try room.other.barrier(timeout: .patience)
         var token = try room.register("com.example.a")
         #expect(try room.engine.state(of: token) == 0)
-        // One that this process has set goes at once.
+        // One that this process has set is released at once.
         token = try room.register("com.example.c")
         try room.engine.setState(3, of: token)
         try room.engine.cancel(token)
@@ -84,15 +84,15 @@ struct StateTests {
         try room.engine.setState(1, of: ours)
         try other.setState(2, of: theirs)
         try kill(first)
-        // Nobody is there until the bus has said so; no call waits for ever.
+        // The bus must first report that there is no agent; no call waits forever.
         #expect(waitUntil { status { _ = try room.engine.state(of: ours) } == .serverNotFound })
         #expect(waitUntil { status { try room.engine.setState(9, of: ours) } == .serverNotFound })
         let second = try startAgent(room)
-        // Both tell what they had set; the newer counts, whoever comes first.
+        // Both report what they had set; the newer one counts, in whatever order.
         try room.other.barrier(timeout: .patience)
         #expect(waitUntil { (try? other.state(of: theirs)) == 2 })
         #expect(try room.engine.state(of: ours) == 2)
-        // And the other way round.
+        // And in the other order.
         try room.engine.setState(3, of: ours)
         try kill(second)
         let third = try startAgent(room)
@@ -102,7 +102,7 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `the agent refuses states of names that nobody observes, and what it does not understand`(
+    func `the agent refuses states of names that nobody observes, and malformed calls`(
         kind: BusKind
     ) throws {
         let room = try NotifyRoom(kind)
@@ -146,7 +146,7 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `an agent that stands still holds up nobody for long`(kind: BusKind) throws {
+    func `a stopped agent holds nobody up for long`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let agent = try startAgent(room)
         let token = try room.register("com.example.a")
@@ -157,7 +157,7 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `a process is suspended by its number, and each token told once on resume`(kind: BusKind) throws {
+    func `a process is suspended by its id, and each token is notified once on resume`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let agent = try startAgent(room)
         defer { agent.send(signal: SIGKILL) }

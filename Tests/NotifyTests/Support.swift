@@ -9,13 +9,13 @@ import Testing
 /// Both bus daemons, as far as they can run here.
 let busKinds = BusKind.available
 
-/// notify(3) on a private bus, and a center that posts beside it.
+/// notify(3) on a private bus, and a center that posts as another program.
 final class NotifyRoom: Sendable {
     let bus: PrivateBus
     let engine: TokenEngine
-    /// The engine's own.
+    /// The engine's own center.
     let center: NotifyCenter
-    /// Somebody else's.
+    /// Another program's center.
     let other: NotifyCenter
 
     init(_ kind: BusKind) throws {
@@ -31,13 +31,13 @@ final class NotifyRoom: Sendable {
         other.close()
     }
 
-    /// Posts as somebody else, and waits until the engine has heard all that was posted before.
+    /// Posts as another program, and waits until the engine has heard everything posted before.
     func post(_ names: String...) throws {
         for name in names { try other.post(name) }
         try settle()
     }
 
-    /// Waits until the engine has dealt with all that somebody else or itself has posted before.
+    /// Waits until the engine has processed all earlier posts, its own and others'.
     func settle() throws {
         try other.synchronize(timeout: .patience)
         try center.synchronize(timeout: .patience)
@@ -76,7 +76,7 @@ func nextToken(_ descriptor: Int32) -> Int32? {
     return read(descriptor, &token, 4) == 4 ? Int32(bigEndian: token) : nil
 }
 
-/// All tokens that are in a pipe now.
+/// All tokens in a pipe.
 func tokens(in descriptor: Int32) -> [Int32] {
     var all: [Int32] = []
     while let token = nextToken(descriptor) { all.append(token) }

@@ -18,7 +18,7 @@ struct SwiftProgramTests {
         center = NotifyCenter(bus: .address(bus.address))
     }
 
-    /// The same programs without Foundation and with it.
+    /// The same programs with and without Foundation.
     static let builds = ["notify-swift-programs", "notify-swift-programs-foundation"]
 
     private func program(_ name: String, _ build: String) throws -> RunningCommand {
@@ -75,7 +75,7 @@ struct SwiftProgramTests {
     }
 
     @Test(arguments: builds)
-    func `an object that observes, pauses, and stops when it is gone`(build: String) throws {
+    func `an object that observes, pauses, and stops when it is released`(build: String) throws {
         let result = try program("observer", build).wait()
         #expect(result.status == 0 && result.lines == ["heard", "resume", "heard", "end"])
     }

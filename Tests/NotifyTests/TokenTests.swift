@@ -6,11 +6,11 @@ import NotifyTokens
 import TestSupport
 import Testing
 
-/// Tokens: what they are told, and when no more.
+/// Tokens: what they hear, and when it ends.
 @Suite
 struct TokenTests {
     @Test(arguments: busKinds)
-    func `the first check says yes, and each token has seen what it has seen`(kind: BusKind) throws {
+    func `the first check says yes, and each token has its own history`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let one = try room.register("com.example.a")
         let two = try room.register("com.example.a")
@@ -32,7 +32,7 @@ struct TokenTests {
     }
 
     @Test(arguments: busKinds)
-    func `a check sees what this process has posted before, every time and once`(kind: BusKind) throws {
+    func `a check sees this process's earlier posts, every time and once`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let token = try room.register("com.example.a")
         _ = room.engine.check(token)
@@ -41,16 +41,16 @@ struct TokenTests {
             try room.engine.cancel(room.register("com.example.any.\(round % 10)"))
             #expect(room.engine.check(token) == true, "\(round)")
         }
-        // Nor is anything seen a second time when the bus brings it.
+        // Nothing is seen a second time when the bus delivers it.
         try room.settle()
         #expect(room.engine.check(token) == false)
-        // However the process has posted it.
+        // However the process posted it.
         try room.center.post("com.example.a")
         #expect(room.engine.check(token) == true)
     }
 
     @Test func `a check sees a post that stays in the process at once, and once`() async {
-        // In a process of its own: other tests post such names as well, and observe all.
+        // In a process of its own, because other tests post such names as well, and observe all.
         await #expect(processExitsWith: .success) {
             let engine = TokenEngine(center: NotifyCenter(bus: .address("unix:path=/nonexistent/bus")))
             var token: Int32 = 0
@@ -64,7 +64,7 @@ struct TokenTests {
     }
 
     @Test(arguments: busKinds)
-    func `a suspended token is told once, after as many resumes as suspends`(kind: BusKind) throws {
+    func `a suspended token is notified once, after as many resumes as suspends`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let (token, descriptor) = try room.registerPipe("com.example.a")
         #expect(room.engine.check(token) == true)
@@ -91,12 +91,12 @@ struct TokenTests {
     }
 
     @Test(arguments: busKinds)
-    func `nothing is told after cancel, not even what waits in a queue`(kind: BusKind) throws {
+    func `nothing is delivered after cancel, not even queued notifications`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let queue = Recorder<Registration>()
         let token = try room.register("com.example.a", .queue { queue.append($0) })
         let (piped, descriptor) = try room.registerPipe("com.example.a")
-        // The number may be another test's once it is closed here.
+        // Another test may reuse the number once it is closed here.
         let copy = dup(descriptor)
         defer { close(copy) }
         try room.post("com.example.a", "com.example.a")
@@ -120,7 +120,7 @@ struct TokenTests {
     }
 
     @Test(arguments: busKinds)
-    func `what waits in a queue when its token is suspended is told after the resume`(kind: BusKind) throws {
+    func `notifications queued when their token is suspended are delivered after the resume`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let queue = Recorder<Registration>()
         let token = try room.register("com.example.a", .queue { queue.append($0) })
@@ -136,9 +136,9 @@ struct TokenTests {
     }
 
     @Test(arguments: busKinds)
-    func `a name that is registered again after its last token hears again`(kind: BusKind) throws {
+    func `a name that is registered again after its last token is heard again`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
-        // More names than are kept for a while, and each three times.
+        // More names than are kept temporarily, each three times.
         for round in 0..<3 {
             for number in 0..<100 {
                 let token = try room.register("com.example.\(number)")
@@ -153,11 +153,11 @@ struct TokenTests {
     }
 
     @Test(arguments: busKinds)
-    func `a name whose last token went is soon off the bus`(kind: BusKind) throws {
+    func `a name without tokens is soon unsubscribed`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let token = try room.register("com.example.a")
         try room.engine.cancel(token)
-        // A post ends it at once: it is the only one that would wake the program.
+        // A post ends it at once, because only this name would wake the program.
         try room.post("com.example.a")
         let before = room.center.statistics.delivered
         try room.post("com.example.a")
@@ -165,13 +165,13 @@ struct TokenTests {
         let again = try room.register("com.example.a")
         try room.engine.cancel(again)
         let delivered = room.center.statistics.delivered
-        // Without one, time does.
+        // Without a post, time does.
         #expect(waitUntil { room.engine.idleNameCount == 0 })
         try room.post("com.example.a")
         #expect(room.center.statistics.delivered == delivered)
     }
 
-    @Test func `tokens are never used again, and the memory is that of those that live`() throws {
+    @Test func `tokens are never reused, and only live ones take memory`() throws {
         let room = try NotifyRoom(.daemon)
         var living = try (0..<1_000).map { _ in try room.register("self.kept") }
         var last = living.max() ?? 0
@@ -187,7 +187,7 @@ struct TokenTests {
         while let token = living.popLast() { try room.engine.cancel(token) }
     }
 
-    @Test func `what is not a name is refused`() throws {
+    @Test func `invalid names are refused`() throws {
         let room = try NotifyRoom(.daemon)
         var token: Int32 = 0
         for bad in ["", String(repeating: "x", count: 512)] {
@@ -220,7 +220,7 @@ struct TokenTests {
         #expect(try engine.state(of: token) == 7)
     }
 
-    @Test func `disabled, only self names work`() throws {
+    @Test func `while disabled, only self names work`() throws {
         let room = try NotifyRoom(.daemon)
         let token = try room.register("com.example.a")
         room.engine.setOptions(0x0800_0000)

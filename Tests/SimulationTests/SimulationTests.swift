@@ -34,7 +34,7 @@ import Testing
     ]
 
     @Test(arguments: Mutation.allCases)
-    func `a break of the protocol is found, and told in fewer steps`(mutation: Mutation) throws {
+    func `a broken protocol is found, and reproduced in fewer steps`(mutation: Mutation) throws {
         let known = SimulationTests.seeds[mutation].map { [$0] } ?? []
         let found = (known + Array(1...20_000)).first { History.run(seed: $0, mutation: mutation).failure != nil }
         let seed = try #require(found, "\(mutation.rawValue) is not found")

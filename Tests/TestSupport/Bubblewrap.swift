@@ -2,9 +2,9 @@
 
 import Glibc
 
-/// Runs programs with a root folder that lacks something, or has something more. See bwrap(1).
+/// Runs programs with a root folder that lacks or adds files. See bwrap(1).
 public enum Bubblewrap {
-    /// Why it can't be used here; nil if it can.
+    /// Why it can't be used here, or nil.
     public static let obstacle: String? = {
         guard isInstalled("bwrap") else { return "bwrap is not installed" }
         do {
@@ -15,13 +15,13 @@ public enum Bubblewrap {
         }
     }()
 
-    /// What to call `bwrap` with, before a command and its arguments.
+    /// The arguments of `bwrap`, before a command and its arguments.
     ///
     /// - Parameters:
-    ///   - missing: the names in the root folder that are not to be there.
-    ///   - files: of each file that is to be there the path, and the path of what it is.
+    ///   - missing: names to hide in the root folder.
+    ///   - files: the paths of files to add, and the paths of their contents.
     public static func arguments(without missing: Set<String> = [], files: [String: String] = [:]) -> [String] {
-        // The real root folder can't take another file, so this makes one with all that there is.
+        // The real root folder can't take another file, so this creates a copy of its entries.
         var result = ["--die-with-parent"]
         for name in entries(ofFolder: "/") where !missing.contains(name) && files["/" + name] == nil {
             let path = "/" + name

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The address of a bus on a Unix socket, after "Server Addresses" in the D-Bus specification.
+/// The address of a bus on a Unix socket, according to "Server Addresses" in the D-Bus specification.
 enum BusAddress {
     static func unix(path: String) -> String {
         "unix:path="
@@ -9,7 +9,7 @@ enum BusAddress {
             }.joined()
     }
 
-    /// The socket that an address names first.
+    /// The first socket in an address.
     static func path(of address: String) throws -> String {
         let first = address.prefix { $0 != ";" }
         guard first.hasPrefix("unix:"),
@@ -37,7 +37,7 @@ enum BusAddress {
     }
 }
 
-/// Two lowercase digits a byte.
+/// Two lowercase digits for each byte.
 func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
     bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }

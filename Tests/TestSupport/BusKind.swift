@@ -4,16 +4,16 @@
 public enum BusKind: String, CaseIterable, Codable, Sendable, CustomStringConvertible {
     /// The reference implementation.
     case daemon = "dbus-daemon"
-    /// What Fedora, Arch and others run in its place.
+    /// What Fedora, Arch and others run instead.
     case broker = "dbus-broker"
 
     /// The program's name.
     public var description: String { rawValue }
 
-    /// Nil if this kind can be started here, else a sentence that says why not.
+    /// Nil if this kind can be started here, otherwise a sentence that says why not.
     ///
-    /// A test that has nothing to run on is skipped with this sentence. What is wrong with the build is not among the
-    /// reasons: then ``PrivateBus`` throws.
+    /// Tests without a bus are skipped with this sentence. Problems with the build don't count: then ``PrivateBus``
+    /// throws.
     public var unavailable: String? {
         switch self {
         case .daemon: isInstalled(rawValue) ? nil : "dbus-daemon is not installed."

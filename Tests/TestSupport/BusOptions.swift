@@ -5,19 +5,19 @@ public struct BusOptions: Sendable {
     /// The `<limit>` elements: name and value.
     ///
     /// dbus-broker counts match rules by user, not by connection: `max_match_rules_per_connection` times
-    /// `max_connections_per_user` is what all connections of a user may have together. Where the latter is not given
-    /// it is 64, so a limit of 7 there is one of 448.
+    /// `max_connections_per_user` is the limit for all connections of a user together. The latter defaults to 64, so a
+    /// limit of 7 becomes one of 448.
     public var limits: [String: Int]
 
     /// The XML inside `<busconfig>` that says who may do what.
     public var policy: String
 
-    /// The bus's well-known type; nil leaves the element out.
+    /// The bus's well-known type; nil omits the element.
     public var type: String?
 
-    /// Allows everything to everyone, other users of this machine included.
+    /// Allows everything to everyone, including other users of this machine.
     ///
-    /// dbus-daemon still turns away user ids that have no name.
+    /// dbus-daemon still rejects user ids without a name.
     public static let openPolicy = """
         <policy context="default">
           <allow user="*"/>

@@ -2,16 +2,16 @@
 
 import Glibc
 
-/// The processes of one running bus.
+/// The processes of a running bus.
 struct BusProcess: Sendable {
     /// The process that routes.
     let router: pid_t
-    /// Its parent or grandparent, which ends with everything below it when `lifeline` is closed.
+    /// Its parent or grandparent, which ends together with its descendants when `lifeline` is closed.
     private let launcher: pid_t
-    /// The only writable end of the launcher's standard input. The kernel closes it, whatever this process dies of.
+    /// The only writable end of the launcher's standard input. The kernel closes it, however this process dies.
     private let lifeline: Int32
 
-    /// Starts a bus by the configuration in a folder and returns when it answers.
+    /// Starts a bus with the configuration in a folder, and returns when it answers.
     init(_ kind: BusKind, in folder: String) throws {
         let path = "\(folder)/bus"
         let arguments =
@@ -68,8 +68,8 @@ struct BusProcess: Sendable {
         }
     }
 
-    /// Whether the bus replies to the first line of the handshake. That a connection is accepted would not say enough:
-    /// the broker's socket listens before there is a broker.
+    /// Whether the bus replies to the first line of the handshake. An accepted connection is not enough: the broker's
+    /// socket listens before there is a broker.
     private static func answers(at path: String) -> Bool {
         let deadline = Deadline(after: .seconds(5))
         guard let stream = try? UnixStream(path: path) else { return false }

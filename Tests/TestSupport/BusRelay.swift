@@ -3,10 +3,10 @@
 import Glibc
 import Synchronization
 
-/// Stands between clients and a bus, and passes on bytes, so that a test can cut connections off as a living bus does
-/// that has had enough of a client. Descriptors are not passed on.
+/// Relays bytes between clients and a bus, so that a test can close connections like a living bus that disconnects a
+/// client. Descriptors are not passed on.
 public final class BusRelay: Sendable {
-    /// Where it listens, as in `DBUS_SESSION_BUS_ADDRESS`.
+    /// Its address, as in `DBUS_SESSION_BUS_ADDRESS`.
     public let address: String
 
     private let folder: String
@@ -15,7 +15,7 @@ public final class BusRelay: Sendable {
     private let links: Mutex<[(client: Int32, bus: Int32)]> = Mutex([])
     private let ending = Atomic(false)
 
-    /// Starts to listen, for clients of the bus at `address`.
+    /// Starts listening for clients of the bus at `address`.
     public init(to address: String) throws {
         folder = try makeFolder()
         target = try BusAddress.path(of: address)
@@ -24,7 +24,7 @@ public final class BusRelay: Sendable {
         startThread { [self] in accept() }
     }
 
-    /// Ends every connection; new ones are let in.
+    /// Closes every connection; new ones are accepted.
     public func cutAll() {
         let all = links.withLock { links in
             defer { links = [] }
@@ -36,7 +36,7 @@ public final class BusRelay: Sendable {
         }
     }
 
-    /// Lets nobody in any more, and ends every connection.
+    /// Accepts no more connections, and closes all of them.
     public func close() {
         ending.store(true, ordering: .sequentiallyConsistent)
         shutdown(listener, Int32(SHUT_RDWR))
@@ -65,15 +65,15 @@ public final class BusRelay: Sendable {
     }
 }
 
-/// A socket that takes connections and says nothing, as a bus does that hangs.
+/// A socket that accepts connections but never answers, like a hanging bus.
 public final class HangingBus: Sendable {
-    /// Where it listens, as in `DBUS_SESSION_BUS_ADDRESS`.
+    /// Its address, as in `DBUS_SESSION_BUS_ADDRESS`.
     public let address: String
 
     private let folder: String?
     private let listener: Int32
 
-    /// Listens at a place of its own, or at that of a bus that was killed.
+    /// Listens at a new address, or at that of a killed bus.
     public init(inPlaceOf bus: PrivateBus? = nil) throws {
         folder = try bus == nil ? makeFolder() : nil
         address = bus?.address ?? BusAddress.unix(path: "\(folder ?? "")/bus")
@@ -83,7 +83,7 @@ public final class HangingBus: Sendable {
         listener = try listen(at: path, backlog: 128)
     }
 
-    /// How often somebody has connected since this was asked last. Those connections end.
+    /// The number of connections since the last call. They are closed.
     public func takeConnections() -> Int {
         var count = 0
         var source = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
@@ -100,7 +100,7 @@ public final class HangingBus: Sendable {
     }
 }
 
-/// The two descriptors of a link, which are closed when both directions have ended.
+/// The two descriptors of a link, closed when both directions have ended.
 private final class Users: Sendable {
     private let descriptors: (Int32, Int32)
 

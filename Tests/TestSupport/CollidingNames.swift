@@ -2,7 +2,7 @@
 
 import Collisions
 
-/// Names that all have the same 64-bit FNV-1a hash; up to 65,536. Made once, in some seconds.
+/// Up to 65,536 names with the same 64-bit FNV-1a hash. Generated once, in a few seconds.
 public let collidingNames: [String] = {
     let buffer = UnsafeMutablePointer<colliding_name>.allocate(capacity: 65_536)
     defer { buffer.deallocate() }

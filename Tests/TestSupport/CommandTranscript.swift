@@ -2,14 +2,14 @@
 
 import Glibc
 
-/// What a command said and how it ended, gathered by two threads of its own, so that nothing a test does or leaves
-/// undone can fill a pipe and block the command.
+/// A command's output and exit status, collected by two threads, so that the command never blocks on a full pipe,
+/// whatever the test does.
 final class CommandTranscript: Sendable {
     enum Stream: Int { case output, errorOutput }
 
     private struct State {
         var text: [[UInt8]] = [[], []]
-        /// The ends of the pipes that are read; -1 once the other end is closed.
+        /// The read ends of the pipes; -1 once the other end is closed.
         var descriptors: [Int32]
         var ending: (status: Int32, peakResidentBytes: Int)?
     }
@@ -23,18 +23,18 @@ final class CommandTranscript: Sendable {
         startThread { CommandTranscript.awaitEnding(of: pid, in: state) }
     }
 
-    /// Does something to the process while it is certain that its id is its own.
+    /// Runs a closure while the process id is guaranteed to be valid.
     func ifRunning(_ body: () -> Void) {
         state.read { state in
             if state.ending == nil { body() }
         }
     }
 
-    /// The result, or nil if the command has not ended by then.
+    /// The result, or nil if the command has not exited by then.
     func result(within timeout: Duration) -> CommandResult? {
         guard state.wait(until: Deadline(after: timeout), { $0.ending != nil }) else { return nil }
-        // What the command said is all in the pipes. A program that it left behind, and that holds them open, may have
-        // more to say, and gets a moment; what is in them by then is read, however long that takes.
+        // All of the command's output is in the pipes. A program that it left behind may keep them open and write more,
+        // and gets a moment for that; whatever is in them by then is read, however long that takes.
         _ = state.wait(until: Deadline(after: .seconds(1))) { $0.descriptors.allSatisfy { $0 < 0 } }
         _ = state.wait(until: Deadline(after: .patience)) { $0.descriptors.allSatisfy(isDrained) }
         return state.read { state in
@@ -51,7 +51,7 @@ final class CommandTranscript: Sendable {
         }
     }
 
-    /// Waits until a stream is as wanted and returns it, or throws what the command failed to do.
+    /// Waits until a stream meets a condition and returns it, or throws an error that says what was missing.
     func wait(
         for stream: Stream,
         _ timeout: Duration,
@@ -94,7 +94,7 @@ final class CommandTranscript: Sendable {
     private static func awaitEnding(of pid: pid_t, in state: Monitor<State>) {
         var information = siginfo_t()
         while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
-        // Reaped under the lock, so that nobody signals whoever gets the process id next.
+        // Reaped under the lock, so that nobody signals a process that reuses the id.
         state.change { state in
             var status: Int32 = 0
             var usage = rusage()

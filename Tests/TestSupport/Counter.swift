@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A number that callbacks add to and a test waits for.
+/// A number that callbacks increase and a test waits for.
 public final class Counter: Sendable {
     private let count = Monitor(0)
 
@@ -15,7 +15,7 @@ public final class Counter: Sendable {
         count.change { $0 += amount }
     }
 
-    /// Blocks until the number is at least `target`; returns whether that came true within `timeout`.
+    /// Blocks until the number is at least `target`; returns whether that happened within `timeout`.
     public func wait(for target: Int, timeout: Duration = .patience) -> Bool {
         count.wait(until: Deadline(after: timeout)) { $0 >= target }
     }

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// A socket such as the one that systemd listens on for what its services report.
+/// A socket like the one on which systemd receives its services' reports.
 public final class DatagramSocket: Sendable {
     private let descriptor: Int32
 
@@ -24,7 +24,7 @@ public final class DatagramSocket: Sendable {
         close(descriptor)
     }
 
-    /// The next message; waits 20 s for it at most.
+    /// The next message; waits at most 20 s.
     public func receive() throws -> String {
         var source = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard poll(&source, 1, 20_000) == 1 else { throw TestSupportError("Nothing came through the socket.") }

@@ -3,16 +3,17 @@
 import Glibc
 
 extension Duration {
-    /// How long tests wait for what must come: longer than any machine takes, however busy, since no test is about time.
+    /// How long tests wait for what must happen: longer than any machine takes, however busy, because tests make no
+    /// assumptions about time.
     public static let patience = Duration.seconds(120)
 }
 
-/// A point in time on `CLOCK_MONOTONIC`, which nobody sets.
+/// A point in time on `CLOCK_MONOTONIC`.
 struct Deadline {
     private let nanoseconds: Int64
 
     init(after timeout: Duration) {
-        // A century is for ever, and adding one does not overflow.
+        // A century is forever, and adding one does not overflow.
         let (seconds, attoseconds) = min(max(timeout, .zero), .seconds(100 * 365 * 86_400)).components
         nanoseconds = Deadline.now + seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
@@ -25,7 +26,7 @@ struct Deadline {
 
     var hasPassed: Bool { Deadline.now >= nanoseconds }
 
-    /// For `poll`: rounded up, so that a wait never ends just ahead of the deadline and spins.
+    /// For `poll`: rounded up, so that a wait never ends just before the deadline and spins.
     var remainingMilliseconds: Int32 {
         Int32(clamping: max(0, (nanoseconds - Deadline.now + 999_999) / 1_000_000))
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// For an environment in which a program finds no desktop, no system bus and no settings, whatever this machine has.
+/// An environment without a desktop, system bus or settings, whatever this machine has.
 public let withoutDesktop: [String: String?] = [
     "DISPLAY": nil, "WAYLAND_DISPLAY": nil, "XDG_SESSION_TYPE": nil, "XAUTHORITY": nil, "SWAYSOCK": nil,
     "XDG_CURRENT_DESKTOP": nil, "XDG_CONFIG_HOME": "/nonexistent", "XDG_CONFIG_DIRS": "/nonexistent",

@@ -2,12 +2,12 @@
 
 import Glibc
 
-/// What `errno` says, in words.
+/// The text for `errno`.
 func lastError() -> String {
     String(cString: strerror(errno))
 }
 
-/// The whole of a file, or nil if it can't be read.
+/// A whole file, or nil if it can't be read.
 func text(ofFile path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -46,18 +46,18 @@ func entries(ofFolder path: String) -> [String] {
     return names
 }
 
-/// Whether `PATH` leads to a program of this name.
+/// Whether a program of this name is in `PATH`.
 public func isInstalled(_ program: String) -> Bool {
     let path = getenv("PATH").map { String(cString: $0) } ?? ""
     return path.split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
 }
 
-/// A folder that goes with the last reference to it. Every user may look into it.
+/// A folder that is removed with the last reference to it. Every user may read it.
 public final class TemporaryFolder: Sendable {
-    /// Where it is.
+    /// Its path.
     public let path: String
 
-    /// Makes an empty one.
+    /// Creates an empty one.
     public init() throws {
         let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         var template = Array("\(parent)/notifybus-XXXXXX".utf8CString)
@@ -76,7 +76,7 @@ public final class TemporaryFolder: Sendable {
     }
 }
 
-/// Counts how often a file is opened, by whomever. See inotify(7).
+/// Counts how often a file is opened, by any process. See inotify(7).
 public final class Openings: Sendable {
     private let descriptor: Int32
 
@@ -91,7 +91,7 @@ public final class Openings: Sendable {
 
     deinit { close(descriptor) }
 
-    /// How many bytes of news have come since the last time.
+    /// The bytes of events since the last call.
     public var count: Int {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         return max(0, read(descriptor, &buffer, buffer.count))

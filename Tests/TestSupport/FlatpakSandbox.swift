@@ -2,9 +2,9 @@
 
 import Glibc
 
-/// What a program sees of Flatpak: a `/.flatpak-info`, by bubblewrap, and xdg-dbus-proxy in front of the bus.
+/// What a program sees in a Flatpak: a `/.flatpak-info`, through bubblewrap, and xdg-dbus-proxy in front of the bus.
 public final class FlatpakSandbox: Sendable {
-    /// Why there can't be one here; nil if there can.
+    /// Why it can't run here, or nil.
     public static let obstacle: String? =
         Bubblewrap.obstacle ?? (isInstalled("xdg-dbus-proxy") ? nil : "xdg-dbus-proxy is not installed")
 
@@ -12,7 +12,7 @@ public final class FlatpakSandbox: Sendable {
     private let address: String
     private let proxy: RunningCommand?
 
-    /// - Parameter sockets: the permissions for sockets, as Flatpak writes them. With `session-bus` there is no proxy.
+    /// - Parameter sockets: the socket permissions, in Flatpak's format. With `session-bus` there is no proxy.
     public init(on bus: PrivateBus, sockets: String) throws {
         let folder = try makeFolder()
         self.folder = folder
@@ -26,7 +26,7 @@ public final class FlatpakSandbox: Sendable {
             } else {
                 let socket = "\(folder)/bus"
                 address = BusAddress.unix(path: socket)
-                // It writes a byte there when it listens, and ends when nobody reads it any more.
+                // It writes a byte there when it is listening, and exits when nobody reads it any more.
                 let proxy = try TestSupport.start(
                     "xdg-dbus-proxy",
                     ["--fd=1", bus.address, socket, "--filter", "--log"]
@@ -44,7 +44,7 @@ public final class FlatpakSandbox: Sendable {
         removeFolder(folder)
     }
 
-    /// Starts a program in the sandbox, whose session bus is what the sandbox lets in.
+    /// Starts a program in the sandbox, on the session bus that the sandbox allows.
     public func start(
         _ path: String,
         _ arguments: [String],
@@ -58,7 +58,7 @@ public final class FlatpakSandbox: Sendable {
         )
     }
 
-    /// Blocks until the proxy has kept a message from the program.
+    /// Blocks until the proxy has withheld a message from the program.
     public func waitUntilHidden() throws {
         try proxy?.waitForOutput(containing: "*FILTERED IN*")
     }

@@ -2,8 +2,7 @@
 
 import Glibc
 
-/// How many bytes the program has allocated and not freed; nil where another allocator than glibc's is in charge, as
-/// under a sanitizer.
+/// How many bytes the program has allocated and not freed; nil if the allocator is not glibc's, as under a sanitizer.
 ///
 /// More exact than resident memory, which depends on how the allocator spreads threads over its arenas. See
 /// malloc_info(3).
@@ -19,7 +18,7 @@ public func heapBytesInUse() -> Int? {
     fclose(stream)
     defer { free(text) }
     guard status == 0, let text else { return nil }
-    // The sums over all arenas stand last.
+    // The totals of all arenas are last.
     let lines = String(cString: text).split(separator: "\n").reversed()
     func size(_ beginning: String) -> Int? {
         lines.first { $0.hasPrefix(beginning) }

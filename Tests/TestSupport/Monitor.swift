@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// State behind a lock, and a way to wait until the state is as wanted.
+/// State behind a lock, with a way to wait for a condition.
 ///
 /// `Mutex` can't be waited on, and an `AsyncStream` can't be waited on from a C callback's thread.
 final class Monitor<State>: @unchecked Sendable {
@@ -35,7 +35,7 @@ final class Monitor<State>: @unchecked Sendable {
         return try body(state)
     }
 
-    /// Changes the state and wakes all who wait.
+    /// Changes the state and wakes all waiting threads.
     func change<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
         pthread_mutex_lock(mutex)
         defer {
@@ -45,7 +45,7 @@ final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// Waits until the condition holds; returns whether it did before the deadline.
+    /// Waits until the condition is true; returns whether that happened before the deadline.
     func wait(until deadline: Deadline, _ condition: (State) -> Bool) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }

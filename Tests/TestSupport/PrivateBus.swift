@@ -3,25 +3,25 @@
 public import Glibc
 import Synchronization
 
-/// A message bus of one test's own, in a folder of its own.
+/// A private message bus for one test, in a folder of its own.
 ///
-/// It ends with the last reference to it, and with this process however that ends. Its calls block; any thread may make
-/// them.
+/// It ends with the last reference to it, and with this process, however that ends. Its calls block, and can be made
+/// from any thread.
 public final class PrivateBus: Sendable {
     /// Which daemon it is.
     public let kind: BusKind
-    /// Where it listens, as in `DBUS_SESSION_BUS_ADDRESS`; the same after ``restart()``.
+    /// Its address, as in `DBUS_SESSION_BUS_ADDRESS`; the same after ``restart()``.
     public let address: String
 
     private let folder: String
     private let process: Mutex<BusProcess?>
 
-    /// The policy of a bus that was given none.
+    /// The default policy of a bus.
     public static let openPolicy = BusOptions.openPolicy
 
     /// Starts a bus and returns when it answers.
     ///
-    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer in time.
+    /// - Throws: ``TestSupportError`` with the daemon's output, if it does not answer in time.
     public convenience init(
         _ kind: BusKind,
         limits: [String: Int] = [:],
@@ -32,7 +32,7 @@ public final class PrivateBus: Sendable {
 
     /// Starts a bus and returns when it answers.
     ///
-    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer in time.
+    /// - Throws: ``TestSupportError`` with the daemon's output, if it does not answer in time.
     public init(_ kind: BusKind, options: BusOptions) throws {
         self.kind = kind
         folder = try makeFolder()
@@ -53,7 +53,7 @@ public final class PrivateBus: Sendable {
 
     /// The process that routes: dbus-daemon, or dbus-broker, not its launcher.
     ///
-    /// To ask after ``kill()`` is a programming error: any number given then could be taken for a process.
+    /// Using it after ``kill()`` is a programming error, because any number could be mistaken for a process.
     public var processID: pid_t {
         process.withLock { process in
             guard let process else { preconditionFailure("The bus was killed") }
@@ -69,14 +69,14 @@ public final class PrivateBus: Sendable {
     /// What the daemon wrote to its standard output and error.
     public var log: String { text(ofFile: "\(folder)/log") ?? "" }
 
-    /// Stops the process that routes, and returns when it stands still. Clients can still connect and write.
+    /// Stops the process that routes, and returns when it is stopped. Clients can still connect and write.
     public func stop() {
         let router = processID
         Glibc.kill(router, SIGSTOP)
         precondition(waitUntil { processState(router) == "T" }, "\(kind) (process \(router)) does not stop")
     }
 
-    /// Lets the process that routes go on.
+    /// Continues the process that routes.
     public func resume() {
         Glibc.kill(processID, SIGCONT)
     }
@@ -89,9 +89,9 @@ public final class PrivateBus: Sendable {
         }
     }
 
-    /// Starts the bus again at the same address; kills it first if need be.
+    /// Restarts the bus at the same address; kills it first if necessary.
     ///
-    /// - Throws: ``TestSupportError`` with what the daemon said, if it does not answer in time.
+    /// - Throws: ``TestSupportError`` with the daemon's output, if it does not answer in time.
     public func restart() throws {
         try process.withLock { process in
             process?.kill()

@@ -2,7 +2,7 @@
 
 public import Glibc
 
-// What proc(5) says. A process that is gone has 0 of everything.
+// Facts from proc(5). A process that is gone has 0 of everything.
 
 /// The resident memory of a process in bytes, from `/proc/PID/statm`.
 public func residentBytes(of pid: pid_t) -> Int {
@@ -10,7 +10,7 @@ public func residentBytes(of pid: pid_t) -> Int {
     return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(getpagesize()) : 0
 }
 
-/// The most resident memory that a running process ever had since it was executed, in bytes (`VmHWM`).
+/// The peak resident memory of a running process since exec, in bytes (`VmHWM`).
 public func peakResidentBytes(of pid: pid_t) -> Int {
     statusNumber("VmHWM", inFile: "/proc/\(pid)/status") * 1024
 }
@@ -20,18 +20,18 @@ public func threadCount(of pid: pid_t) -> Int {
     statusNumber("Threads", inFile: "/proc/\(pid)/status")
 }
 
-/// How often the threads of a process have gone to sleep of their own will: once for each time they woke.
+/// How often the threads of a process have gone to sleep voluntarily: once for each time they woke.
 ///
-/// It does not grow when a busy machine takes the processor away.
+/// It does not increase when a busy machine preempts them.
 public func wakeUps(of pid: pid_t) -> Int {
     entries(ofFolder: "/proc/\(pid)/task").reduce(0) { sum, thread in
         sum + statusNumber("voluntary_ctxt_switches", inFile: "/proc/\(pid)/task/\(thread)/status")
     }
 }
 
-/// The descriptors that this process has open.
+/// The open descriptors of this process.
 public func openDescriptorCount() -> Int {
-    // Less the one that reads the folder.
+    // Without the one that reads the folder.
     entries(ofFolder: "/proc/self/fd").count - 1
 }
 
@@ -48,7 +48,7 @@ public func userIDs(of pid: pid_t) -> [UInt32] {
     return []
 }
 
-/// The children of a process whose program has this name.
+/// A process's children whose program has this name.
 public func children(of parent: pid_t, named name: String) -> [pid_t] {
     // /proc/PID/task/*/children would be shorter, but kernels without checkpoint support do not have it.
     entries(ofFolder: "/proc").compactMap { pid_t($0) }.filter { pid in
@@ -57,7 +57,7 @@ public func children(of parent: pid_t, named name: String) -> [pid_t] {
 }
 
 private func processStat(_ pid: pid_t) -> (name: Substring, state: Character, parent: pid_t)? {
-    // "PID (NAME) STATE PPID …", where the name may hold anything, parentheses and blanks too.
+    // "PID (NAME) STATE PPID …", where the name may contain anything, including parentheses and spaces.
     guard let line = text(ofFile: "/proc/\(pid)/stat"), let open = line.firstIndex(of: "("),
         let close = line.lastIndex(of: ")")
     else { return nil }

@@ -4,10 +4,10 @@ import Glibc
 
 /// The path of an executable that this package builds.
 ///
-/// It stands beside the test bundle, that is, beside the file that this code was loaded from. `NOTIFYBUS_PRODUCTS_DIR`
-/// names another folder.
+/// It is next to the test bundle, that is, next to the file from which this code was loaded. `NOTIFYBUS_PRODUCTS_DIR`
+/// selects another folder.
 ///
-/// - Throws: ``TestSupportError`` that names the folders looked at.
+/// - Throws: ``TestSupportError`` that names the folders that were searched.
 public func productPath(_ name: String) throws -> String {
     let folders = getenv("NOTIFYBUS_PRODUCTS_DIR").map { [String(cString: $0)] } ?? productFolders
     for folder in folders where access("\(folder)/\(name)", X_OK) == 0 {
@@ -28,8 +28,8 @@ private let productFolders: [String] = {
     return folders
 }()
 
-/// The file that this code was loaded from, as the kernel knows it: a test bundle may be an executable or may be
-/// opened by a helper, and for an executable `dladdr` only gives what it was called as.
+/// The file from which this code was loaded, according to the kernel. A test bundle may be an executable or may be
+/// opened by a helper, and for an executable `dladdr` only returns the name by which it was called.
 private func loadedFile() -> String? {
     let address = UInt(bitPattern: #dsohandle)
     for line in text(ofFile: "/proc/self/maps")?.split(separator: "\n") ?? [] {

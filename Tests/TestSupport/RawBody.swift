@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Bytes in D-Bus's little-endian wire format, after "Marshaling (Wire Format)" in the D-Bus specification.
+/// Bytes in D-Bus's little-endian wire format, according to "Marshaling (Wire Format)" in the D-Bus specification.
 public struct RawBody: Sendable {
-    /// What was appended so far.
+    /// The bytes so far.
     public private(set) var bytes: [UInt8] = []
 
     /// Starts empty.
     public init() {}
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     public mutating func append(bytes more: some Sequence<UInt8>) {
         bytes += more
     }
@@ -24,7 +24,7 @@ public struct RawBody: Sendable {
         bytes += (0..<4).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
     }
 
-    /// Appends an `s` or an `o`. Nothing is checked: the text may well be one that no bus allows.
+    /// Appends an `s` or an `o`. Nothing is checked: the text may be one that no bus allows.
     public mutating func append(_ text: String) {
         append(UInt32(text.utf8.count))
         bytes += text.utf8
@@ -42,7 +42,7 @@ public struct RawBody: Sendable {
 /// Reads the wire format; everything is optional because the bytes may end early.
 struct RawReader {
     private let bytes: ArraySlice<UInt8>
-    /// Relative to the start, which is what alignment counts from.
+    /// Relative to the start, from which alignment is counted.
     private(set) var position = 0
 
     init(_ bytes: some Collection<UInt8>) {

@@ -3,20 +3,20 @@
 import Glibc
 import Synchronization
 
-/// A D-Bus client by plain sockets, for tests that forge messages: it shares no code with what is tested, and sends
-/// whatever it is told to.
+/// A D-Bus client on plain sockets, for tests that forge messages. It shares no code with what is tested, and sends
+/// arbitrary messages.
 ///
 /// Any thread may send. One thread at a time may read or call.
 public final class RawBusClient: Sendable {
-    /// What the bus calls this connection.
+    /// The unique name of this connection.
     public var uniqueName: String { hello.withLock { $0 } }
 
-    /// The connection's socket. It stays the client's.
+    /// The connection's socket, which the client owns.
     public var socket: Int32 { stream.descriptor }
 
     private struct Incoming {
         var buffer: [UInt8] = []
-        /// What arrived while a call waited for its reply.
+        /// Messages that arrived while a call waited for its reply.
         var waiting: [RawMessage] = []
     }
 
@@ -25,7 +25,7 @@ public final class RawBusClient: Sendable {
     private let incoming = Mutex(Incoming())
     private let hello = Mutex("")
 
-    /// Connects to a bus, authenticates as the user that this process runs as, and says hello.
+    /// Connects to a bus, authenticates as this process's user, and says hello.
     ///
     /// - Throws: ``TestSupportError`` if the bus does not take the connection in time.
     public convenience init(address: String, passesDescriptors: Bool = false) throws {
@@ -33,11 +33,11 @@ public final class RawBusClient: Sendable {
         try self.init(stream, user: geteuid(), passesDescriptors: passesDescriptors)
     }
 
-    /// Speaks over a connection that another process has made.
+    /// Uses a connection that another process has made.
     ///
     /// - Parameters:
-    ///   - user: who that process was when it connected.
-    ///   - passesDescriptors: whether messages may bring descriptors along.
+    ///   - user: that process's user when it connected.
+    ///   - passesDescriptors: whether messages may carry descriptors.
     init(_ stream: UnixStream, user: UInt32, passesDescriptors: Bool = false) throws {
         let deadline = Deadline(after: .patience)
         self.stream = stream
@@ -63,7 +63,7 @@ public final class RawBusClient: Sendable {
         hello.withLock { $0 = name }
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     public func send(_ bytes: [UInt8]) throws {
         try stream.send(bytes, deadline: Deadline(after: .patience))
     }
@@ -77,7 +77,7 @@ public final class RawBusClient: Sendable {
         return message.serial
     }
 
-    /// Sends a message that brings descriptors along, which stay the caller's; returns its number.
+    /// Sends a message with descriptors, which the caller keeps; returns its number.
     @discardableResult
     public func send(_ message: RawMessage, with descriptors: [Int32]) throws -> UInt32 {
         var message = message
@@ -106,7 +106,7 @@ public final class RawBusClient: Sendable {
         try send(message)
     }
 
-    /// Calls a method and blocks until its reply, which may be an error, is there.
+    /// Calls a method and blocks until the reply, which may be an error.
     ///
     /// - Throws: ``TestSupportError`` if there is none in time.
     @discardableResult
@@ -151,7 +151,7 @@ public final class RawBusClient: Sendable {
         )
     }
 
-    /// Asks the bus for the messages that a match rule describes.
+    /// Adds a match rule to the bus.
     ///
     /// - Throws: ``TestSupportError`` if the bus refuses.
     public func addMatch(_ rule: String) throws {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension RawMessage {
-    /// Takes the first message off a buffer; nil if it is not all there yet.
+    /// Removes the first message from a buffer; nil if it is incomplete.
     static func take(from buffer: inout [UInt8]) throws -> RawMessage? {
         guard buffer.count >= 16 else { return nil }
         var reader = RawReader(buffer[..<16])

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A D-Bus message, after "Message Format" in the D-Bus specification. Nothing about it is checked.
+/// A D-Bus message, according to "Message Format" in the D-Bus specification. Nothing is checked.
 public struct RawMessage: Sendable {
     /// The kinds of message, by their code.
     public enum Kind: UInt8, Sendable {
         /// A call.
         case call = 1
-        /// The reply to a call that worked.
+        /// The reply to a successful call.
         case reply
-        /// The reply to a call that failed.
+        /// The reply to a failed call.
         case error
-        /// A broadcast, or a message to one that needs no reply.
+        /// A broadcast, or a message that needs no reply.
         case signal
     }
 
@@ -30,30 +30,30 @@ public struct RawMessage: Sendable {
     public var member: String?
     /// The name of the error, for an error.
     public var errorName: String?
-    /// Whom it is for; nil for a broadcast.
+    /// The recipient; nil for a broadcast.
     public var destination: String?
-    /// Who sent it: filled in by the bus.
+    /// The sender, filled in by the bus.
     public var sender: String?
-    /// How many descriptors come with it.
+    /// The number of its descriptors.
     var descriptorCount: UInt32 = 0
     /// The types in the body.
     public var signature = ""
     /// The body.
     public var body: [UInt8] = []
 
-    /// Makes a message without any field.
+    /// Creates a message without fields.
     public init(_ kind: Kind) {
         self.kind = kind
     }
 
-    /// The string that the body begins with, if its signature says so.
+    /// The string at the beginning of the body, if its signature says so.
     public var string: String? {
         guard let type = signature.first, type == "s" || type == "o" else { return nil }
         var reader = RawReader(body)
         return reader.string()
     }
 
-    /// The number that the body begins with, if its signature says so.
+    /// The number at the beginning of the body, if its signature says so.
     public var uint32: UInt32? {
         guard signature.first == "u" else { return nil }
         var reader = RawReader(body)

@@ -2,9 +2,9 @@
 
 public import Glibc
 
-/// A command that was started; it is killed, with all that it started, when the last reference to this goes.
+/// A running command. It is killed, with everything it started, when the last reference to this is released.
 public final class RunningCommand: Sendable {
-    /// Its process id, which is its process group too.
+    /// Its process id, which is also its process group.
     public let pid: pid_t
 
     private let path: String
@@ -50,14 +50,14 @@ public final class RunningCommand: Sendable {
         transcript.ifRunning { kill(-pid, SIGKILL) }
     }
 
-    /// Sends a signal to the command, unless it has ended.
+    /// Sends a signal to the command, unless it has exited.
     public func send(signal: Int32) {
         transcript.ifRunning { kill(pid, signal) }
     }
 
     /// Writes to the command's standard input.
     ///
-    /// - Throws: ``TestSupportError`` if the command does not read it within `timeout`, or will not read it any more.
+    /// - Throws: ``TestSupportError`` if the command does not read it within `timeout`, or has closed it.
     public func writeInput(_ text: String, timeout: Duration = .patience) throws {
         let deadline = Deadline(after: timeout)
         var rest = Array(text.utf8)[...]
@@ -79,7 +79,7 @@ public final class RunningCommand: Sendable {
         }
     }
 
-    /// Ends the command's standard input.
+    /// Closes the command's standard input.
     public func closeInput() {
         input.change { descriptor in
             if let descriptor { close(descriptor) }
@@ -89,7 +89,7 @@ public final class RunningCommand: Sendable {
 
     /// Blocks until the standard output contains a text; returns all output so far.
     ///
-    /// - Throws: ``TestSupportError`` if it does not within `timeout`, or ends without.
+    /// - Throws: ``TestSupportError`` if it does not within `timeout`, or exits first.
     @discardableResult
     public func waitForOutput(containing text: String, timeout: Duration = .patience) throws -> String {
         try transcript.wait(for: .output, timeout, { $0.contains(Array(text.utf8)) }, else: "print “\(text)”", path)
@@ -97,15 +97,15 @@ public final class RunningCommand: Sendable {
 
     /// Blocks until the standard error contains a text; returns all of it so far.
     ///
-    /// - Throws: ``TestSupportError`` if it does not within `timeout`, or ends without.
+    /// - Throws: ``TestSupportError`` if it does not within `timeout`, or exits first.
     @discardableResult
     public func waitForErrorOutput(containing text: String, timeout: Duration = .patience) throws -> String {
         try transcript.wait(for: .errorOutput, timeout, { $0.contains(Array(text.utf8)) }, else: "say “\(text)”", path)
     }
 
-    /// Blocks until the standard output has `count` whole lines; returns all that it has.
+    /// Blocks until the standard output has `count` whole lines; returns all of its lines.
     ///
-    /// - Throws: ``TestSupportError`` if it does not within `timeout`, or ends without.
+    /// - Throws: ``TestSupportError`` if it does not within `timeout`, or exits first.
     @discardableResult
     public func waitForOutputLines(_ count: Int, timeout: Duration = .patience) throws -> [String] {
         let newline = UInt8(ascii: "\n")
@@ -114,7 +114,7 @@ public final class RunningCommand: Sendable {
             .split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
     }
 
-    /// Blocks until the command has ended and its output is read.
+    /// Blocks until the command has exited and its output is read.
     ///
     /// - Throws: ``TestSupportError`` after `timeout`, when the command has been killed.
     public func wait(timeout: Duration = .patience) throws -> CommandResult {

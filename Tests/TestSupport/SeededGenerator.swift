@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Random, and the same in every run, so that what fails once can be looked at.
+/// Random numbers that are the same in every run, so that a failure can be reproduced.
 public struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
-    /// Begins where the seed says.
+    /// Starts from a seed.
     public init(seed: UInt64) { state = seed }
 
     /// The next number, by SplitMix64.

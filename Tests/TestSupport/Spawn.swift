@@ -2,18 +2,18 @@
 
 import Glibc
 
-/// A pipe; neither end reaches a child unless it is handed over.
+/// A pipe; a child inherits neither end unless it is passed explicitly.
 func makePipe() throws -> (readEnd: Int32, writeEnd: Int32) {
     var ends: [Int32] = [-1, -1]
     guard pipe2(&ends, O_CLOEXEC) == 0 else { throw TestSupportError("Cannot make a pipe: \(lastError())") }
     return (ends[0], ends[1])
 }
 
-/// Starts a program, in a process group of its own, with default signals and only the descriptors named.
+/// Starts a program in its own process group, with default signals and only the given descriptors.
 ///
 /// - Parameters:
 ///   - path: The program, looked up in `PATH` if there is no slash in it.
-///   - environment: What differs from this process's environment; nil takes a variable away.
+///   - environment: What differs from this process's environment; nil removes a variable.
 ///   - descriptors: The child's descriptor numbers, below 64, and what they are here. 0, 1 and 2 are `/dev/null`
 ///     unless named.
 func spawn(
@@ -22,7 +22,7 @@ func spawn(
     environment: [String: String?] = [:],
     descriptors: [Int32: Int32]
 ) throws -> pid_t {
-    // First out of the way, so that no number is overwritten before it was copied.
+    // Moved out of the way first, so that no number is overwritten before it is copied.
     var copies: [Int32: Int32] = [:]
     defer { for copy in copies.values { close(copy) } }
     for (number, descriptor) in descriptors {
@@ -66,7 +66,7 @@ func spawn(
 }
 
 private func merged(_ changes: [String: String?]) -> [String] {
-    // What compilers, shells and readelf say is compared, and they would translate it.
+    // The output of compilers, shells and readelf is compared, and would otherwise be translated.
     let changes = ["LC_ALL": "C.UTF-8"].merging(changes) { $1 }
     var variables: [String] = []
     var next = environ
@@ -87,18 +87,18 @@ private func withCStrings<Result>(
     return body(copies)
 }
 
-// The Glibc module is built without _GNU_SOURCE, so these two have to be asked for by name.
+// The Glibc module is built without _GNU_SOURCE, so these two must be declared explicitly.
 
 private typealias Pipe2 = @convention(c) (UnsafeMutablePointer<Int32>, Int32) -> Int32
 private typealias AddCloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
 
-/// `pipe` and a later `fcntl` would not do: another thread may spawn in between.
+/// `pipe` with a later `fcntl` is not enough: another thread may spawn in between.
 private let pipe2: Pipe2 = {
     guard let symbol = dlsym(nil, "pipe2") else { preconditionFailure("This C library has no pipe2") }
     return unsafeBitCast(symbol, to: Pipe2.self)
 }()
 
-/// Keeps out the descriptors that code under test forgot to mark; glibc 2.34 and later.
+/// Excludes descriptors that code under test forgot to mark; glibc 2.34 and later.
 private let addCloseFrom: AddCloseFrom? = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np").map {
     unsafeBitCast($0, to: AddCloseFrom.self)
 }

@@ -2,24 +2,24 @@
 
 public import Glibc
 
-/// A process of another user that has made a connection to a bus, which this test speaks over.
+/// Another user's process, whose connection to a bus this test uses.
 public final class Stranger: Sendable {
-    /// What becomes of the process once it is connected.
+    /// What the process does once it is connected.
     public enum Fate: Sendable {
-        /// It ends at once, and has ended when the stranger is made.
+        /// It exits at once, before the initializer returns.
         case ends
-        /// It stays until it is let go.
+        /// It stays until it is released.
         case stays
-        /// It executes a program when it is let go.
+        /// It executes a program when it is released.
         case executes(String)
-        /// It makes a folder its root directory, and stays until it is let go.
+        /// It makes a folder its root directory, and stays until it is released.
         case changesRoot(String)
     }
 
-    /// A user whom every Linux machine has, and who may do nothing.
+    /// A user that every Linux machine has, without any rights.
     public static let nobody: UInt32 = 65_534
 
-    /// Nil if a process of another user can be started here, else a sentence that says why not.
+    /// Nil if a process of another user can be started here, otherwise a sentence that says why not.
     public static var unavailable: String? {
         geteuid() == 0 ? nil : "Only root can connect as another user."
     }
@@ -31,7 +31,7 @@ public final class Stranger: Sendable {
 
     private let command: RunningCommand
 
-    /// Starts the process, and returns when the bus has let it in.
+    /// Starts the process, and returns when the bus has admitted it.
     public init(address: String, user: UInt32 = nobody, _ fate: Fate) throws {
         let action =
             switch fate {
@@ -58,21 +58,21 @@ public final class Stranger: Sendable {
         client = try RawBusClient(UnixStream(descriptor: socket), user: user, passesDescriptors: true)
     }
 
-    /// Lets the process do what it waits with.
+    /// Releases the process to do its action.
     public func letGo() throws {
         try command.writeInput("\n")
     }
 
-    /// Lets the process end, and returns when it has.
+    /// Lets the process exit, and returns when it has.
     public func end() throws {
         command.closeInput()
         _ = try command.wait(timeout: .patience)
     }
 }
 
-/// Runs a command in a process of a chosen number.
+/// Runs a command in a process with a chosen id.
 ///
-/// - Returns: nil if the kernel does not give that number.
+/// - Returns: nil if the kernel does not assign that id.
 public func start(as pid: pid_t, _ command: String...) throws -> RunningCommand? {
     let running = try start(productPath("stranger"), ["--as", String(pid)] + command)
     let hasDecided = waitUntil { processState(pid) != nil || processState(running.pid).map { $0 == "Z" } ?? true }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What went wrong below a test, as a sentence.
+/// A failure of test support, as a sentence.
 public struct TestSupportError: Error, CustomStringConvertible {
     /// The sentence.
     public let description: String
 
-    /// Makes an error out of a sentence.
+    /// Creates an error from a sentence.
     public init(_ description: String) {
         self.description = description
     }

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Runs a body on a thread of its own, which nobody joins.
+/// Runs a body on a detached thread.
 public func startThread(_ body: @escaping @Sendable () -> Void) {
     final class Box: Sendable {
         let body: @Sendable () -> Void
@@ -26,9 +26,9 @@ public func startThread(_ body: @escaping @Sendable () -> Void) {
     pthread_attr_destroy(&attributes)
 }
 
-/// Writes with SIGPIPE blocked on this thread, and takes away the one that the write caused.
+/// Writes with SIGPIPE blocked on this thread, and consumes the signal that the write caused.
 ///
-/// To ignore the signal in the whole process would hide it from tests of code that must not cause it.
+/// Ignoring the signal in the whole process would hide it from tests of code that must not cause it.
 func withoutBrokenPipeSignal(_ write: () -> Int) -> Int {
     var pipe = sigset_t()
     var before = sigset_t()

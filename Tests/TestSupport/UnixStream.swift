@@ -24,14 +24,14 @@ final class UnixStream: Sendable {
         guard result == 0 else { throw TestSupportError("Cannot connect to \(path): \(lastError())") }
     }
 
-    /// Takes over a socket that is connected already.
+    /// Takes over a connected socket.
     init(descriptor: Int32) {
         self.descriptor = descriptor
     }
 
     deinit { close(descriptor) }
 
-    /// Writes all of the bytes, and with the first of them descriptors, which stay the caller's. See unix(7).
+    /// Writes all bytes, with descriptors attached to the first, which the caller keeps. See unix(7).
     func send(_ bytes: [UInt8], with others: [Int32]) throws {
         var bytes = bytes
         var control = [UInt8](repeating: 0, count: (16 + 4 * others.count + 7) / 8 * 8)
@@ -56,7 +56,7 @@ final class UnixStream: Sendable {
         guard sent == bytes.count else { throw TestSupportError("Cannot send a descriptor: \(lastError())") }
     }
 
-    /// Receives a message of one byte that brings a descriptor along.
+    /// Receives a one-byte message with a descriptor.
     func receiveDescriptor(deadline: Deadline) throws -> Int32 {
         try wait(for: POLLIN, until: deadline)
         var byte: UInt8 = 0
@@ -78,7 +78,7 @@ final class UnixStream: Sendable {
         return descriptor
     }
 
-    /// Writes all of the bytes.
+    /// Writes all bytes.
     func send(_ bytes: [UInt8], deadline: Deadline) throws {
         var sent = 0
         while sent < bytes.count {
@@ -101,7 +101,7 @@ final class UnixStream: Sendable {
             try wait(for: POLLIN, until: deadline)
             let count = recv(descriptor, &chunk, chunk.count, Int32(MSG_DONTWAIT))
             if count >= 0 { return chunk[..<count] }
-            // A bus that throws a client out may reset the connection instead of ending it.
+            // A bus that disconnects a client may reset the connection instead of closing it.
             if errno == ECONNRESET { return [] }
             if errno != EAGAIN && errno != EINTR { throw TestSupportError("Cannot receive: \(lastError())") }
         }

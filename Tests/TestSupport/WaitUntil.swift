@@ -2,10 +2,10 @@
 
 import Glibc
 
-/// Asks every 2 ms whether a condition holds; returns whether it did within `timeout`.
+/// Checks a condition every 2 ms; returns whether it became true within `timeout`.
 ///
-/// For what can only be looked at: the facts of another process. For what a callback tells, wait on a ``Counter`` or a
-/// ``Recorder``.
+/// For facts that can only be polled, such as those of another process. For callbacks, wait on a
+/// ``Counter`` or a ``Recorder``.
 public func waitUntil(timeout: Duration = .patience, _ condition: () throws -> Bool) rethrows -> Bool {
     let deadline = Deadline(after: timeout)
     while try !condition() {

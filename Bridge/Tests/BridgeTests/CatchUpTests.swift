@@ -18,7 +18,7 @@ struct CatchUpTests {
         return recorder.elements.filter { $0 != last }
     }
 
-    @Test("A bridge that was off hears each name once; a new one hears nothing", arguments: BusKind.available)
+    @Test("A bridge that was stopped hears each name once; a new one hears nothing", arguments: BusKind.available)
     func away(kind: BusKind) throws {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, lines)
@@ -61,7 +61,7 @@ struct CatchUpTests {
         #expect(try heard(late, upTo: "com.example.last", by: here).sorted() == names)
     }
 
-    @Test("A name that a new line lets in is heard from then on", arguments: BusKind.available)
+    @Test("A name that a new line allows is heard from then on", arguments: BusKind.available)
     func newLine(kind: BusKind) throws {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, ["export = com.*", "catch-up = yes"])

@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("The settings are what the lines say, and else what the manual says")
+    @Test("The settings are those in the file, and otherwise the documented defaults")
     func values() throws {
         let short = try settings(least)
         #expect(short.keepalive == 60)
@@ -99,7 +99,7 @@ import Testing
         #expect(try #require(fault(text)).hasPrefix(beginning), "\(fault(text) ?? "")")
     }
 
-    @Test("A password that others may read is an error, and so is one that would cross the network in the clear")
+    @Test("A password that others can read is an error, and so is one that would be sent unencrypted")
     func passwords() throws {
         let folder = try TemporaryFolder()
         let file = "\(folder.path)/password"
@@ -119,7 +119,7 @@ import Testing
         #expect(try settings("broker = mqtt://localhost\n" + lines).password == "sesame")
     }
 
-    @Test("--check says whether the settings are in order, and no configuration is an error")
+    @Test("--check says whether the settings are valid, and a missing configuration is an error")
     func check() throws {
         let folder = try TemporaryFolder()
         let program = try productPath("notify-bridge")
@@ -137,13 +137,13 @@ import Testing
         #expect(try run(program, ["--version"]).output == "notify-bridge (NotifyBus) \(BridgeCommand.version)\n")
     }
 
-    @Test("The version is that of NotifyBus")
+    @Test("The version is NotifyBus's")
     func version() throws {
         let source = try run("cat", [projectFile("Sources/CommandSupport/Version.swift")]).output
         #expect(source.contains("notifyBusVersion = \"\(BridgeCommand.version)\""))
     }
 
-    @Test("A disk that was copied to another machine brings no id along")
+    @Test("A copied disk doesn't bring another machine's id")
     func identity() throws {
         let folder = try TemporaryFolder()
         let state = StateFolder(path: "\(folder.path)/state")

@@ -60,7 +60,7 @@ struct CrossingTests {
         }
     }
 
-    @Test("Every name crosses as it is", arguments: BusKind.available)
+    @Test("Every name crosses unchanged", arguments: BusKind.available)
     func strangeNames(kind: BusKind) throws {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, ["export = com.example.*"])
@@ -84,7 +84,7 @@ struct CrossingTests {
         #expect(try there.figure("refused") == 0)
     }
 
-    @Test("What no line names stays where it is", arguments: BusKind.available)
+    @Test("Names that are not listed don't cross", arguments: BusKind.available)
     func unnamed(kind: BusKind) throws {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, ["export = com.*", "export = org.notifybus.*", "export = user.*"])
@@ -134,7 +134,7 @@ struct CrossingTests {
         try listener.waitForOutput(containing: "nb1/home/com/example/bell 0")
     }
 
-    @Test("A message that is no name, or carries anything, is refused and counted", arguments: BusKind.available)
+    @Test("A message that is not a name, or has a payload, is refused and counted", arguments: BusKind.available)
     func strangeMessages(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])
@@ -153,7 +153,7 @@ struct CrossingTests {
         #expect(try machine.figure("refused") == 5)
     }
 
-    @Test("A stamp that has come before is left out", arguments: BusKind.available)
+    @Test("A stamp that was seen before is ignored", arguments: BusKind.available)
     func duplicates(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])
@@ -170,7 +170,7 @@ struct CrossingTests {
         #expect(try machine.figure("duplicates") == 3)
     }
 
-    @Test("One bridge serves a bus: a second ends with 1", arguments: BusKind.available)
+    @Test("One bridge serves a bus: a second one exits with 1", arguments: BusKind.available)
     func second(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])

@@ -54,7 +54,7 @@ struct FailureTests {
 
     private let names = (0..<10).map { "com.example.\($0)" }
 
-    @Test("While the broker is dead names merge; then each crosses once", arguments: BusKind.available)
+    @Test("While the broker is down names are coalesced; then each crosses once", arguments: BusKind.available)
     func killed(kind: BusKind) throws {
         let broker = try Mosquitto()
         let pair = try Pair(kind, broker)
@@ -108,7 +108,7 @@ struct FailureTests {
         #expect(try pair.allHeard().sorted() == names + ["com.example.quiet"])
     }
 
-    @Test("A bridge that shares its id with another client says so, and leaves it alone for longer each time")
+    @Test("A bridge that shares its id with another client says so, and waits longer each time")
     func sharedID() throws {
         let broker = try Mosquitto()
         let machine = try Machine(.daemon, broker, ["import = com.example.*"])
@@ -123,7 +123,7 @@ struct FailureTests {
         _ = try thief.wait()
     }
 
-    @Test("When the broker says that another client took the id, a bridge waits a minute, and ends at once when told")
+    @Test("When the broker says that another client took the id, a bridge waits a minute, and exits at once if asked")
     func takenOver() throws {
         // Mosquitto 2.0 does not say it. This answers CONNECT and SUBSCRIBE, and then says that it is so.
         let port = try freePort()
@@ -149,7 +149,7 @@ struct FailureTests {
         #expect(try machine.endBridge() == 0)
     }
 
-    @Test("Brokers that pass messages round in a ring bring each name once", arguments: BusKind.available)
+    @Test("Brokers connected in a ring deliver each name once", arguments: BusKind.available)
     func ring(kind: BusKind) throws {
         let ports = [try freePort(), try freePort()]
         let brokers = try ports.indices.map { index in
@@ -179,7 +179,7 @@ struct FailureTests {
         for recorder in heard { #expect(recorder.elements.sorted() == (names + ["com.example.last"]).sorted()) }
     }
 
-    @Test("A bridge that is told to end first sends what waits", arguments: BusKind.available)
+    @Test("A bridge first sends queued names when it is asked to exit", arguments: BusKind.available)
     func farewell(kind: BusKind) throws {
         let broker = try Mosquitto()
         let pair = try Pair(kind, broker)
@@ -188,7 +188,7 @@ struct FailureTests {
         #expect(pair.heard.wait(forCount: 1_000))
     }
 
-    @Test("Without a bus a bridge ends with 69, and when its bus goes away, too", arguments: BusKind.available)
+    @Test("A bridge exits with 69 without a bus, and when its bus goes away", arguments: BusKind.available)
     func bus(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])

@@ -37,7 +37,7 @@ import Testing
         #expect(map.topic(of: name) == Topic("nb1/home/%EF%B7%90%EF%BF%BE%F4%8F%BF%BF"))
     }
 
-    @Test("Every legal character comes back as it was")
+    @Test("Every legal character comes back unchanged")
     func characters() throws {
         // All near those that are escaped, and some of the others.
         let values =
@@ -106,7 +106,7 @@ import Testing
         #expect(throws: NameRule.Fault.self) { try NameRule(line) }
     }
 
-    @Test("A wide line brings nothing of what never crosses")
+    @Test("A broad line doesn't let through names that never cross")
     func border() throws {
         let rules = try rules(["com.*", "user.*", "org.*"])
         #expect(rules.allow("com.example.a"))

@@ -17,7 +17,7 @@ struct NetworkTests {
         case dropped = "packets are dropped on the way"
     }
 
-    @Test("What is posted while the network is cut crosses once afterwards", arguments: Failure.allCases)
+    @Test("Names posted while the network is down cross once afterwards", arguments: Failure.allCases)
     func cut(failure: Failure) throws {
         let network = try Network()
         let broker = try Mosquitto(in: network)

@@ -35,7 +35,7 @@ struct SecurityTests {
         return "\(folder.path)/\(name)"
     }
 
-    @Test("Names cross by TLS, with a certificate on both sides", arguments: BusKind.available)
+    @Test("Names cross over TLS, with a certificate on both sides", arguments: BusKind.available)
     func tls(kind: BusKind) throws {
         let folder = try TemporaryFolder()
         try makeCertificates(in: folder)
@@ -66,7 +66,7 @@ struct SecurityTests {
         #expect(try stranger.status()["connected"] == "boolean false")
     }
 
-    @Test("A wrong password ends a bridge with 1", arguments: BusKind.available)
+    @Test("With a wrong password a bridge exits with 1", arguments: BusKind.available)
     func password(kind: BusKind) throws {
         let folder = try TemporaryFolder()
         #expect(try run("mosquitto_passwd", ["-b", "-c", "\(folder.path)/users", "home", "sesame"]).status == 0)
@@ -126,7 +126,7 @@ struct SecurityTests {
         #expect(try spy.figure("received") == 0)
     }
 
-    @Test("A filter that the broker refuses is told, and the others work", arguments: BusKind.available)
+    @Test("A filter that the broker refuses is reported, and the others work", arguments: BusKind.available)
     func refusedFilter(kind: BusKind) throws {
         let plugin = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]
             .map { "\($0)/mosquitto_dynamic_security.so" }.first { (path: String) in access(path, R_OK) == 0 }

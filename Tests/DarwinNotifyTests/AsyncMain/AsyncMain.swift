@@ -2,7 +2,7 @@
 
 import DarwinNotify
 
-/// A program with an asynchronous main function: it serves the main queue while it waits.
+/// A program with an asynchronous main function, which runs the main queue while it waits.
 @main
 enum AsyncMain {
     static func main() async {

@@ -4,10 +4,10 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Which bus, and what when it is not there.
+/// The choice of the bus, and a missing bus.
 @Suite struct BusTests {
     @Test(arguments: busKinds, forms)
-    func `an observer that found no bus hears when there is one`(kind: BusKind, form: String) throws {
+    func `an observer that found no bus hears posts once there is one`(kind: BusKind, form: String) throws {
         let bus = try PrivateBus(kind)
         bus.kill()
         let program = try bus.startProgram(form, "endless-observer")
@@ -21,14 +21,14 @@ import Testing
             return try program.waitForOutput(containing: "").contains("b\n")
         }
         #expect(isHeard)
-        // By now the other has been made as well, or it is made next.
+        // By now the other has been registered as well, or is next.
         let bothAreHeard = try waitUntil {
             try center.post("a")
             return try program.waitForOutput(containing: "").contains("a\n")
         }
         #expect(bothAreHeard)
         program.send(signal: 15)
-        // One kind of failure, one line.
+        // One line for each kind of failure.
         #expect(try program.wait().errorOutput.split(separator: "\n").count == 1)
     }
 
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a post without a bus is told, and one with it goes out`(kind: BusKind) throws {
+    func `a post without a bus is reported, and one with a bus is sent`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         bus.kill()
         let program = try bus.startProgram("darwin-programs", "post-when-told", input: .pipe)
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `NOTIFYBUS_ADDRESS names another bus`(kind: BusKind) throws {
+    func `NOTIFYBUS_ADDRESS selects another bus`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let choices = [
             ["DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent", "NOTIFYBUS_ADDRESS": bus.address],
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `who posts and ends at once is heard`(kind: BusKind) throws {
+    func `a program that posts and exits at once is heard`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Counter()

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-/// What Darwin's functions cannot say.
+/// What Darwin's functions can't report.
 @Suite struct ErrorTests {
     private static let post = "CFNotificationCenterPostNotification"
     private static let add = "CFNotificationCenterAddObserver"
@@ -11,7 +11,7 @@ import Testing
     private static let removeEvery = "CFNotificationCenterRemoveEveryObserver"
 
     @Test(arguments: busKinds, forms)
-    func `a handler is told of each failure`(kind: BusKind, form: String) throws {
+    func `a handler is called for each failure`(kind: BusKind, form: String) throws {
         #expect(
             try PrivateBus(kind).lines(of: form, "errors") == [
                 "\(ErrorTests.post) invalidName ",
@@ -30,7 +30,7 @@ import Testing
         arguments: busKinds,
         forms
     )
-    func `in a Flatpak that hides the bus the handler is told once`(
+    func `in a Flatpak that hides the bus the handler is called once`(
         kind: BusKind,
         form: String
     ) throws {
@@ -47,7 +47,8 @@ import Testing
     }
 
     @Test(arguments: busKinds, forms)
-    func `without a handler each kind of failure is one line of standard error`(kind: BusKind, form: String) throws {
+    func `without a handler each kind of failure prints one line on standard error`(kind: BusKind, form: String) throws
+    {
         let bus = try PrivateBus(kind)
         let result = try run(productPath(form), ["errors-without-handler"], environment: bus.environment)
         #expect(result.status == 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What stands below is the example of Documentation/porting.md, word for word; a test compares them.
+// This is the example of Documentation/porting.md, word for word; a test compares them.
 
 import Foundation
 

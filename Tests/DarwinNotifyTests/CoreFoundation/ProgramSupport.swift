@@ -6,18 +6,18 @@ import Testing
 /// Both bus daemons.
 let busKinds = BusKind.available
 
-/// The two forms in which the programs are compiled.
+/// The two ways in which the programs are compiled.
 let forms = ["darwin-programs", "darwin-programs-foundation"]
 
 extension PrivateBus {
-    /// What makes a program's session bus this one.
+    /// The environment that makes this bus a program's session bus.
     var environment: [String: String?] {
         ["DBUS_SESSION_BUS_ADDRESS": address, "NOTIFYBUS_ADDRESS": nil, "XDG_RUNTIME_DIR": nil]
     }
 
-    /// Runs a program on this bus to its end.
+    /// Runs a program on this bus until it exits.
     ///
-    /// - Returns: the lines that it printed.
+    /// - Returns: its lines of output.
     func lines(
         of form: String,
         _ arguments: String...,

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-/// The documented rules of the Darwin notify center, and those that code relies on all the same.
+/// The documented rules of the Darwin notify center, and undocumented ones on which code relies.
 @Suite struct RuleTests {
     @Test(arguments: busKinds, forms)
     func `object, dictionary, options and suspension behavior are ignored`(kind: BusKind, form: String) throws {
@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test(arguments: busKinds, forms)
-    func `who observes as nobody is called, and can't be removed`(kind: BusKind, form: String) throws {
+    func `a nil observer is called, and can't be removed`(kind: BusKind, form: String) throws {
         #expect(try PrivateBus(kind).lines(of: form, "nil-observer") == ["name", "end"])
     }
 
@@ -30,27 +30,27 @@ import Testing
     }
 
     @Test(arguments: busKinds, forms)
-    func `a removal by name takes one observer's registrations of that name`(kind: BusKind, form: String) throws {
+    func `a removal by name removes one observer's registrations of that name`(kind: BusKind, form: String) throws {
         #expect(try PrivateBus(kind).lines(of: form, "removal-by-name") == ["2 a", "1 b", "2 b", "end"])
     }
 
     @Test(arguments: busKinds, forms)
-    func `a removal without a name takes all of one observer's`(kind: BusKind, form: String) throws {
+    func `a removal without a name removes all of one observer's registrations`(kind: BusKind, form: String) throws {
         #expect(try PrivateBus(kind).lines(of: form, "removal-of-all-names") == ["2 a", "2 b", "end"])
     }
 
     @Test(arguments: busKinds, forms)
-    func `RemoveEveryObserver takes only that observer's`(kind: BusKind, form: String) throws {
+    func `RemoveEveryObserver removes only that observer's registrations`(kind: BusKind, form: String) throws {
         #expect(try PrivateBus(kind).lines(of: form, "removal-of-every") == ["1 a", "1 b", "end"])
     }
 
     @Test(arguments: busKinds, forms)
-    func `one removal takes all duplicates`(kind: BusKind, form: String) throws {
+    func `one removal removes all duplicates`(kind: BusKind, form: String) throws {
         #expect(try PrivateBus(kind).lines(of: form, "removal-of-duplicates") == ["after a", "end"])
     }
 
     @Test(arguments: busKinds, forms)
-    func `after a removal on the main queue even a waiting post is not delivered`(kind: BusKind, form: String) throws {
+    func `after a removal on the main queue even a queued post is not delivered`(kind: BusKind, form: String) throws {
         #expect(try PrivateBus(kind).lines(of: form, "removed-while-waiting") == ["2 a", "2 b", "end"])
     }
 
@@ -76,19 +76,19 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `of many observers of one name each can go by itself`(kind: BusKind) throws {
+    func `of many observers of one name each can be removed separately`(kind: BusKind) throws {
         let count = 20_000
         #expect(try PrivateBus(kind).lines(of: "darwin-programs", "many-observers", "\(count)") == ["\(count + 1)"])
     }
 
     @Test(arguments: busKinds)
-    func `an observer of many names hears each, and none when it is removed`(kind: BusKind) throws {
+    func `an observer of many names hears each, and none once it is removed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind, limits: ["max_match_rules_per_connection": 512])
         #expect(try bus.lines(of: "darwin-programs", "many-names", "2000") == ["2000"])
     }
 
     @Test(arguments: busKinds)
-    func `four threads may add and remove at once`(kind: BusKind) throws {
+    func `four threads can add and remove concurrently`(kind: BusKind) throws {
         #expect(try PrivateBus(kind).lines(of: "darwin-programs", "churn", "300") == ["end"])
     }
 }

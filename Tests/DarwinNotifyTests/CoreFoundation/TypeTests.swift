@@ -23,7 +23,7 @@ import Testing
         #expect(kCFNotificationPostToAllSessions == 2)
     }
 
-    @Test func `a name is made from a string, and gives it back`() {
+    @Test func `a name is created from a string, and returns it`() {
         let text = "com.example.name"
         let name = CFNotificationName(text as CFString)
         #expect(name == CFNotificationName(rawValue: text as CFString))

@@ -4,7 +4,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// The programs that people have, compiled as they are, do what they do on Apple's systems.
+/// Typical programs, compiled unchanged, do what they do on Apple's systems.
 @Suite struct UsualProgramTests {
     private static let outputs: [String: [String]] = [
         "duplicate-registration": ["heard com.example.tick", "heard com.example.tick", "heard com.example.end"],
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: busKinds, forms)
-    func `a message is passed in a file, with a ping`(kind: BusKind, form: String) throws {
+    func `a message can be passed in a file, with a ping`(kind: BusKind, form: String) throws {
         let bus = try PrivateBus(kind)
         let folder = try #require(run("mktemp", ["-d"]).lines.first)
         defer { _ = try? run("rm", ["-r", folder]) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Written as people write it.
+// Deliberately written the way people write it.
 // swift-format-ignore-file: NeverForceUnwrap
 
 import DarwinNotify
@@ -9,7 +9,7 @@ import DarwinNotify
     import Foundation
 #endif
 
-/// Adds the same observer twice, as happens where a screen registers each time that it is shown: two callbacks.
+/// Adds the same observer twice, as happens if a screen registers each time it is shown: two callbacks.
 private let tick = "com.example.tick" as CFString
 private let end = "com.example.end" as CFString
 

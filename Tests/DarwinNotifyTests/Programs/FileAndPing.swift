@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Written as people write it.
+// Deliberately written the way people write it.
 // swift-format-ignore-file: NeverForceUnwrap
 
 import DarwinNotify
@@ -10,8 +10,7 @@ import Glibc
     import Foundation
 #endif
 
-/// A message in a file, and a notification that says that it is there: how an app and its extension exchange more than
-/// a name.
+/// A message in a file, and a notification that announces it: how an app and its extension exchange more than a name.
 final class Mailbox {
     private let folder: String
     private var listeners: [String: (String) -> Void] = [:]
@@ -22,7 +21,7 @@ final class Mailbox {
 
     private var context: UnsafeRawPointer { UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque()) }
 
-    /// Puts the message in place whole, then pings.
+    /// Puts the message in place atomically, then pings.
     func pass(_ message: String, identifier: String) {
         guard let file = fopen("\(folder)/\(identifier).new", "w") else { return }
         fputs(message, file)
@@ -41,7 +40,7 @@ final class Mailbox {
         return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
     }
 
-    /// One listener for an identifier; who listens anew takes the place of the one before, and must not be called twice.
+    /// One listener per identifier; a new listener replaces the previous one, and must not be called twice.
     func listen(identifier: String, listener: @escaping (String) -> Void) {
         stopListening(identifier: identifier)
         listeners[identifier] = listener

@@ -6,7 +6,7 @@ import DarwinNotify
     import Foundation
 #endif
 
-/// A function for a callback, as in code that was C once; names in an enumeration.
+/// A function as the callback, as in code converted from C; names in an enumeration.
 private enum Event: String, CaseIterable {
     case began = "com.example.recording.began"
     case ended = "com.example.recording.ended"

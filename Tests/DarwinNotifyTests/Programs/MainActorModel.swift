@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Written as people write it.
+// Deliberately written the way people write it.
 // swift-format-ignore-file: NeverForceUnwrap
 
 import DarwinNotify
@@ -9,7 +9,7 @@ import DarwinNotify
     import Foundation
 #endif
 
-/// A model on the main actor: the callback is there already.
+/// A model on the main actor, where the callback already runs.
 @MainActor
 final class Model {
     private(set) var changes = 0

@@ -6,7 +6,7 @@ import DarwinNotify
     import Foundation
 #endif
 
-/// A shared center with closures, each behind a token that ends its observation.
+/// A shared center with closures, each with a token that ends its observation.
 final class DarwinNotifications: @unchecked Sendable {
     static let shared = DarwinNotifications()
 

@@ -6,7 +6,7 @@ import DarwinNotify
     import Foundation
 #endif
 
-/// The textbook's observer: the object is handed through the callback as its context.
+/// The textbook observer: the object is passed to the callback as its context.
 final class Watcher {
     private var count = 0
 

@@ -6,7 +6,7 @@ import DarwinNotify
     import Foundation
 #endif
 
-/// Posts with all that can be given along, of which only the name arrives.
+/// Posts with every possible argument, of which only the name arrives.
 func postingWithUserInfo() {
     let center = CFNotificationCenterGetDarwinNotifyCenter()
     CFNotificationCenterAddObserver(

@@ -7,7 +7,7 @@ import Glibc
     import Foundation
 #endif
 
-/// Small programs as people write them for Apple's systems, in one executable: the first argument says which one runs.
+/// Small programs as people write them for Apple's systems, in one executable: the first argument selects one.
 ///
 /// They are compiled twice, in Swift 6 without Foundation, and in Swift 5 with Foundation imported beside DarwinNotify.
 @main

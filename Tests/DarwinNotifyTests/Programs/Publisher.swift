@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Written as people write it.
+// Deliberately written the way people write it.
 // swift-format-ignore-file: NeverForceUnwrap
 
 import DarwinNotify
@@ -9,7 +9,7 @@ import DarwinNotify
     import Foundation
 #endif
 
-/// A publisher in the manner of Combine, made by hand: subscribers come and go, the center is asked once.
+/// A hand-made publisher in the style of Combine: subscribers come and go, with one registration.
 final class DarwinPublisher: @unchecked Sendable {
     final class Subscription {
         private let end: () -> Void

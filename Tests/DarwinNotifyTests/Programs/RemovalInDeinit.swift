@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Written as people write it.
+// Deliberately written the way people write it.
 // swift-format-ignore-file: NeverForceUnwrap
 
 import DarwinNotify
@@ -9,7 +9,7 @@ import DarwinNotify
     import Foundation
 #endif
 
-/// An object that observes several names, and ends all of it when it goes.
+/// An object that observes several names until it is released.
 private final class Session {
     private var pointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
     private let title: String

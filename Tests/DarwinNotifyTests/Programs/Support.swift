@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Prints a line at once, into a pipe too.
+/// Prints a line immediately, even to a pipe.
 func say(_ text: String) {
     let line = Array("\(text)\n".utf8)
     _ = line.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }

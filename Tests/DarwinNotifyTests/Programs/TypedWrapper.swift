@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Written as people write it.
+// Deliberately written the way people write it.
 // swift-format-ignore-file: NeverForceUnwrap
 
 import DarwinNotify
@@ -9,7 +9,7 @@ import DarwinNotify
     import Foundation
 #endif
 
-/// A center with types: an observer is an object that is not kept, and its callback gets it as what it is.
+/// A typed center: an observer is an unretained object, which its callback receives with its type.
 struct TypedCenter {
     static var darwinNotify: TypedCenter { TypedCenter(center: CFNotificationCenterGetDarwinNotifyCenter()) }
 

@@ -4,14 +4,14 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The library for C as a program finds it after `make install`: the header, and a folder with what was built.
+/// The C library as programs find it after `make install`: the header, and a folder with the built files.
 final class CLibrary: Sendable {
-    /// One for all tests; its folder goes with the process.
+    /// Shared by all tests; its folder is removed with the process.
     static let shared = Result { try CLibrary() }
 
-    /// Has `libnotifybus.so.0`, `libnotifybus.so` and the programs.
+    /// Contains `libnotifybus.so.0`, `libnotifybus.so` and the programs.
     let folder: String
-    /// Whether it was built with the address sanitizer; programs are compiled with it then.
+    /// Whether it was built with the address sanitizer, as the programs then must be.
     let isSanitized: Bool
     private let sources: String
 
@@ -33,12 +33,12 @@ final class CLibrary: Sendable {
 
     var includes: String { sources + "/../../Sources/CDarwinNotify/include" }
     var exports: String { sources + "/Library/exports.txt" }
-    /// What each release of the library has had: nothing may go from there.
+    /// The functions of each release of the library: none may be removed.
     var symbols: String { sources + "/../../packaging/debian/libnotifybus0.symbols" }
 
     func source(_ name: String) -> String { "\(sources)/Programs/\(name)" }
 
-    /// What a program needs to find the library and the bus.
+    /// The environment in which a program finds the library and the bus.
     func environment(_ bus: PrivateBus) -> [String: String?] {
         [
             "LD_LIBRARY_PATH": folder, "NOTIFYBUS_ADDRESS": bus.address, "DBUS_SESSION_BUS_ADDRESS": nil,
@@ -46,7 +46,7 @@ final class CLibrary: Sendable {
         ]
     }
 
-    /// Compiles a program, with warnings as errors, and gives its path.
+    /// Compiles a program, with warnings as errors, and returns its path.
     func compile(_ source: String, with compiler: String = "cc", _ flags: [String] = []) throws -> String {
         let program = "\(folder)/\(source)-\(UInt32.random(in: 0..<UInt32.max))"
         let result = try run(
@@ -60,7 +60,7 @@ final class CLibrary: Sendable {
         return program
     }
 
-    /// Compiles a program with blocks for the libdispatch of the toolchain; gives nil where the clang in PATH has none.
+    /// Compiles a program with blocks for the toolchain's libdispatch; returns nil if the clang in PATH has none.
     func compileWithBlocks(_ source: String, _ flags: [String] = []) throws -> String? {
         let clang = try run("sh", ["-c", "readlink -f \"$(command -v clang)\""]).lines.first ?? ""
         let toolchain = clang.split(separator: "/").dropLast(2).map { "/" + $0 }.joined() + "/lib/swift"
@@ -73,7 +73,7 @@ final class CLibrary: Sendable {
         )
     }
 
-    /// Stands for the headers of Mach, for programs that include them.
+    /// Replaces Mach's headers, for programs that include them.
     var machStub: [String] { ["-I", source("mach-stub")] }
 
     /// Compiles and starts a program on a bus.

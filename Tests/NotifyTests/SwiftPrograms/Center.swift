@@ -2,7 +2,7 @@
 
 import NotifyBus
 
-/// Posts through the native interface, and leaves it to the program's end to write the last of it.
+/// Posts through the native interface, and leaves the last posts to be written at exit.
 func postByCenter() throws {
     for number in 0..<1_000 { try NotifyCenter.session.post("com.example.end.\(number)") }
 }

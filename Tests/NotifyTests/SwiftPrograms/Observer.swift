@@ -6,7 +6,7 @@ import notify
     import Foundation
 #endif
 
-/// The wrapper that most programs have: a registration that ends with its object.
+/// The wrapper that most programs use: a registration that ends with its object.
 final class DarwinObserver {
     private var token: Int32 = NOTIFY_TOKEN_INVALID
 
@@ -25,7 +25,7 @@ final class DarwinObserver {
     }
 }
 
-/// Hears two of three posts as one, and nothing after its observer is gone.
+/// Hears two of three posts as one, and nothing after its observer is released.
 func runObserver() {
     let queue = DispatchQueue(label: "com.example.observer")
     let heard = DispatchSemaphore(value: 0)

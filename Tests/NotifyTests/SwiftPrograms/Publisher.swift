@@ -6,7 +6,7 @@ import notify
     import Foundation
 #endif
 
-/// What a wrapper for Combine looks like, with a protocol in the place of Combine's.
+/// A wrapper in the style of Combine, with a protocol in place of Combine's.
 protocol NamePublisher {
     func sink(_ receive: @escaping (String) -> Void) -> NameSubscription
 }

@@ -6,7 +6,7 @@ import notify
     import Foundation
 #endif
 
-/// An object that is its own observer with Core Foundation, and knows itself again by its pointer.
+/// An object that is its own Core Foundation observer, identified by its pointer.
 final class ModelChanges {
     private var count = 0
     private let name: String

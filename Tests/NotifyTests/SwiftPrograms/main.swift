@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Programs as people write them for Darwin, with the one import that they have there. Each is a function of its own; the
-// first argument says which. They are compiled twice, in Swift 6 without Foundation, and in Swift 5 with it.
+// Programs as people write them for Darwin, with the one import that they use there. Each is a function; the first
+// argument selects one. They are compiled twice, in Swift 6 without Foundation, and in Swift 5 with it.
 import notify
 
 #if WITH_FOUNDATION

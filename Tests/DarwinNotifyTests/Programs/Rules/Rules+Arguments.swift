@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Written as people write it.
+// Deliberately written the way people write it.
 // swift-format-ignore-file: NeverForceUnwrap
 
 import DarwinNotify
 
 extension Rules {
-    /// What is ignored is ignored, and what is handed on is handed on.
+    /// Ignored arguments are ignored, and the others are passed on.
     static func arguments() {
         let behaviors: [CFNotificationSuspensionBehavior] = [.drop, .coalesce, .hold, .deliverImmediately]
         for (number, behavior) in zip(1..., behaviors) {
@@ -35,7 +35,7 @@ extension Rules {
         post("end")
     }
 
-    /// One may observe as nobody, and can't be removed then.
+    /// A nil observer is allowed, but can't be removed.
     static func nilObserver() {
         CFNotificationCenter.onError = { _ in }
         observe("name", by: 0) { say($0) }
@@ -47,7 +47,7 @@ extension Rules {
         post("end")
     }
 
-    /// Without a name nothing is observed and nothing posted, and nothing else goes wrong.
+    /// Without a name nothing is observed or posted, and nothing else goes wrong.
     static func nilName() {
         CFNotificationCenter.onError = { say("\($0)") }
         CFNotificationCenterAddObserver(

@@ -10,7 +10,7 @@ import NotifyBus
 #endif
 
 extension Rules {
-    /// Callbacks run on the main queue, whoever posts; in a run loop that is the main thread.
+    /// Callbacks run on the main queue, whoever posts; in a run loop that is on the main thread.
     static func mainQueue() {
         observe("a", by: 1) { _ in
             dispatchPrecondition(condition: .onQueue(.main))
@@ -42,7 +42,7 @@ extension Rules {
         }
     }
 
-    /// As many observers of one name, who go one by one.
+    /// As many observers of one name, which are removed one by one.
     static func manyObservers() {
         let count = Int(CommandLine.arguments[2]) ?? 0
         var calls = 0
@@ -57,7 +57,7 @@ extension Rules {
         }
     }
 
-    /// As many names, each observed once; all go with their observer.
+    /// As many names, each observed once, all removed with their observer.
     static func manyNames() {
         let count = Int(CommandLine.arguments[2]) ?? 0
         var calls = 0
@@ -96,14 +96,14 @@ extension Rules {
         group.notify(queue: .main) { post("end") }
     }
 
-    /// Observes two names until it is ended; the reply shows that all before has come.
+    /// Observes two names until it is terminated; the reply shows that everything before has arrived.
     static func endlessObserver() {
         observe("a", by: 1) { say($0) }
         observe("b", by: 1) { say($0) }
         say("ready")
     }
 
-    /// Posts and ends at once.
+    /// Posts and exits at once.
     static func postAndExit() {
         post("a")
         exit(0)

@@ -4,7 +4,7 @@ import DarwinNotify
 import NotifyBus
 
 extension Rules {
-    /// What can't be done is told to the handler, each time.
+    /// Every failure is reported to the handler.
     static func errors() {
         CFNotificationCenter.onError = {
             say("\($0.function) \($0.code?.description ?? "nil") \($0.name?.rawValue ?? "")")
@@ -14,14 +14,14 @@ extension Rules {
         post("end")
     }
 
-    /// Without a handler it is written to standard error, once for each kind.
+    /// Without a handler it is printed on standard error, once for each kind.
     static func errorsWithoutHandler() {
         for _ in 1...3 { failEverywhere() }
         endWith()
         post("end")
     }
 
-    /// A sandbox may hide what is posted, which is told once. What stays in the process is heard all the same.
+    /// A sandbox may hide posts, which is reported once. Names that stay in the process are still heard.
     static func reach() {
         CFNotificationCenter.onError = {
             say("\($0.function) \($0.code?.description ?? "nil") \($0.name?.rawValue ?? "")")

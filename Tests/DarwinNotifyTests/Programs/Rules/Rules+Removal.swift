@@ -4,7 +4,7 @@ import DarwinNotify
 import Dispatch
 
 extension Rules {
-    /// Two observers of two names each, who say what they hear.
+    /// Two observers of two names each, which print what they hear.
     private static func twoOfTwo() {
         for number in 1...2 {
             for name in ["a", "b"] { observe(name, by: number) { say("\(number) \($0)") } }
@@ -37,7 +37,7 @@ extension Rules {
         postAll()
     }
 
-    /// One removal takes them all, and what is added later counts anew.
+    /// One removal removes all of them, and later additions count again.
     static func removalOfDuplicates() {
         for _ in 1...3 { observe("a", by: 1) { say("before \($0)") } }
         remove(1, "a")
@@ -46,7 +46,7 @@ extension Rules {
         postAll()
     }
 
-    /// The post stands in the main queue already when its observer is removed.
+    /// The post is already in the main queue when its observer is removed.
     static func removedWhileWaiting() {
         twoOfTwo()
         post("a")
@@ -73,7 +73,7 @@ extension Rules {
         post("a")
     }
 
-    /// A removal on another thread does not wait for the callback that runs.
+    /// A removal on another thread does not wait for a running callback.
     static func removalElsewhere() {
         observe("a", by: 1) { _ in
             let removed = DispatchSemaphore(value: 0)

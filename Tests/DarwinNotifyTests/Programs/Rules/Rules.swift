@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Written as people write it.
+// Deliberately written the way people write it.
 // swift-format-ignore-file: NeverForceUnwrap
 
 import DarwinNotify
 import NotifyBus
 
-/// Programs that each try a rule of the functions.
+/// Programs that each test one rule of the functions.
 ///
-/// Their closures capture, which those of real code cannot.
+/// Their closures capture variables, which those of real code can't.
 @MainActor
 enum Rules {
     static let all: [String: @MainActor () -> Void] = [
@@ -37,7 +37,7 @@ enum Rules {
 
     static let center = CFNotificationCenterGetDarwinNotifyCenter()
 
-    /// A pointer that is never followed.
+    /// A pointer that is never dereferenced.
     static func observer(_ number: Int) -> UnsafeRawPointer? { UnsafeRawPointer(bitPattern: number) }
 
     static func observe(_ name: String, by number: Int, _ callback: @escaping @MainActor (String) -> Void) {
@@ -60,7 +60,7 @@ enum Rules {
         )
     }
 
-    /// Every later post of `end` ends the program, and so proves that nothing else came before it.
+    /// The next post of `end` ends the program, which proves that nothing else came before it.
     static func endWith(_ result: @escaping @MainActor () -> String = { "end" }) {
         observe("end", by: 0) { _ in
             say(result())
@@ -68,7 +68,7 @@ enum Rules {
         }
     }
 
-    /// Waits until every post so far stands in the main queue, where this runs.
+    /// Waits until every post so far is in the main queue, where this runs.
     static func settle() {
         do throws(NotifyBusError) {
             try DarwinCenter.shared.synchronize(timeout: .seconds(120))
