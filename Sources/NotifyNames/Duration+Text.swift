@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Duration {
-    /// Why a text is no duration.
+    /// Why a text is not a duration.
     package enum TextFault: Error {
         case malformed
         case tooLong
@@ -10,7 +10,7 @@ extension Duration {
     /// A hundred years, so that adding it to the clock can't overflow.
     private static let longest: Int64 = 3_153_600_000_000_000_000
 
-    /// The duration that a text spells: `500ms`, `2s`, `1.5m`, `1h30m`, `1d`; a number alone is seconds.
+    /// Parses a duration: `500ms`, `2s`, `1.5m`, `1h30m`, `1d`; a plain number means seconds.
     package init(text: UnsafeRawBufferPointer) throws(TextFault) {
         self = .nanoseconds(try Duration.nanoseconds(in: text))
     }
@@ -31,26 +31,27 @@ extension Duration {
         return sum
     }
 
-    /// Digits, with a fraction or without.
+    /// Digits, optionally with a fraction.
     private struct Number {
         private var whole: Int64 = 0
         private var fraction: Int64 = 0
         private var scale: Int64 = 1
         private var isTooLong = false
 
-        /// Takes it from the beginning of `rest`; nil if there is none.
+        /// Parses one at the beginning of `rest`; nil if there is none.
         init?(_ rest: inout Slice<UnsafeRawBufferPointer>) {
             var digits = 0
             while let digit = Self.takeDigit(&rest) {
                 digits += 1
-                // Beyond this even seconds would not fit; the digits are still read, so that the error is the right one.
+                // Beyond this even seconds would overflow; the digits are still read so that the error is the right
+                // one.
                 if whole > 1_000_000_000_000 { isTooLong = true } else { whole = whole * 10 + digit }
             }
             if rest.first == UInt8(ascii: ".") {
                 rest = rest.dropFirst()
                 while let digit = Self.takeDigit(&rest) {
                     digits += 1
-                    // More than nine places would be less than a nanosecond.
+                    // Beyond nine places a digit is less than a nanosecond.
                     if scale < 1_000_000_000 {
                         fraction = fraction * 10 + digit
                         scale *= 10
@@ -64,7 +65,7 @@ extension Duration {
         func times(_ unit: Int64) -> Int64? {
             let (product, overflow) = whole.multipliedReportingOverflow(by: unit)
             if isTooLong || overflow || product >= Duration.longest { return nil }
-            // The product in between may need more than 64 bits.
+            // The intermediate product may need more than 64 bits.
             let (high, low) = fraction.multipliedFullWidth(by: unit)
             return product + scale.dividingFullWidth((high, low)).quotient
         }
@@ -76,9 +77,9 @@ extension Duration {
         }
     }
 
-    /// Takes a unit from the beginning of `rest`, and returns how many nanoseconds it has.
+    /// Parses a unit at the beginning of `rest`, and returns its length in nanoseconds.
     ///
-    /// - Parameter isAlone: whether it may be left out, at the end: then it is a second.
+    /// - Parameter isAlone: whether the unit may be omitted at the end, which means seconds.
     private static func takeUnit(_ rest: inout Slice<UnsafeRawBufferPointer>, isAlone: Bool) -> Int64? {
         if rest.isEmpty { return isAlone ? 1_000_000_000 : nil }
         // `ms` before `m`.

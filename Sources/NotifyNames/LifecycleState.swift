@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a program's observers get.
+/// What a program's observers receive.
 public enum LifecycleState: String, Hashable, Sendable, CaseIterable {
     /// Every post.
     case foreground
     /// Nothing, then or later.
     case background
-    /// Nothing now; when the program is resumed, one delivery for each registration whose name was posted meanwhile.
+    /// Nothing for now; when the program is resumed, one delivery for each registration whose name was posted
+    /// meanwhile.
     case suspended
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What names begin with, compared byte by byte, as names are; the empty one begins every name.
+/// A prefix of names, compared byte by byte, as names are; the empty prefix matches every name.
 package struct NamePrefix: Hashable, Sendable, CustomStringConvertible {
     package let string: String
 

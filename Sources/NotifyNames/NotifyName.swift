@@ -2,18 +2,18 @@
 
 /// The name of a notification: 1 to 511 bytes of UTF-8 without NUL.
 ///
-/// By convention a name is written in reverse-DNS style, `com.example.backup.done`, but any text will do. Names are
-/// compared byte by byte: case matters, and so does the Unicode form in which a letter was written.
+/// By convention a name is written in reverse-DNS style, such as `com.example.backup.done`, but any text will do. Names
+/// are compared byte by byte, so case and Unicode normalization matter.
 ///
-/// Some names have a meaning of their own:
+/// Some names have a special meaning:
 ///
 /// - `self.…` stays inside the process; no bus is needed for it.
-/// - `user.uid.N` and `user.uid.N.…` belong to the user with the numeric id N: only that user and root can post them.
+/// - `user.uid.N` and `user.uid.N.…` belong to the user with the numeric ID N: only that user and root can post them.
 /// - `com.apple.system.…` and `org.notifybus.system.…` are reserved: on the system bus only root can post them.
 ///
-/// The rules are those of notify(3), with one difference: a name that is too long is an error and never cut short.
+/// The rules are those of notify(3), with one difference: a name that is too long is an error and never truncated.
 ///
-/// Names that a program uses again and again are best constants:
+/// Declare names that a program uses repeatedly as constants:
 ///
 /// ```swift
 /// extension NotifyName {
@@ -21,14 +21,15 @@
 /// }
 /// ```
 public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
-    /// The most bytes that a name may have, not counting a terminating NUL.
+    /// The maximum length of a name in bytes, not counting a terminating NUL.
     public static let maximumLength = 511
 
-    // What a post and a delivery touch is inlinable: it costs them 128 instructions otherwise.
+    // Everything on the path of a post or a delivery is inlinable; otherwise each would take 128 instructions more.
     @usableFromInline
     package final class Storage: Sendable {
         @usableFromInline package let string: String
-        /// By the wire's own hash: part of the interface that carries a long name. Anybody can make names that share one.
+        /// Hashes by the wire format's hash, which is part of the interface that carries a long name. Anybody can
+        /// construct collisions.
         @usableFromInline package let hash: UInt64
         @usableFromInline package let scope: Scope
 
@@ -41,7 +42,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
 
     @usableFromInline package let storage: Storage
 
-    /// Makes a name from a string.
+    /// Creates a name from a string.
     ///
     /// - Throws: ``NotifyBusError`` with the code `invalidName` if the string is empty, longer than 511 bytes in
     ///   UTF-8, or contains a NUL.
@@ -55,7 +56,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
         storage = Storage(string: string, hash: verdict?.hash ?? 0)
     }
 
-    /// Makes a name from bytes.
+    /// Creates a name from bytes.
     ///
     /// - Throws: ``NotifyBusError`` with the code `invalidName` if there are no bytes or more than 511, if one is NUL,
     ///   or if they are not UTF-8.
@@ -73,7 +74,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     /// The name as a string.
     public var description: String { storage.string }
 
-    /// Two names are equal if their bytes are.
+    /// Two names are equal if their bytes are equal.
     @inlinable
     public static func == (left: NotifyName, right: NotifyName) -> Bool {
         left.storage === right.storage
@@ -82,27 +83,27 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
 
     /// Feeds the bytes of the name into a hasher.
     public func hash(into hasher: inout Hasher) {
-        // Not the hash of the wire, which has no seed: strangers choose names.
+        // Not the hash of the wire format, which is unseeded: strangers choose names.
         // Contiguous in every name: see the initializers.
         _ = storage.string.utf8.withContiguousStorageIfAvailable { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    /// Whether only one user and root may post the name, so that the sender of a post must be looked at.
+    /// Whether only one user and root may post the name, so that the sender of a post must be checked.
     @inlinable
     package var hasOwner: Bool {
         if case .owned = storage.scope { true } else { false }
     }
 
-    /// Whether a post by this user is to be believed.
+    /// Whether to accept a post by this user.
     package func isOpen(to user: UInt32) -> Bool { storage.scope.isOpen(to: user) }
 
-    /// Whether on the system bus only root may post the name.
+    /// Whether only root may post the name on the system bus.
     @inlinable
     package var isReserved: Bool {
         if case .reserved = storage.scope { true } else { false }
     }
 
-    /// Whether posts of the name stay inside the process that makes them.
+    /// Whether posts of the name stay inside the posting process.
     @inlinable
     package var staysInProcess: Bool {
         if case .process = storage.scope { true } else { false }
@@ -118,7 +119,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The 64-bit FNV-1a hash, part of the wire format for long names: simple enough to be written in any language.
+/// The 64-bit FNV-1a hash, part of the wire format for long names: simple enough to implement in any language.
 @inlinable
 package func fnv1a64(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an observer observes: names, and prefixes of names.
+/// The subjects of an observer: names, and prefixes of names.
 package struct Subjects: Hashable, Sendable {
-    /// As many names as may be pending; of prefixes each is looked at for each post.
+    /// As many names as may be pending; every prefix must be compared with each post.
     package static let maximumNames = 65_536
     package static let maximumPrefixes = 1_024
 
@@ -32,7 +32,7 @@ package struct Subjects: Hashable, Sendable {
         prefixes.formUnion(others.prefixes)
     }
 
-    /// Checks names and prefixes that came over the bus.
+    /// Checks names and prefixes received over the bus.
     ///
     /// - Throws: `limitExceeded` or `invalidName`.
     package init(names texts: [String], prefixes texts2: [String]) throws(NotifyBusError) {

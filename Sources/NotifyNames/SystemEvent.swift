@@ -2,30 +2,31 @@
 
 /// A name that the agent posts when something happens to the machine or the session.
 ///
-/// ``all`` is the one table of them: the agent's sources, notifybus-events(7), `<notify_keys.h>`, the constants of
-/// `DarwinNotify` and the completion of names are made from it.
+/// ``all`` is the single table of them: the agent's sources, notifybus-events(7), `<notify_keys.h>`, the constants of
+/// `DarwinNotify` and the completion of names are all derived from it.
 package struct SystemEvent: Sendable {
-    /// What finds out. The raw value is the word of `ignore =` in agent.conf.
+    /// The source that detects the event. The raw value is the word used by `ignore =` in agent.conf.
     package enum Source: String, CaseIterable, Sendable {
         case timezone, clock, hostname, mounts, network, dns, memory, sleep, users, accounts, locale
         case locker, logind
 
-        /// Whether only a session's agent has it.
+        /// Whether only a session's agent has this source.
         package var isOfSession: Bool { self == .locker || self == .logind }
     }
 
     package let name: NotifyName
-    /// nil if nobody posts it here.
+    /// nil if the name is never posted here.
     package let source: Source?
     /// The C macro and Swift constant; nil if there is none.
     package let key: String?
-    /// The name that this is another one for: it is posted with that one, where somebody observes this very name.
+    /// The name for which this is an alias: it is posted together with that one, while somebody observes the alias
+    /// itself.
     package let original: NotifyName?
-    /// An alias that is posted only when the state becomes this.
+    /// For an alias: post it only when the state becomes this value.
     package let edge: UInt64?
-    /// What is the case when it is posted, as a sentence; or why nobody posts it.
+    /// What has happened when the name is posted, as a sentence; or why it is never posted.
     package let meaning: String
-    /// What its state says; empty if that is always 0.
+    /// What its state means; empty if it is always 0.
     package let state: String
 
     private init(
@@ -216,7 +217,7 @@ package struct SystemEvent: Sendable {
     private static let noDiskEvent =
         "No event of the kernel says how full a file system is; notifybus-events(7) has a timer that looks."
 
-    /// Names of Darwin's headers that nobody posts here.
+    /// Names of Darwin's headers that are never posted here.
     private static let unposted: [SystemEvent] = [
         SystemEvent("com.apple.system.lowdiskspace", nil, "kNotifyVFSLowDiskSpace", noDiskEvent),
         SystemEvent("com.apple.system.lowdiskspace.system", nil, "kNotifyVFSLowDiskSpaceRootFS", noDiskEvent),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whose state is to change.
+/// The target of a state change.
 package enum Target: Hashable, Sendable, CustomStringConvertible {
     case process(Int32)
     /// A unique name.
@@ -26,7 +26,7 @@ package enum Target: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The text that it is read from.
+    /// The text that it is parsed from.
     package var description: String {
         switch self {
         case .process(let pid): "pid:\(pid)"

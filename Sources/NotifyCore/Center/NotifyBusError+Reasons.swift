@@ -21,8 +21,8 @@ extension NotifyBusError {
     )
 
     /// - Parameters:
-    ///   - what: what there is none of, with its article: "an eventfd".
-    ///   - code: the error number of the call that should have made it.
+    ///   - what: what could not be created, with its article: "an eventfd".
+    ///   - code: the error number of the call that failed.
     package static func outOfDescriptors(_ what: String, _ code: Int32) -> NotifyBusError {
         NotifyBusError(.failed, "Cannot create \(what): \(describe(errno: code)).", errno: code)
     }

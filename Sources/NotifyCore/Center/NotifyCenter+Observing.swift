@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter {
-    /// Observes a name: calls `callback` for each notification of it that is posted from now on.
+    /// Observes a name: calls `callback` for each notification posted from now on.
     ///
-    /// When this returns, the bus has confirmed the registration: every later post is heard, whoever makes it, the
-    /// posts of this process too. Observing a name twice gives two callbacks. This blocks the thread until the bus has
-    /// answered; asynchronous code gets the form that does not.
+    /// When this returns, the bus has confirmed the registration: every later post is heard, including those of this
+    /// process. Observing a name twice calls back twice. This blocks the thread until the bus has answered;
+    /// asynchronous code uses a form that does not.
     ///
-    /// Callbacks run on a thread of the center, one at a time for the whole center. A callback may take its time: the
-    /// bus is read meanwhile, and what arrives waits, 4,096 deliveries individually, beyond that one for each name. It may
-    /// use the center, and cancel its own observation.
+    /// Callbacks run on a thread of the center, one at a time for the whole center. A callback may be slow: the bus
+    /// continues to be read, and deliveries are queued, up to 4,096 of them individually, then one per name. It may use
+    /// the center, and cancel its own observation.
     ///
     /// The corresponding C function is `notify_register_dispatch`.
     ///
     /// - Parameters:
     ///   - name: the name to observe.
-    ///   - ignoringOwnPosts: whether to leave out what this center posts. Posts of other centers of the process are
-    ///     heard.
+    ///   - ignoringOwnPosts: whether to ignore what this center posts. Posts of other centers in the process are heard.
     ///   - callback: receives the name that was posted.
-    /// - Returns: the observation. It ends when you cancel it, or when nothing refers to it any more: keep it.
+    /// - Returns: the observation. Keep it: it ends when you cancel it or release the last reference to it.
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached,
     ///   `limitExceeded` if the bus allows no more match rules, `timedOut` if it does not answer within 25 seconds,
     ///   `closed` after `close()`.
@@ -32,7 +31,7 @@ extension NotifyCenter {
 
     /// Observes a name given as a string. See `addObserver(forName:ignoringOwnPosts:using:)`.
     ///
-    /// - Throws: what that method throws, and an error with the code `invalidName` if the string is not a name.
+    /// - Throws: what that method throws, or an error with the code `invalidName` if the string is not a valid name.
     public func addObserver(
         forName name: String,
         ignoringOwnPosts: Bool = false,
@@ -43,8 +42,7 @@ extension NotifyCenter {
 
     /// Observes several names with one callback, for about the cost of one name.
     ///
-    /// A name that is given twice is observed once. See
-    /// `addObserver(forName:ignoringOwnPosts:using:)` for everything else.
+    /// A name that is given twice is observed once. Otherwise see `addObserver(forName:ignoringOwnPosts:using:)`.
     public func addObserver(
         forNames names: [NotifyName],
         ignoringOwnPosts: Bool = false,
@@ -53,12 +51,14 @@ extension NotifyCenter {
         try observe(.names(names), ignoringOwnPosts: ignoringOwnPosts, with: callback)
     }
 
-    /// Observes every name that begins with one of these prefixes, byte by byte. The empty prefix means every name.
+    /// Observes every name that begins with one of these prefixes, compared byte by byte. The empty prefix matches
+    /// every name.
     ///
-    /// A prefix of whole dotted parts, `com.example.`, costs least: the bus itself then leaves out what is not meant.
+    /// A prefix of whole dotted parts, such as `com.example.`, is the cheapest, as the bus itself then filters the
+    /// names.
     ///
     /// - Throws: ``NotifyBusError`` with the code `invalidName` if a prefix is longer than 511 bytes or contains a NUL;
-    ///   otherwise as for a name.
+    ///   otherwise the same errors as for a name.
     public func addObserver(
         forPrefixes prefixes: [String],
         ignoringOwnPosts: Bool = false,
@@ -82,21 +82,21 @@ extension NotifyCenter {
     }
 
     /// Waits until every post that the bus has routed before this call has reached its observers: callbacks have run,
-    /// and everything meant for queues and sequences waits there.
+    /// and deliveries to queues and sequences have been enqueued.
     package func barrier(timeout: Duration? = nil) throws(NotifyBusError) {
         try engine.start()
         engine.prepareToWait()
         try engine.barrier(until: .after(timeout))
     }
 
-    /// What a registration is for.
+    /// What a registration observes.
     package enum Subject: Sendable {
         case name(NotifyName)
         case names([NotifyName])
         case prefixes([String])
     }
 
-    /// Observes as the public methods do, and waits for the bus no longer than told.
+    /// Observes as the public methods do, but waits for the bus no longer than `timeout`.
     package func addObserver(
         for subject: Subject,
         timeout: Duration?,
@@ -106,7 +106,7 @@ extension NotifyCenter {
         return try register(observer, NotifyCenter.keys(for: subject), within: timeout)
     }
 
-    /// Observes for somebody who fetches what comes on threads of their own.
+    /// Observes for a consumer that fetches deliveries on its own threads.
     ///
     /// - Parameter callback: what `Observer.call` runs.
     package func observe(
@@ -124,13 +124,13 @@ extension NotifyCenter {
         return try (observer, register(observer, NotifyCenter.keys(for: subject)))
     }
 
-    /// Observes, and keeps the registration where there is no bus: it is made when there is one.
+    /// Observes, and if there is no bus, keeps the registration until there is one.
     ///
-    /// Waits until the registration is live, or it is known that it has to wait.
+    /// Waits until the registration is live, or is known to be pending.
     ///
-    /// - Parameter whenLive: called once, on the center's thread, if the registration had to wait: with its outcome.
-    /// - Returns: also why it is not live yet; nil if it is.
-    /// - Throws: ``NotifyBusError`` with the code `limitExceeded`, `failed` or `closed`, which waiting can't mend.
+    /// - Parameter whenLive: called once with the outcome, on the center's thread, if the registration was pending.
+    /// - Returns: also the reason why it is not live yet; nil if it is.
+    /// - Throws: ``NotifyBusError`` with the code `limitExceeded`, `failed` or `closed`, which waiting can't fix.
     package func observeWaitingForBus(
         _ subject: Subject,
         for client: any ObserverClient,
@@ -146,9 +146,9 @@ extension NotifyCenter {
     /// Observes without waiting for the bus.
     ///
     /// - Parameters:
-    ///   - waitsForBus: whether the registration is kept where there is no bus, and made when there is one.
-    ///   - whenLive: called once, on the center's thread: when every later post is heard, or when the registration has
-    ///     failed. With `waitsForBus` only what waiting can't mend is a failure. Not called after `cancel`.
+    ///   - waitsForBus: whether to keep the registration if there is no bus, and to complete it when there is one.
+    ///   - whenLive: called once, on the center's thread, when every later post is heard, or when the registration has
+    ///     failed. With `waitsForBus` only errors that waiting can't fix are failures. Not called after `cancel`.
     package func observe(
         _ subject: Subject,
         waitsForBus: Bool,
@@ -193,7 +193,7 @@ extension NotifyCenter {
     }
 
     private static func keys(for names: [NotifyName]) -> [Topic.Key] {
-        // A set of names takes a twentieth of the start of a command.
+        // Creating a set takes a twentieth of a command's start-up time.
         if names.count == 1 { return [.name(names[0])] }
         var seen: Set<NotifyName> = []
         return names.filter { seen.insert($0).inserted }.map { .name($0) }
@@ -202,7 +202,7 @@ extension NotifyCenter {
     private static func keys(forPrefixes prefixes: [String]) throws(NotifyBusError) -> [Topic.Key] {
         var keys: [Topic.Key] = []
         for prefix in prefixes {
-            // What may begin a name is what may be one, and nothing at all.
+            // A prefix may be anything that a name may be, or empty.
             if !prefix.isEmpty { _ = try NotifyName(prefix) }
             keys.append(.prefix(NamePrefix(prefix)))
         }

@@ -4,26 +4,27 @@ import CLinux
 import Glibc
 
 extension NotifyCenter {
-    /// Posts a notification to every observer of its name, in all processes on the bus, this one too.
+    /// Posts a notification to every observer of its name, in all processes on the bus, including this one.
     ///
-    /// The first post opens the connection, on the caller's thread; other threads that post meanwhile wait for that. After
-    /// that a post never blocks: it is written at once, or, while the bus does not keep up, it waits in the center. Up to
-    /// 4,096 posts are queued individually; beyond that a post whose name already waits is coalesced with the waiting one,
-    /// and a new name waits as well, up to 65,536 in all. Posts from one thread reach each observer in order. That nobody
-    /// observes the name is not an error.
+    /// The first post opens the connection on the caller's thread; other threads that post meanwhile wait for it. After
+    /// that a post never blocks: it is written immediately or, if the bus does not keep up, queued in the center. Up to
+    /// 4,096 posts are queued individually; beyond that, a post whose name is already queued is coalesced with the
+    /// queued one, and new names are queued up to 65,536 in all. Posts from one thread reach each observer in order. It
+    /// is not an error if nobody observes the name.
     ///
-    /// The bus does not keep up when it does not read; dbus-broker also when it has not yet written the last 256 posts to
-    /// observers that read at once. So a storm of posts does not pile up in it, until it disconnects somebody.
+    /// The bus does not keep up when it is not reading; dbus-broker also when it has not yet written the last 256 posts
+    /// to observers that read promptly. This keeps a storm of posts from piling up in the bus until it disconnects
+    /// somebody.
     ///
-    /// When the program returns from `main` or calls `exit`, the posts that still wait are written first, for 1 second at
-    /// most. `_exit`, `exec` and signals end it at once, and the posts that wait are lost.
+    /// When the program returns from `main` or calls `exit`, queued posts are written first, for at most 1 second.
+    /// `_exit`, `exec` and signals end it immediately, and queued posts are lost.
     ///
     /// The corresponding C function is `notify_post`.
     ///
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached, `queueFull`
-    ///   if 65,536 names wait, `notPermitted` if the name belongs to someone else, `timedOut` if the bus does not let
-    ///   the program in within 10 seconds, `forked` in the child of a process that used the bus, `closed` after
-    ///   `close()`. The post was not made then.
+    ///   if 65,536 names are queued, `notPermitted` if the name belongs to someone else, `timedOut` if the bus does not
+    ///   accept the connection within 10 seconds, `forked` in the child of a process that used the bus, `closed` after
+    ///   `close()`. Nothing was posted then.
     public func post(_ name: NotifyName) throws(NotifyBusError) {
         if linux_is_cut_off() { throw .forked }
         switch name.storage.scope {
@@ -45,17 +46,17 @@ extension NotifyCenter {
 
     /// Posts a notification by a name given as a string. See `post(_:)`.
     ///
-    /// - Throws: what that method throws, and an error with the code `invalidName` if the string is not a name.
+    /// - Throws: what that method throws, or an error with the code `invalidName` if the string is not a valid name.
     public func post(_ name: String) throws(NotifyBusError) {
         if linux_is_cut_off() { throw .forked }
-        // To find a name that was posted before takes a tenth of making it.
+        // Finding a name that was posted before takes a tenth of the time of creating it.
         let recent = name.utf8.withContiguousStorageIfAvailable {
             engine.outbox.recentName(UnsafeRawBufferPointer($0))
         }
         if let recent = recent ?? nil { try post(recent) } else { try post(NotifyName(name)) }
     }
 
-    /// Whether a post of this name waits for nothing: the bus has let the program in, or is not needed.
+    /// Whether posting this name does not have to wait: the bus has accepted the connection, or is not needed.
     package func canPostAtOnce(_ name: NotifyName) -> Bool {
         name.staysInProcess || engine.outbox.wasOpen
     }
@@ -65,9 +66,9 @@ extension NotifyCenter {
 
     /// Waits until every earlier post is written to the bus's socket. Blocks the thread.
     ///
-    /// Who wants every post counted posts and flushes, at least once in 4,096 posts: then none is coalesced.
+    /// To have every single post delivered, flush at least once in 4,096 posts: then none is coalesced.
     ///
-    /// - Parameter timeout: how long to wait; nil means as long as it takes.
+    /// - Parameter timeout: how long to wait; nil means without limit.
     /// - Throws: ``NotifyBusError`` with the code `timedOut`, `disconnected` if the bus is away, or `closed`.
     public func flush(timeout: Duration? = nil) throws(NotifyBusError) {
         if engine.outbox.isWritten { return }
@@ -75,16 +76,17 @@ extension NotifyCenter {
         try engine.outbox.flush(until: .after(timeout))
     }
 
-    /// Waits until the bus has taken every earlier post and passed it on to the observers' connections. Blocks the thread.
+    /// Waits until the bus has accepted every earlier post and routed it to the observers' connections. Blocks the
+    /// thread.
     ///
-    /// This takes one round trip to the bus more than `flush(timeout:)`.
+    /// This takes one round trip to the bus in addition to `flush(timeout:)`.
     ///
-    /// - Parameter timeout: how long to wait; nil means as long as it takes.
+    /// - Parameter timeout: how long to wait; nil means without limit.
     /// - Throws: ``NotifyBusError`` with the code `timedOut`, `noBus` or `disconnected` if the bus is away, or `closed`.
     public func synchronize(timeout: Duration? = nil) throws(NotifyBusError) {
         let deadline = MonotonicTime.after(timeout)
         let barrier = Barrier()
-        // A program that only posts, as notify-post does, gets along without threads: starting two costs it 0.4 ms.
+        // A program that only posts, such as notify-post, needs no threads: starting two would take it 0.4 ms.
         if engine.threads == nil, engine.outbox.waitingCount == 0 {
             try engine.outbox.raise(barrier, until: deadline)
             return try engine.outbox.serve(until: barrier, or: deadline)
@@ -96,8 +98,8 @@ extension NotifyCenter {
         try barrier.wait(until: deadline)
     }
 
-    /// The same for a program that ends afterwards: waits as well until an agent that starts programs for names has asked
-    /// the bus who has posted, which can say it only of those that are still there. Half a second at most.
+    /// The same for a program that is about to exit: also waits, half a second at most, until an agent that starts
+    /// programs for names has asked the bus who posted, which the bus knows only while the poster is connected.
     package func synchronizeToEnd(timeout: Duration? = nil) throws(NotifyBusError) {
         let deadline = MonotonicTime.after(timeout)
         guard engine.threads == nil, engine.outbox.waitingCount == 0 else { return try synchronize(timeout: timeout) }
@@ -108,12 +110,12 @@ extension NotifyCenter {
         try? engine.outbox.serve(until: asked, or: MonotonicTime.earlier(deadline, .now + 500))
     }
 
-    /// Has somebody told of each post of this center at once, on the thread that posts; nil ends that.
+    /// Sets a witness that is notified of each post of this center, on the posting thread; nil removes it.
     package func setPostWitness(_ witness: (@Sendable (NotifyName) -> Void)?) {
         engine.witness.set(witness)
     }
 
-    /// A denied broadcast gives no error on D-Bus, so who may post is checked here first.
+    /// D-Bus reports no error for a denied broadcast, so permission to post is checked here first.
     private func checkPermission(_ name: NotifyName) throws(NotifyBusError) {
         let user = geteuid()
         if name.isReserved, bus == .system, user != 0 {

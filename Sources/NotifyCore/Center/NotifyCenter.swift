@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A Darwin-style notification center over D-Bus: a broadcast that carries a name and nothing else.
+/// A Darwin-style notification center over D-Bus: it broadcasts names, without any payload.
 ///
 /// ```swift
 /// let center = NotifyCenter.session
@@ -10,54 +10,55 @@
 /// try center.post("com.example.backup.done")
 /// ```
 ///
-/// A center opens nothing until it is used. Then it keeps up to two private connections to the bus: one to post on,
-/// and, once there are observers, one to read from. It can be used from any thread. When the bus goes away, the center
-/// reconnects and makes every registration again.
+/// A center opens no connection before its first use. Then it keeps up to two private connections to the bus: one for
+/// posting and, once there are observers, one for reading. It can be used from any thread. If the bus goes away, the
+/// center reconnects and registers every observer again.
 ///
-/// A center lives as long as you keep it or one of its observations. To let go of it waits for nothing.
+/// A center lives as long as you keep it or one of its observations. Releasing it does not block.
 public final class NotifyCenter: Sendable {
     /// Which bus a center uses.
     public enum Bus: Hashable, Sendable {
-        /// The bus of the user's login session, as `DBUS_SESSION_BUS_ADDRESS` or `$XDG_RUNTIME_DIR/bus` names it.
+        /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS` or found at `$XDG_RUNTIME_DIR/bus`.
         case session
-        /// The bus of the machine, as `DBUS_SYSTEM_BUS_ADDRESS` names it, or at its usual place.
+        /// The system bus, as given by `DBUS_SYSTEM_BUS_ADDRESS` or found at its standard address.
         case system
         /// The bus at a D-Bus address, such as `unix:path=/run/user/1000/bus`.
         case address(String)
     }
 
-    /// What a center tells about its observing connection.
+    /// A change that a center reports about its observing connection.
     public enum ConnectionChange: Hashable, Sendable {
-        /// The bus went away, or a center that waits for the bus did not find it; posts are not heard until `reconnected`.
+        /// The bus went away, or a center that waits for the bus did not find it; no posts are heard until
+        /// `reconnected`.
         case disconnected(NotifyBusError)
-        /// The bus is back, or there at last, and every registration was made.
+        /// The bus is back, or available for the first time, and every observer has been registered.
         case reconnected
     }
 
-    /// The center of the session bus that the whole process shares.
+    /// The center for the session bus, shared by the whole process.
     public static let session = NotifyCenter(bus: .session)
-    /// The center of the system bus that the whole process shares.
+    /// The center for the system bus, shared by the whole process.
     public static let system = NotifyCenter(bus: .system)
 
     /// The bus of this center.
     public let bus: Bus
     let engine: Engine
-    /// The observer's half of the lifecycle; nil for the agent itself and for those who only talk to it.
+    /// The observer's half of the lifecycle protocol; nil for the agent itself and for clients that only talk to it.
     let peer: LifecyclePeer?
 
-    /// Makes a center of its own, with its own connections. It opens nothing yet.
+    /// Creates a center with connections of its own. It opens nothing yet.
     ///
-    /// A center that waits for the bus is for a program that may start before it. To observe does not fail then because
-    /// the bus cannot be reached or does not answer: it returns at once, `onConnectionChange` is called with
-    /// ``ConnectionChange/disconnected(_:)``, and when the bus is there the registrations are made and
-    /// ``ConnectionChange/reconnected`` follows. What was posted before that is not heard. To post fails as it does
-    /// everywhere.
+    /// A center that waits for the bus is for a program that may start before the bus. Observing then does not fail if
+    /// the bus can't be reached or does not answer: it returns immediately, `onConnectionChange` is called with
+    /// ``ConnectionChange/disconnected(_:)``, and once the bus is available, the observers are registered and
+    /// ``ConnectionChange/reconnected`` follows. Anything posted before that is not heard. Posting fails as in any
+    /// other center.
     ///
     /// - Parameters:
     ///   - bus: the bus to use.
-    ///   - waitsForBus: whether observers are registered when the bus comes, if it is not there yet.
-    ///   - onConnectionChange: called when the observing connection is lost and when it is made again, on the center's
-    ///     thread, in turn with the callbacks of observers.
+    ///   - waitsForBus: whether observers are registered once the bus is available, if it is not available yet.
+    ///   - onConnectionChange: called when the observing connection is lost and when it is restored, on the center's
+    ///     thread, serialized with the callbacks of observers.
     public init(
         bus: Bus = .session,
         waitsForBus: Bool = false,
@@ -69,11 +70,11 @@ public final class NotifyCenter: Sendable {
         engine = Engine(bus: bus, waitsForBus: waitsForBus, peer: peer, onConnectionChange: onConnectionChange)
     }
 
-    /// Makes a center that also tells who posts what its observers hear.
+    /// Creates a center that also reports who posts what its observers hear.
     ///
-    /// - Parameter onPost: is given the name and the unique name of the poster's connection, which is valid until it
-    ///   returns, on the thread that reads: it must not wait. Posts that were heard in another way, by an agent while the
-    ///   program was suspended, are left out.
+    /// - Parameter onPost: receives the name and the unique name of the poster's connection, valid until it returns, on
+    ///   the thread that reads: it must not block. Posts heard in another way, through an agent while the program was
+    ///   suspended, are left out.
     package init(
         bus: Bus,
         onConnectionChange: (@Sendable (ConnectionChange) -> Void)?,
@@ -85,7 +86,7 @@ public final class NotifyCenter: Sendable {
         engine = Engine(bus: bus, peer: peer, onConnectionChange: onConnectionChange, onPost: onPost)
     }
 
-    /// Makes a center whose observing connection also speaks for a peer.
+    /// Creates a center whose observing connection also serves a peer.
     package init(bus: Bus, peer: any BusPeer) {
         self.bus = bus
         self.peer = nil
@@ -93,33 +94,33 @@ public final class NotifyCenter: Sendable {
     }
 
     deinit {
-        // The last to let go of it may hold what one of its threads waits for.
+        // Whoever releases the last reference may hold something that one of its threads waits for.
         engine.stop(waits: false)
         peer?.states.end()
     }
 
     /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`.
     ///
-    /// When this returns, no callback runs (unless it is the one that called) and none will. Posts that still wait to
-    /// be written are lost and counted as dropped; call `flush(timeout:)` first where they matter. This blocks the thread
-    /// while a callback runs; asynchronous code gets the form that does not.
+    /// When this returns, no callback is running (except the one that made this call) and none will run. Posts still
+    /// waiting to be written are lost and counted as dropped; call `flush(timeout:)` first if they matter. This blocks
+    /// the thread while a callback is running; asynchronous code uses a form that does not.
     public func close() {
         engine.close()
         peer?.states.end()
     }
 
-    /// What the center has done so far.
+    /// The counters of the center.
     public var statistics: Statistics {
         engine.counters.statistics(waiting: engine.outbox.waitingCount)
     }
 
-    /// Opens the observing connection, and keeps it as long as the peer wants.
+    /// Opens the observing connection, and keeps it open as long as the peer needs it.
     package func open() throws(NotifyBusError) {
         try engine.start()
         engine.command(.open)
     }
 
-    /// Does something with the observing connection on the thread that reads.
+    /// Runs a closure with the observing connection, on the thread that reads.
     package func perform(_ body: @escaping @Sendable (borrowing BusLink) -> Void) {
         engine.command(.perform(body))
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What names and states are, without the bus: the agent's coordinator stands on it alone.
+// Names and states, independent of the bus: the agent's coordinator depends on nothing else.
 @_exported public import NotifyNames
 
 extension NotifyCenter {
-    /// What a program's observers get.
+    /// What a program's observers receive.
     public typealias LifecycleState = NotifyNames.LifecycleState
 }

@@ -3,10 +3,10 @@
 extension NotifyCenter {
     /// A registration of an observer.
     ///
-    /// It ends when `cancel()` is called or when nothing refers to it any more. It keeps its center alive.
+    /// It ends when `cancel()` is called or the last reference to it is released. It keeps its center alive.
     ///
-    /// To let go of it waits for nothing: no callback begins afterwards, but one that another thread has begun may still
-    /// be running. `cancel()` waits for that.
+    /// Releasing it does not block: no callback starts afterwards, but one that is already running in another thread
+    /// may still be running. `cancel()` waits for that.
     public final class Observation: Sendable {
         private let center: NotifyCenter
         private let subscription: Subscription
@@ -17,24 +17,24 @@ extension NotifyCenter {
         }
 
         deinit {
-            // Whoever lets go of it may hold what the callback waits for, such as the main queue.
+            // Whoever releases it may hold something that the callback waits for, such as the main queue.
             center.engine.cancel(subscription, waits: false)
         }
 
-        /// Ends the observation. When this returns, its callback does not run and never will again.
+        /// Ends the observation. When this returns, its callback is not running and never will again.
         ///
-        /// A callback that is running in another thread is waited for: do not hold a lock that it needs. From inside
-        /// its own callback this returns at once, and the callback is the last. Further calls do nothing. This blocks the
-        /// thread while it waits; asynchronous code gets the form that does not.
+        /// It waits for a callback that is running in another thread, so do not hold a lock that the callback needs.
+        /// When called from inside its own callback it returns immediately, and that callback is the last. Further
+        /// calls do nothing. This blocks the thread while it waits; asynchronous code uses a form that does not.
         ///
         /// The corresponding C function is `notify_cancel`.
         public func cancel() {
             center.engine.cancel(subscription)
         }
 
-        /// Ends the observation, and waits for nothing.
+        /// Ends the observation without waiting.
         ///
-        /// - Returns: whether a callback still runs in another thread, which `cancel()` would wait for.
+        /// - Returns: whether a callback is still running in another thread, which `cancel()` would wait for.
         package func cancelWithoutWaiting() -> Bool {
             center.engine.cancel(subscription, waits: false)
         }

@@ -3,29 +3,29 @@
 import Synchronization
 
 extension NotifyCenter {
-    /// What a center has done since it was made. All figures only grow, except ``waiting``.
+    /// The counters of a center since its creation. All of them only grow, except ``waiting``.
     public struct Statistics: Hashable, Sendable {
-        /// Posts that were accepted, coalesced ones too.
+        /// Posts that were accepted, including coalesced ones.
         public let posted: Int
         /// Posts that were coalesced with an equal one still waiting to be written, because the bus did not keep up.
         public let coalescedPosts: Int
-        /// Posts that wait to be written now.
+        /// Posts currently waiting to be written.
         public let waiting: Int
-        /// Callbacks that ran, and names handed to an `AsyncSequence`.
+        /// Callbacks that ran, and names passed to an `AsyncSequence`.
         public let delivered: Int
         /// Deliveries that were coalesced with an equal one still waiting, because the observer did not keep up.
         public let coalescedDeliveries: Int
-        /// Deliveries and posts that were lost: an observer's queue was full of other names, the sender of a
-        /// `user.uid.` name could not be verified, a center was closed with posts waiting, or a post was still on its way
-        /// when the program went into the background.
+        /// Lost deliveries and posts: an observer's queue was full of other names, the sender of a `user.uid.` name
+        /// could not be verified, a center was closed with posts waiting, or a post was still on its way when the
+        /// program went into the background.
         public let dropped: Int
-        /// Signals that looked like posts and were not believed.
+        /// Signals that looked like posts but were rejected.
         public let ignored: Int
-        /// How often the bus came back and every registration was made again.
+        /// How often the bus came back and every observer was registered again.
         public let reconnects: Int
-        /// How often a bus that lives has closed the observing connection, as dbus-broker does when a user's programs have
-        /// left too much unread. Each name that is observed was delivered once afterwards, since it may have been posted
-        /// meanwhile; what was posted of names that only a prefix brings is lost, and nobody knows how much.
+        /// How often a running bus has closed the observing connection, as dbus-broker does when a user's programs
+        /// leave too much unread. Every observed name was delivered once afterwards, as it may have been posted
+        /// meanwhile; posts that match only a prefix are lost, and can't be counted.
         public let cutOffs: Int
 
         /// All coalesced posts and deliveries.
@@ -33,7 +33,7 @@ extension NotifyCenter {
     }
 }
 
-/// The figures behind `NotifyCenter.Statistics`. Relaxed: each is exact, no two are read at one moment.
+/// The counters behind `NotifyCenter.Statistics`. Relaxed: each is exact, but they are not read at one moment.
 final class Counters: Sendable {
     let posted = Atomic(0)
     let coalescedPosts = Atomic(0)

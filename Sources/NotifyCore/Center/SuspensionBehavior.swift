@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter {
-    /// What an observer asks for while its program is in the background. Accepted, and ignored.
+    /// What an observer requests while its program is in the background. Accepted and ignored.
     ///
-    /// Darwin's notify center ignores it too: it is an option of the distributed center, and stands here so that code
-    /// written for Apple's systems can be brought over as it is. What an observer gets depends on its program's state
-    /// alone.
+    /// Darwin's notify center ignores it too: it is an option of the distributed center, and exists here so that code
+    /// for Apple's systems compiles unchanged. What an observer receives depends only on the state of its program.
     public enum SuspensionBehavior: Int, Hashable, Sendable, CaseIterable {
         /// Deliver nothing while in the background.
         case drop = 1
@@ -13,7 +12,7 @@ extension NotifyCenter {
         case coalesce = 2
         /// Deliver all notifications later.
         case hold = 3
-        /// Deliver at once all the same.
+        /// Deliver immediately even so.
         case deliverImmediately = 4
     }
 }
