@@ -3,8 +3,8 @@
 package import NotifyBus
 import NotifyTokens
 
-/// The center that Darwin's functions stand on.
+/// The center behind Darwin's functions.
 package enum DarwinCenter {
-    /// The one that the whole process shares, notify(3) included, on the bus that `BusChoice` names.
+    /// The one shared by the whole process, including notify(3), on the bus that `BusChoice` names.
     package static let shared: NotifyCenter = BusChoice.center
 }

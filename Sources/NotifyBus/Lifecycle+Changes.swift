@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter.Lifecycle {
-    /// The present state and its changes from now on. Only the newest waits for a task that does not keep up.
+    /// The current state, and its changes from now on. A task that does not keep up sees only the latest one.
     ///
-    /// The sequence ends when the task is cancelled or the center is closed. It connects to the bus, if nothing
-    /// else has.
+    /// The sequence ends when the task is cancelled or the center is closed. Connects to the bus if nothing else has.
     ///
-    /// - Throws: ``NotifyBusError`` with the code `closed` after `NotifyCenter.close()`, or `failed` if threads or
-    ///   descriptors ran out.
+    /// - Throws: ``NotifyBusError`` with the code `closed` after `NotifyCenter.close()`, or `failed` if the system is
+    ///   out of threads or descriptors.
     public func changes() throws(NotifyBusError) -> AsyncStream<NotifyCenter.LifecycleState> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: NotifyCenter.LifecycleState.self,
@@ -21,7 +20,7 @@ extension NotifyCenter.Lifecycle {
         return stream
     }
 
-    /// Tells the agent which state this program is in now, and suspends the task until that is in force for all its
+    /// Reports to the agent which state this program is in, and suspends the task until that is in effect for all its
     /// observers.
     public func report(
         _ state: NotifyCenter.LifecycleState,

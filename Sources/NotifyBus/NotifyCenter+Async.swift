@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Each call of a center that may wait, for asynchronous code, which gets these without asking. What each does, throws and
-// delivers is told at the form that blocks.
+// The asynchronous form of each call of a center that may wait, which the compiler selects in asynchronous code. See
+// the blocking form for what each does, throws and delivers.
 
 extension NotifyCenter {
-    /// Posts a notification, and suspends the task until the bus has let the program in, which only the first post does.
+    /// Posts a notification. The first post suspends the task until the bus has accepted the connection.
     public func post(_ name: NotifyName) async throws(NotifyBusError) {
         let post: @Sendable () throws(NotifyBusError) -> Void = { () throws(NotifyBusError) in try self.post(name) }
         if canPostAtOnce(name) { try post() } else { try await Waiting.perform(post) }
@@ -12,7 +12,7 @@ extension NotifyCenter {
 
     /// Posts a notification by a name given as a string.
     ///
-    /// - Throws: an error with the code `invalidName` if the string is not a name.
+    /// - Throws: an error with the code `invalidName` if the string is not a valid name.
     public func post(_ name: String) async throws(NotifyBusError) {
         try await post(NotifyName(name))
     }
@@ -23,19 +23,19 @@ extension NotifyCenter {
         try await Waiting.perform { () throws(NotifyBusError) in try self.flush(timeout: timeout) }
     }
 
-    /// Suspends the task until the bus has taken every earlier post and passed it on to the observers' connections.
+    /// Suspends the task until the bus has accepted every earlier post and routed it to the observers' connections.
     public func synchronize(timeout: Duration? = nil) async throws(NotifyBusError) {
         try await Waiting.perform { () throws(NotifyBusError) in try self.synchronize(timeout: timeout) }
     }
 
-    /// Closes the center, and suspends the task until no callback runs any more.
+    /// Closes the center, and suspends the task until no callback is running.
     public func close() async {
         await Waiting.perform { () throws(Never) in self.close() }
     }
 
-    /// Observes a name, and suspends the task until the bus has confirmed it.
+    /// Observes a name, and suspends the task until the bus has confirmed the registration.
     ///
-    /// It does not end early when the task is cancelled.
+    /// Cancelling the task does not cut this short.
     public func addObserver(
         forName name: NotifyName,
         ignoringOwnPosts: Bool = false,
@@ -44,9 +44,9 @@ extension NotifyCenter {
         try await observe(.name(name), ignoringOwnPosts, callback)
     }
 
-    /// Observes a name given as a string, and suspends the task until the bus has confirmed it.
+    /// Observes a name given as a string, and suspends the task until the bus has confirmed the registration.
     ///
-    /// It does not end early when the task is cancelled.
+    /// Cancelling the task does not cut this short.
     public func addObserver(
         forName name: String,
         ignoringOwnPosts: Bool = false,
@@ -55,9 +55,9 @@ extension NotifyCenter {
         try await observe(.name(NotifyName(name)), ignoringOwnPosts, callback)
     }
 
-    /// Observes several names, and suspends the task until the bus has confirmed it.
+    /// Observes several names, and suspends the task until the bus has confirmed the registration.
     ///
-    /// It does not end early when the task is cancelled.
+    /// Cancelling the task does not cut this short.
     public func addObserver(
         forNames names: [NotifyName],
         ignoringOwnPosts: Bool = false,
@@ -66,9 +66,10 @@ extension NotifyCenter {
         try await observe(.names(names), ignoringOwnPosts, callback)
     }
 
-    /// Observes every name that begins with one of these prefixes, and suspends the task until the bus has confirmed it.
+    /// Observes every name that begins with one of these prefixes, and suspends the task until the bus has confirmed
+    /// the registration.
     ///
-    /// It does not end early when the task is cancelled.
+    /// Cancelling the task does not cut this short.
     public func addObserver(
         forPrefixes prefixes: [String],
         ignoringOwnPosts: Bool = false,
@@ -89,9 +90,9 @@ extension NotifyCenter {
 }
 
 extension NotifyCenter.Observation {
-    /// Ends the observation, and suspends the task while its callback runs in another thread.
+    /// Ends the observation, and suspends the task while its callback is running in another thread.
     ///
-    /// It does not end early when the task is cancelled.
+    /// Cancelling the task does not cut this short.
     public func cancel() async {
         if cancelWithoutWaiting() { await Waiting.perform { () throws(Never) in self.cancel() } }
     }

@@ -9,11 +9,10 @@ extension NotifyCenter {
     /// }
     /// ```
     ///
-    /// When this returns, the registration is live: every later post is in the sequence, also those made before the
-    /// first iteration. What is not fetched yet waits: 4,096 notifications are queued individually, beyond that one for
-    /// each name.
-    /// The sequence ends when the task is cancelled or the center is closed; the registration ends with it, or when
-    /// nothing refers to the sequence and its iterators any more.
+    /// When this returns, the registration is live: the sequence contains every later post, including those made before
+    /// the first iteration. Up to 4,096 notifications are queued individually until they are fetched, then one per
+    /// name. The sequence ends when the task is cancelled or the center is closed; the registration ends with the
+    /// sequence, or when the last reference to the sequence and its iterators is released.
     ///
     /// - Throws: what `addObserver(forName:ignoringOwnPosts:using:)` throws.
     public func notifications(
@@ -25,8 +24,8 @@ extension NotifyCenter {
 
     /// The notifications of a name given as a string.
     ///
-    /// - Throws: what `notifications(named:ignoringOwnPosts:)` throws, and an error with the code
-    ///   `invalidName` if the string is not a name.
+    /// - Throws: what `notifications(named:ignoringOwnPosts:)` throws, or an error with the code `invalidName` if the
+    ///   string is not a valid name.
     public func notifications(
         named name: String,
         ignoringOwnPosts: Bool = false
@@ -78,7 +77,8 @@ extension NotifyCenter {
         try await sequence(of: .names(names), ignoringOwnPosts)
     }
 
-    /// The notifications of all names that begin with one of these prefixes. Suspends the task until the bus has confirmed the registration.
+    /// The notifications of all names that begin with one of these prefixes. Suspends the task until the bus has
+    /// confirmed the registration.
     public func notifications(
         withPrefixes prefixes: [String],
         ignoringOwnPosts: Bool = false
@@ -95,11 +95,11 @@ extension NotifyCenter {
         }
     }
 
-    /// An asynchronous sequence of the names that are posted.
+    /// An asynchronous sequence of posted names.
     ///
-    /// Made by `notifications(named:ignoringOwnPosts:)`.
+    /// Created by `notifications(named:ignoringOwnPosts:)`.
     ///
-    /// Several tasks may iterate at once; each notification then goes to one of them.
+    /// Several tasks may iterate at once; each notification then goes to only one of them.
     public struct Notifications: AsyncSequence, Sendable {
         private let feed: NotificationFeed
 
@@ -111,12 +111,12 @@ extension NotifyCenter {
             feed = try NotificationFeed(center: center, subject, ignoringOwnPosts)
         }
 
-        /// Makes an iterator over the notifications.
+        /// Creates an iterator over the notifications.
         public func makeAsyncIterator() -> Iterator {
             Iterator(feed: feed)
         }
 
-        /// Ends the sequence: no iterator gives a notification after this has returned.
+        /// Ends the sequence: once this has returned, no iterator produces a notification.
         public func cancel() {
             feed.cancel()
         }
@@ -138,7 +138,7 @@ extension NotifyCenter {
     }
 }
 
-/// What stands between an observer and the tasks that wait for its notifications.
+/// Connects an observer to the tasks that wait for its notifications.
 private final class NotificationFeed: Sendable {
     private let door = FeedDoor()
     private let observer: Observer
@@ -161,7 +161,7 @@ private final class NotificationFeed: Sendable {
     }
 }
 
-/// Where tasks wait. The observer knows it, and must not keep the feed alive.
+/// The wait queue of tasks. The observer refers to it, and must not keep the feed alive.
 private final class FeedDoor: ObserverClient {
     private struct Waiters {
         var tasks: [(id: Int, continuation: UnsafeContinuation<NotifyName?, Never>)] = []
@@ -194,7 +194,7 @@ private final class FeedDoor: ObserverClient {
         }
     }
 
-    /// Gives waiting tasks what has come.
+    /// Hands what has arrived to waiting tasks.
     func wake(for observer: Observer) {
         while true {
             let served: (UnsafeContinuation<NotifyName?, Never>, NotifyName)? = waiters.withLock { waiters in

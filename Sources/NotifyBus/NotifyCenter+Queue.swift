@@ -5,9 +5,8 @@ public import Dispatch
 extension NotifyCenter {
     /// Observes a name, with callbacks on a dispatch queue.
     ///
-    /// As `addObserver(forName:ignoringOwnPosts:using:)`, but the callbacks run on `queue`: one at a
-    /// time and in order, also on a concurrent queue. What the queue has not run yet waits, 4,096 deliveries individually,
-    /// beyond that one for each name.
+    /// Like `addObserver(forName:ignoringOwnPosts:using:)`, but callbacks run on `queue`: one at a time and in order,
+    /// even on a concurrent queue. Up to 4,096 deliveries are queued individually, then one per name.
     ///
     /// The corresponding C function is `notify_register_dispatch`.
     public func addObserver(
@@ -19,11 +18,11 @@ extension NotifyCenter {
         try observe(.name(name), ignoringOwnPosts, on: queue, callback)
     }
 
-    /// Observes a name, with callbacks on a dispatch queue, and keeps the registration where there is no bus: it is made when
-    /// there is one.
+    /// Observes a name, with callbacks on a dispatch queue, and if there is no bus, keeps the registration until there
+    /// is one.
     ///
-    /// - Parameter whenLive: called once, on the center's thread, if the registration had to wait: with its outcome.
-    /// - Returns: also why it is not live yet; nil if it is.
+    /// - Parameter whenLive: called once with the outcome, on the center's thread, if the registration was pending.
+    /// - Returns: also the reason why it is not live yet; nil if it is.
     package func addObserverWaitingForBus(
         forName name: NotifyName,
         queue: DispatchQueue,
@@ -68,9 +67,10 @@ extension NotifyCenter {
         try observe(.prefixes(prefixes), ignoringOwnPosts, on: queue, callback)
     }
 
-    /// Observes a name, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
+    /// Observes a name, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed the
+    /// registration.
     ///
-    /// It does not end early when the task is cancelled.
+    /// Cancelling the task does not cut this short.
     public func addObserver(
         forName name: NotifyName,
         ignoringOwnPosts: Bool = false,
@@ -80,9 +80,10 @@ extension NotifyCenter {
         try await observe(.name(name), ignoringOwnPosts, on: queue, callback)
     }
 
-    /// Observes a name given as a string, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
+    /// Observes a name given as a string, with callbacks on a dispatch queue, and suspends the task until the bus has
+    /// confirmed the registration.
     ///
-    /// It does not end early when the task is cancelled.
+    /// Cancelling the task does not cut this short.
     public func addObserver(
         forName name: String,
         ignoringOwnPosts: Bool = false,
@@ -92,9 +93,10 @@ extension NotifyCenter {
         try await observe(.name(NotifyName(name)), ignoringOwnPosts, on: queue, callback)
     }
 
-    /// Observes several names, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
+    /// Observes several names, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed
+    /// the registration.
     ///
-    /// It does not end early when the task is cancelled.
+    /// Cancelling the task does not cut this short.
     public func addObserver(
         forNames names: [NotifyName],
         ignoringOwnPosts: Bool = false,
@@ -104,9 +106,10 @@ extension NotifyCenter {
         try await observe(.names(names), ignoringOwnPosts, on: queue, callback)
     }
 
-    /// Observes every name that begins with one of these prefixes, with callbacks on a dispatch queue, and suspends the task until the bus has confirmed it.
+    /// Observes every name that begins with one of these prefixes, with callbacks on a dispatch queue, and suspends the
+    /// task until the bus has confirmed the registration.
     ///
-    /// It does not end early when the task is cancelled.
+    /// Cancelling the task does not cut this short.
     public func addObserver(
         forPrefixes prefixes: [String],
         ignoringOwnPosts: Bool = false,
@@ -139,7 +142,7 @@ extension NotifyCenter {
 
 /// Runs an observer's callbacks on a dispatch queue, one block at a time.
 private struct QueueClient: ObserverClient {
-    /// How many deliveries a block makes before it lets others on the queue have a turn.
+    /// How many deliveries a block makes before it yields to other work on the queue.
     private static let turn = 64
 
     let queue: DispatchQueue

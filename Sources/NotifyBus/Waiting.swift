@@ -2,8 +2,8 @@
 
 import Dispatch
 
-/// Where calls wait that asynchronous code makes: on threads of Dispatch, so that no thread of Swift's cooperative pool
-/// stands still. There is one for each core, and a bus may keep a registration waiting for 25 seconds.
+/// Runs the blocking calls of asynchronous code on threads of Dispatch, so that they never block a thread of Swift's
+/// cooperative pool. That has only one thread per core, and a bus may delay a registration for 25 seconds.
 enum Waiting {
     private static let queue = DispatchQueue(label: "org.notifybus.waiting", attributes: .concurrent)
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The names are those of the C header, and so is the documentation.
+// The names and the documentation are those of the C header.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 
 import CNotifyDispatch
 import NotifyTokens
 
-/// What the C function `notify_register_dispatch` is made of: see CNotifyDispatch.h.
+/// The implementation of the C function `notify_register_dispatch`: see CNotifyDispatch.h.
 @c @implementation
 public func notifybus_register_dispatch(
     _ name: UnsafePointer<CChar>?,
@@ -19,8 +19,8 @@ public func notifybus_register_dispatch(
         guard let queue, let block else { throw .nullInput }
         guard nd_is_available() else { throw .invalidRequest }
         let target = BlockTarget(queue: queue)
-        // The block is copied when the token stands in its place: a `__block` variable moves with the first copy, and
-        // the block finds the token there.
+        // The block is copied once the token has been stored: a `__block` variable moves with the first copy, and the
+        // block then finds the token in it.
         try TokenEngine.shared.register(
             name,
             .queue { target.schedule($0) },
@@ -30,7 +30,7 @@ public func notifybus_register_dispatch(
     }
 }
 
-/// A block, and the queue that it is to run on; both are kept until nobody needs them any more.
+/// A block and the queue that it runs on; both are retained until they are no longer needed.
 ///
 /// `@unchecked Sendable`: the pointers do not change once something can be delivered, and libdispatch and the Blocks
 /// runtime may be used from any thread.
@@ -48,7 +48,7 @@ private final class BlockTarget: @unchecked Sendable {
         nd_release_queue(queue)
     }
 
-    /// - Returns: false when memory ran out.
+    /// - Returns: false if out of memory.
     func take(_ block: UnsafeMutableRawPointer) -> Bool {
         self.block = nd_copy_block(block)
         return self.block != nil

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The names are those of the C header, and so is the documentation.
+// The names and the documentation are those of the C header.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 
 import CDarwinNotify
 import NotifyTokens
 
-// The functions of <notify_private.h>. What each promises stands there.
+// The functions of <notify_private.h>, which documents them.
 
 @c @implementation
 public func notify_set_options(_ opts: UInt32) {

@@ -50,39 +50,39 @@ package struct SystemEvent: Sendable {
     private init(alias name: NotifyName, of original: NotifyName, _ source: Source, when edge: UInt64? = nil) {
         let meaning =
             switch edge {
-            case nil: "Another name for \(original)."
-            case 0: "Posted with \(original) when its state becomes 0."
-            default: "Posted with \(original) when its state becomes 1."
+            case nil: "An alias of \(original)."
+            case 0: "Posted along with \(original) when its state becomes 0."
+            default: "Posted along with \(original) when its state becomes 1."
             }
-        self.init(name, source, nil, meaning, state: "the same as of that name", original: original, edge: edge)
+        self.init(name, source, nil, meaning, state: "that of the other name", original: original, edge: edge)
     }
 
     package static let all: [SystemEvent] = machine + files + machineStates + session + unposted
 
     private static let machine: [SystemEvent] = [
-        SystemEvent("com.apple.system.timezone", .timezone, "kNotifyTimeZoneChange", "The time zone was changed."),
+        SystemEvent("com.apple.system.timezone", .timezone, "kNotifyTimeZoneChange", "The time zone changed."),
         SystemEvent(
             "com.apple.system.clock_set",
             .clock,
             "kNotifyClockSet",
             "The clock was set, or the machine woke up. Slewing by NTP does not count."
         ),
-        SystemEvent("com.apple.system.hostname", .hostname, "kNotifySCHostNameChange", "The host's name has changed."),
+        SystemEvent("com.apple.system.hostname", .hostname, "kNotifySCHostNameChange", "The host name changed."),
         SystemEvent("com.apple.system.kernel.mount", .mounts, "kNotifyVFSMount", "A file system was mounted."),
         SystemEvent("com.apple.system.kernel.unmount", .mounts, "kNotifyVFSUnmount", "A file system was unmounted."),
         SystemEvent(
             "com.apple.system.kernel.mountupdate",
             .mounts,
             "kNotifyVFSUpdate",
-            "The options of a mounted file system were changed."
+            "The options of a mounted file system changed."
         ),
         SystemEvent(
             "com.apple.system.config.network_change",
             .network,
             "kNotifySCNetworkChange",
-            "An address, a default route or the set of interfaces that are up has changed.",
-            state: "the sum of 1 if there is a default route of IPv4, 2 if there is one of IPv6, and 4 if an interface "
-                + "other than lo is up"
+            "An address, a default route or the set of interfaces that are up changed.",
+            state: "the sum of 1 for an IPv4 default route, 2 for an IPv6 default route, and 4 if an interface other than "
+                + "lo is up"
         ),
         SystemEvent(
             alias: "com.apple.system.config.network_change.nwi",
@@ -93,7 +93,7 @@ package struct SystemEvent: Sendable {
             "com.apple.system.config.network_change.dns",
             .dns,
             "kNotifyBusDNSChange",
-            "The servers or domains of DNS have changed."
+            "The DNS servers or domains changed."
         ),
         SystemEvent(
             alias: "com.apple.system.SystemConfiguration.dns_configuration",
@@ -107,46 +107,46 @@ package struct SystemEvent: Sendable {
             "com.apple.system.DirectoryService.InvalidateCache",
             .accounts,
             "kNotifyDSCacheInvalidation",
-            "Users, groups, hosts or services have changed in /etc."
+            "Users, groups, hosts or services changed in /etc."
         ),
         SystemEvent(
             "com.apple.system.DirectoryService.InvalidateCache.user",
             .accounts,
             "kNotifyDSCacheInvalidationUser",
-            "/etc/passwd has changed."
+            "/etc/passwd changed."
         ),
         SystemEvent(
             "com.apple.system.DirectoryService.InvalidateCache.group",
             .accounts,
             "kNotifyDSCacheInvalidationGroup",
-            "/etc/group has changed."
+            "/etc/group changed."
         ),
         SystemEvent(
             "com.apple.system.DirectoryService.InvalidateCache.host",
             .accounts,
             "kNotifyDSCacheInvalidationHost",
-            "/etc/hosts has changed."
+            "/etc/hosts changed."
         ),
         SystemEvent(
             "com.apple.system.DirectoryService.InvalidateCache.service",
             .accounts,
             "kNotifyDSCacheInvalidationService",
-            "/etc/services or /etc/protocols has changed."
+            "/etc/services or /etc/protocols changed."
         ),
-        SystemEvent("com.apple.system.info:/etc/hosts", .accounts, nil, "/etc/hosts has changed."),
-        SystemEvent("com.apple.system.info:/etc/services", .accounts, nil, "/etc/services has changed."),
-        SystemEvent("com.apple.system.info:/etc/protocols", .accounts, nil, "/etc/protocols has changed."),
+        SystemEvent("com.apple.system.info:/etc/hosts", .accounts, nil, "/etc/hosts changed."),
+        SystemEvent("com.apple.system.info:/etc/services", .accounts, nil, "/etc/services changed."),
+        SystemEvent("com.apple.system.info:/etc/protocols", .accounts, nil, "/etc/protocols changed."),
         SystemEvent(
             "org.notifybus.system.locale",
             .locale,
             "kNotifyBusLocale",
-            "The machine's language was changed, in /etc/locale.conf or /etc/default/locale."
+            "The system locale changed, in /etc/locale.conf or /etc/default/locale."
         ),
         SystemEvent(
             "org.notifybus.system.keyboard",
             .locale,
             "kNotifyBusKeyboard",
-            "The machine's keyboard layout was changed, in /etc/default/keyboard, /etc/vconsole.conf or "
+            "The system keyboard layout changed, in /etc/default/keyboard, /etc/vconsole.conf or "
                 + "/etc/X11/xorg.conf.d/00-keyboard.conf."
         ),
     ]
@@ -156,17 +156,17 @@ package struct SystemEvent: Sendable {
             "org.notifybus.system.memory",
             .memory,
             "kNotifyBusMemoryPressure",
-            "How much programs wait for memory has changed.",
-            state: "0 for not at all, 1 if some of them do, and 2 if all of them do at times"
+            "The memory pressure changed.",
+            state: "0 if no program has to wait for memory, 1 if some do, and 2 if at times all do"
         ),
         SystemEvent(
             "org.notifybus.system.willsleep",
             .sleep,
             "kNotifyBusWillSleep",
-            "The machine is about to sleep; it waits for those who are told.",
-            state: "1 from then on until it has woken"
+            "The machine is about to sleep; it waits briefly for observers of this name.",
+            state: "1 until the machine has woken up"
         ),
-        SystemEvent("org.notifybus.system.didwake", .sleep, "kNotifyBusDidWake", "The machine has woken from sleep."),
+        SystemEvent("org.notifybus.system.didwake", .sleep, "kNotifyBusDidWake", "The machine woke up from sleep."),
         SystemEvent(
             "org.notifybus.system.willshutdown",
             .sleep,
@@ -178,8 +178,8 @@ package struct SystemEvent: Sendable {
             "org.notifybus.system.sessions",
             .users,
             "kNotifyBusSessions",
-            "Somebody has logged in or out.",
-            state: "the number of sessions that people work in"
+            "Somebody logged in or out.",
+            state: "the number of user sessions"
         ),
     ]
 
@@ -202,20 +202,20 @@ package struct SystemEvent: Sendable {
             "org.notifybus.session.active",
             .logind,
             "kNotifyBusActive",
-            "The session came to the front, or another one or a console did.",
-            state: "1 while it is in front"
+            "The session became active or inactive, as another session or a console came to the front.",
+            state: "1 while it is active"
         ),
         SystemEvent(
             "org.notifybus.session.idle",
             .logind,
             "kNotifyBusIdle",
-            "Nobody has used the session for a while, or somebody does again.",
+            "The session became idle, or is in use again.",
             state: "1 while it is idle"
         ),
     ]
 
     private static let noDiskEvent =
-        "No event of the kernel says how full a file system is; notifybus-events(7) has a timer that looks."
+        "The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks."
 
     /// Names of Darwin's headers that are never posted here.
     private static let unposted: [SystemEvent] = [
@@ -226,7 +226,7 @@ package struct SystemEvent: Sendable {
             "com.apple.system.logger.message",
             nil,
             "kNotifyASLDBUpdate",
-            "That would be a post for each line of the log; 'journalctl -f' follows it."
+            "It would be posted for every line of the log; use 'journalctl -f' instead."
         ),
     ]
 }

@@ -2,14 +2,14 @@
 
 package import NotifyCore
 
-/// Which bus Darwin's names travel on.
+/// The bus on which Darwin's names travel.
 ///
-/// On Darwin it is the machine. Here it is the user's session: a program there is heard by the user's other programs,
-/// and a default system bus lets nobody post without a policy that is installed by an administrator. Who has that policy
-/// sets `NOTIFYBUS_ADDRESS=system`.
+/// On Darwin names are system-wide. Here the default is the user's session bus, where a program is heard by the user's
+/// other programs: a default system bus lets nobody post until an administrator has installed a policy. With that
+/// policy, set `NOTIFYBUS_ADDRESS=system`.
 package enum BusChoice {
-    /// The center that everything with a Darwin name shares, on the bus that `NOTIFYBUS_ADDRESS` names; the session's if
-    /// it is not set.
+    /// The center shared by everything with a Darwin name, on the bus that `NOTIFYBUS_ADDRESS` names; by default the
+    /// session bus.
     package static let center: NotifyCenter =
         switch NotifyCenter.Bus.inEnvironment {
         case .session, nil: .session

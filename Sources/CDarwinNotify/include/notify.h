@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notify.h - notify(3) for Linux: programs tell each other "this has just happened", by a name and nothing else
+ * notify.h - notify(3) for Linux: broadcast that something happened, identified only by a name
  *
  * The functions are those of Darwin's <notify.h>; they are in libnotifybus.so:
  *
  *     cc program.c $(pkg-config --cflags --libs notifybus)
  *
- * A name is 1 to 511 bytes of UTF-8 in reverse-DNS style, "com.example.backup.done". A post reaches every registration
- * of its name, in every process on the bus, the poster's own too. When a registration has returned NOTIFY_STATUS_OK,
- * every later post is heard. Posts may be coalesced: a notification says that its name was posted once or more.
+ * A name is 1 to 511 bytes of UTF-8 in reverse-DNS style, such as "com.example.backup.done". A post reaches every
+ * registration of its name in every process on the bus, including the poster's own. Once a registration has returned
+ * NOTIFY_STATUS_OK, every later post is heard. Posts may be coalesced: a notification means that its name was posted at
+ * least once.
  *
  *   "self.…"             stays inside the process and needs no bus
  *   "user.uid.N", "user.uid.N.…"   belong to the user with the number N; only that user and root can post them
  *   "com.apple.system.…" and "org.notifybus.system.…" are reserved: on the system bus only root can post them
  *
- * The bus is that of the user's login session. The environment variable NOTIFYBUS_ADDRESS names another when the first
- * function is called: "session", "system", or a D-Bus address such as "unix:path=/run/example/bus". It is not looked at
- * in a program that runs with the rights of another user.
+ * The bus is the user's session bus, unless the environment variable NOTIFYBUS_ADDRESS names another when the first
+ * function is called: "session", "system", or a D-Bus address such as "unix:path=/run/example/bus". The variable is
+ * ignored in a program that runs with the rights of another user.
  *
- * Every function may be called from any thread. None but notify_check(), notify_peek() and notify_is_valid_token() may
- * be called from a signal handler. All return a status unless they say otherwise. An argument that says where to put
- * something is left alone when the status is not NOTIFY_STATUS_OK, except that a token becomes NOTIFY_TOKEN_INVALID.
+ * All functions may be called from any thread; only notify_check(), notify_peek() and notify_is_valid_token() may be
+ * called from a signal handler. All return a status unless documented otherwise. If the status is not NOTIFY_STATUS_OK,
+ * output arguments are left unchanged, except that a token becomes NOTIFY_TOKEN_INVALID.
  *
  * After fork(2) the child has no registrations. If the parent has used a bus, the functions return
- * NOTIFY_STATUS_OPT_DISABLE in the child until it calls exec(3); "self." names work all the same.
+ * NOTIFY_STATUS_OPT_DISABLE in the child until it calls exec(3); "self." names still work.
  *
- * See notify(3), which this library installs as a manual page, for all of this at greater length.
+ * See the manual page notify(3) for more detail.
  */
 #ifndef NOTIFYBUS_NOTIFY_H
 #define NOTIFYBUS_NOTIFY_H
@@ -42,35 +43,35 @@ extern "C" {
 #define NOTIFY_STATUS_INVALID_NAME 1      /* the name is NULL, empty, longer than 511 bytes, or not UTF-8 */
 #define NOTIFY_STATUS_INVALID_TOKEN 2     /* there is no such registration, or it was cancelled */
 #define NOTIFY_STATUS_INVALID_PORT 3      /* not used here: there are no Mach ports */
-#define NOTIFY_STATUS_INVALID_FILE 4      /* no place for a descriptor, or one that is not this library's; no such folder */
+#define NOTIFY_STATUS_INVALID_FILE 4      /* no place for a descriptor, not a descriptor of this library, or no such directory */
 #define NOTIFY_STATUS_INVALID_SIGNAL 5    /* there is no signal with this number */
-#define NOTIFY_STATUS_INVALID_REQUEST 6   /* not possible for this token, or here */
+#define NOTIFY_STATUS_INVALID_REQUEST 6   /* not possible for this token, or not on Linux */
 #define NOTIFY_STATUS_NOT_AUTHORIZED 7    /* the name, or the process, belongs to someone else */
 #define NOTIFY_STATUS_OPT_DISABLE 8       /* the library is disabled, or this is the child of a process that used it */
 #define NOTIFY_STATUS_SERVER_NOT_FOUND 9  /* there is no bus; for state and processes: no lifecycle agent */
-#define NOTIFY_STATUS_NULL_INPUT 10       /* an argument is NULL that must not be */
+#define NOTIFY_STATUS_NULL_INPUT 10       /* a required argument is NULL */
 #define NOTIFY_STATUS_FAILED 1000000      /* anything else: memory, descriptors, a bus that does not answer in time */
 
-/* A flag of notify_register_file_descriptor(): deliver through the descriptor that is given, not a new one. */
+/* A flag of notify_register_file_descriptor(): deliver through the given descriptor, not a new one. */
 #define NOTIFY_REUSE 0x00000001
 
-/* No function gives this as a token. */
+/* Never a valid token. */
 #define NOTIFY_TOKEN_INVALID (-1)
 
-/* Whether a number may be a token; notify_is_valid_token() says whether it is one now. */
+/* Whether a number may be a token; notify_is_valid_token() checks whether it currently is one. */
 #define NOTIFY_IS_VALID_TOKEN(token) ((token) >= 0)
 
 /*
  * notify_post() - post a name
  *
- * It does not wait: while the bus is busy, posts wait in the library, and equal ones may be coalesced. That nobody has
- * registered for the name is not an error. Posts of one thread arrive in order.
+ * It does not block: while the bus is busy, posts are queued in the library, and equal ones may be coalesced. It is not
+ * an error if nobody has registered for the name. Posts from one thread arrive in order.
  *
- * A program that returns from main() or calls exit(3) first writes the posts that still wait, for one second at most.
- * _exit(2), exec(3) and a signal end it at once: the posts that wait are lost then.
+ * A program that returns from main() or calls exit(3) first writes queued posts, for one second at most. _exit(2),
+ * exec(3) and signals end it immediately, and queued posts are lost.
  *
  * Return: also NOTIFY_STATUS_NOT_AUTHORIZED for a name that belongs to someone else, NOTIFY_STATUS_SERVER_NOT_FOUND if
- * there is no bus, NOTIFY_STATUS_FAILED if 65,536 names wait already. The post was not made then.
+ * there is no bus, NOTIFY_STATUS_FAILED if 65,536 names are already queued. Nothing was posted then.
  */
 uint32_t notify_post(const char *name);
 
@@ -78,37 +79,37 @@ uint32_t notify_post(const char *name);
  * notify_register_check() - register for notify_check()
  * @out_token: the token of the registration
  *
- * Return: for this and for all functions that register: NOTIFY_STATUS_SERVER_NOT_FOUND if there is no bus,
+ * Return: this and all other registering functions return NOTIFY_STATUS_SERVER_NOT_FOUND if there is no bus, and
  * NOTIFY_STATUS_FAILED if it does not answer within 25 seconds or allows no more registrations.
  */
 uint32_t notify_register_check(const char *name, int *out_token);
 
 /*
  * notify_register_signal() - register to be sent a signal, as by kill(getpid(), sig), for each notification
- * @sig: its number
+ * @sig: the signal number
  *
- * Signals of one number that wait for a process are coalesced by the system.
+ * The system coalesces pending signals of the same number.
  */
 uint32_t notify_register_signal(const char *name, int sig, int *out_token);
 
 /*
- * notify_register_file_descriptor() - register to be told through a descriptor
- * @notify_fd: where a new descriptor is put; with NOTIFY_REUSE the one to use, which another registration was given
+ * notify_register_file_descriptor() - register to be notified through a descriptor
+ * @notify_fd: receives a new descriptor; with NOTIFY_REUSE, the descriptor of an earlier registration to use
  * @flags: 0 or NOTIFY_REUSE; other bits have no effect
  *
  * For each notification the token can be read from the descriptor, as four bytes in network byte order; see ntohl(3).
- * When nobody reads and the descriptor can take no more, each token waits once, and is written when there is room. The
- * descriptor is closed by notify_cancel() of the last token that uses it: do not close it yourself. It is closed on exec.
+ * If nobody reads and the descriptor is full, each token is kept once and written when there is room. Do not close the
+ * descriptor yourself: notify_cancel() of the last token that uses it does. It is closed on exec.
  *
- * Return: also NOTIFY_STATUS_INVALID_FILE if notify_fd is NULL, or with NOTIFY_REUSE is no descriptor of this library.
+ * Return: also NOTIFY_STATUS_INVALID_FILE if notify_fd is NULL or, with NOTIFY_REUSE, not a descriptor of this library.
  */
 uint32_t notify_register_file_descriptor(const char *name, int *notify_fd, int flags, int *out_token);
 
 /*
- * notify_register_mach_port() - not here: Linux has no Mach ports
+ * notify_register_mach_port() - unavailable: Linux has no Mach ports
  *
- * It is declared so that a program that calls it is told so by the compiler. notify_register_file_descriptor() does
- * the same for poll(2) and epoll(7). The name stands in parentheses so that a program may define a macro in its place.
+ * It is declared so that the compiler reports calls to it. notify_register_file_descriptor() does the same for poll(2)
+ * and epoll(7). The name is in parentheses so that a program may define a macro of that name.
  */
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
 __attribute__((unavailable("Linux has no Mach ports; use notify_register_file_descriptor()")))
@@ -118,7 +119,7 @@ __attribute__((error("Linux has no Mach ports; use notify_register_file_descript
 uint32_t(notify_register_mach_port)(const char *name, void *notify_port, int flags, int *out_token);
 
 #ifdef __BLOCKS__
-/* Included here as on Darwin, where it can be found. Swift has queues of its own, and so has what the library is made of. */
+/* Included if available, as on Darwin. Not in Swift, which has queues of its own, nor when building the library. */
 #if defined(__has_include) && !defined(__swift__) && !defined(NOTIFYBUS_WITHOUT_DISPATCH)
 #if __has_include(<dispatch/dispatch.h>)
 #include <dispatch/dispatch.h>
@@ -129,31 +130,31 @@ uint32_t(notify_register_mach_port)(const char *name, void *notify_port, int fla
 typedef struct dispatch_queue_s *dispatch_queue_t;
 #endif
 
-/* What notify_register_dispatch() calls: a block that is given the token of its registration. */
+/* What notify_register_dispatch() calls: a block that receives the token of its registration. */
 typedef void (^notify_handler_t)(int token);
 
 /*
  * notify_register_dispatch() - register a block to be run on a dispatch queue for each notification
  *
- * For programs compiled with -fblocks. The library has no libdispatch of its own: it uses the one that the program has
- * loaded, and the Blocks runtime, so that the queue never meets another copy. It retains the queue and copies the block;
- * notify_cancel() releases both. Up to 4,096 notifications wait for the queue individually; further ones are coalesced.
- * The block may cancel its own token. A block that has not begun when notify_cancel() returns never will; one
- * that another thread has begun may still be running.
+ * For programs compiled with -fblocks. The library has no libdispatch of its own: it uses the program's libdispatch and
+ * Blocks runtime, so that the queue never meets a second copy. It retains the queue and copies the block;
+ * notify_cancel() releases both. Up to 4,096 notifications are queued individually; further ones are coalesced. The
+ * block may cancel its own token. A block that has not started when notify_cancel() returns never will; one that is
+ * already running in another thread may still be running.
  *
  * Return: also NOTIFY_STATUS_NULL_INPUT if the queue or the handler is NULL, and NOTIFY_STATUS_INVALID_REQUEST if the
- * program has loaded no libdispatch or no Blocks runtime: link it with -ldispatch -lBlocksRuntime.
+ * program has not loaded libdispatch and the Blocks runtime: link it with -ldispatch -lBlocksRuntime.
  */
 uint32_t notify_register_dispatch(const char *name, int *out_token, dispatch_queue_t queue, notify_handler_t handler);
 #endif
 
 /*
- * notify_check() - find out whether the name of a token was posted since this token was asked for last
+ * notify_check() - find out whether the name of a token was posted since the last check
  * @check: set to 1 or 0
  *
- * The first call for a token says 1. Works for every kind of token, also while it is suspended. It reads memory: no
- * system call, no lock; safe in a signal handler. A post of this process is seen here as soon as notify_post() has
- * returned, another's when the bus has brought it.
+ * The first check of a token yields 1. It works for every kind of token, even while suspended. It only reads memory,
+ * without a system call or a lock, and is safe in a signal handler. It sees posts of this process as soon as
+ * notify_post() has returned, and others once the bus has delivered them.
  */
 uint32_t notify_check(int token, int *check);
 
@@ -161,25 +162,25 @@ uint32_t notify_check(int token, int *check);
  * notify_cancel() - end a registration
  *
  * Nothing is delivered for the token after this has returned; see notify_register_dispatch() and
- * notify_register_file_descriptor() for what that means there. A number is never used for a second token.
+ * notify_register_file_descriptor() for what that means for them. Token numbers are never reused.
  */
 uint32_t notify_cancel(int token);
 
 /*
- * notify_suspend(), notify_resume() - deliver nothing for a token for a while
+ * notify_suspend(), notify_resume() - suspend and resume delivery for a token
  *
- * Calls nest: as many calls of notify_resume() are needed. If the name was posted meanwhile, the last one delivers one
- * notification. Resuming a token that is not suspended does nothing.
+ * Calls nest: each notify_suspend() needs a notify_resume(). If the name was posted in the meantime, the last one
+ * delivers one notification. Resuming a token that is not suspended does nothing.
  */
 uint32_t notify_suspend(int token);
 uint32_t notify_resume(int token);
 
 /*
- * notify_set_state(), notify_get_state() - a number that belongs to the name of a token
+ * notify_set_state(), notify_get_state() - set and get the state of a token's name
  *
- * It is 0 at first, and is forgotten with the last registration of the name in any process. Setting it posts nothing:
- * set, then post. The lifecycle agent keeps it, so notify-agent must run; a name that begins with "self." needs none.
- * Both wait for the agent, 2 seconds at most.
+ * The state is initially 0, and is forgotten with the last registration of the name in any process. Setting it posts
+ * nothing: set, then post. The lifecycle agent keeps it, so notify-agent must be running, except for names that begin
+ * with "self.". Both functions wait for the agent, 2 seconds at most.
  *
  * Return: also NOTIFY_STATUS_SERVER_NOT_FOUND if there is no agent, NOTIFY_STATUS_NOT_AUTHORIZED from
  * notify_set_state() for a name that belongs to someone else, NOTIFY_STATUS_FAILED if the agent does not answer.
@@ -187,7 +188,7 @@ uint32_t notify_resume(int token);
 uint32_t notify_set_state(int token, uint64_t state64);
 uint32_t notify_get_state(int token, uint64_t *state64);
 
-/* notify_is_valid_token() - whether a number is the token of a registration of this process now */
+/* notify_is_valid_token() - whether a number is currently the token of a registration of this process */
 #if defined(__GNUC__) && !defined(__cplusplus)
 __extension__ /* C89 has no bool. */
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notify_private.h - what Darwin declares in a header of this name, as far as programs use it
+ * notify_private.h - functions that Darwin declares in a header of this name and that programs use
  *
- * The functions are as stable as those of notify.h, to which this is a companion.
+ * They are as stable as those of notify.h.
  */
 #ifndef NOTIFYBUS_NOTIFY_PRIVATE_H
 #define NOTIFYBUS_NOTIFY_PRIVATE_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* What notify_set_options() takes. The first two have no effect: it is always so here. Nor have the next two. */
+/* Options of notify_set_options(). The first two are always in effect here; the next two have no effect. */
 #define NOTIFY_OPT_DISPATCH 0x00000001 /* deliver on threads of the library's own */
 #define NOTIFY_OPT_REGEN 0x00000002    /* register again when the bus comes back */
 #define NOTIFY_OPT_FILTERED 0x00000004 /* of Darwin's sandbox */
@@ -28,9 +28,9 @@ extern "C" {
 /*
  * notify_set_options() - disable the library in this process, or enable it again
  *
- * While it is disabled every function that needs the bus returns NOTIFY_STATUS_OPT_DISABLE. Registrations stay, and go
- * on delivering; they can be checked, suspended, resumed and cancelled. "self." names work. In the child of a process
- * that has used a bus, see notify.h, NOTIFY_OPT_ENABLE has no effect.
+ * While it is disabled, every function that needs the bus returns NOTIFY_STATUS_OPT_DISABLE. Existing registrations
+ * keep delivering, and can be checked, suspended, resumed and cancelled. "self." names work. In the child of a process
+ * that has used a bus (see notify.h), NOTIFY_OPT_ENABLE has no effect.
  */
 void notify_set_options(uint32_t opts);
 
@@ -38,23 +38,22 @@ void notify_set_options(uint32_t opts);
 uint32_t notify_register_plain(const char *name, int *out_token);
 
 /*
- * notify_peek() - a number that changes whenever the name of a token is posted
+ * notify_peek() - get a number that changes whenever the name of a token is posted
  *
- * It means nothing beyond that, and differs between processes. As quick and as safe as notify_check().
+ * It has no other meaning, and differs between processes. It is as fast and as safe as notify_check().
  */
 uint32_t notify_peek(int token, uint32_t *val);
 
 /*
- * notify_monitor_file() - tell a token, and no other of its name, whenever a file changes, until it is cancelled
- * @path: the file; it need not exist, but its folder must
+ * notify_monitor_file() - notify a token, and no other of its name, whenever a file changes, until it is cancelled
+ * @path: the file; it need not exist, but its directory must
  * @flags: 0
  *
- * Each creation (also by rename(2) over it), write and removal of the file is one notification. What is written
- * within 50 ms before the file is closed counts as one write. A symbolic link is watched as such, and not what it
- * points to.
+ * Each creation (including by rename(2) over it), write and removal of the file is one notification. Writes within
+ * 50 ms before the file is closed count as one. A symbolic link itself is watched, not its target.
  *
- * Return: NOTIFY_STATUS_INVALID_REQUEST if the path is NULL, the token monitors a file already, or its name begins with
- * "self."; NOTIFY_STATUS_INVALID_FILE if there is no such folder.
+ * Return: NOTIFY_STATUS_INVALID_REQUEST if the path is NULL, the token already monitors a file, or its name begins with
+ * "self."; NOTIFY_STATUS_INVALID_FILE if there is no such directory.
  */
 uint32_t notify_monitor_file(int token, char *path, int flags);
 
@@ -62,14 +61,14 @@ uint32_t notify_monitor_file(int token, char *path, int flags);
 uint32_t notify_simple_post(const char *name);
 
 /*
- * notify_get_event() - nothing, as on Darwin
+ * notify_get_event() - does nothing, as on Darwin
  * @ev, @len: set to 0, unless NULL
- * @buf: left alone
+ * @buf: left unchanged
  */
 uint32_t notify_get_event(int token, int *ev, char *buf, int *len);
 
 /*
- * notify_dump_status() - not possible here: nobody keeps a list of everybody's registrations
+ * notify_dump_status() - not supported: nothing keeps a list of everybody's registrations
  *
  * "notify-lifecycle list" shows what the lifecycle agent knows.
  *
@@ -77,14 +76,15 @@ uint32_t notify_get_event(int token, int *ev, char *buf, int *len);
  */
 uint32_t notify_dump_status(const char *filepath);
 
-/* _notify_fork_child() - does nothing: the library sees to the children of fork(2) by itself */
+/* _notify_fork_child() - does nothing: the library handles the children of fork(2) by itself */
 void _notify_fork_child(void);
 
 /*
- * notify_suspend_pid(), notify_resume_pid() - deliver nothing to a process for a while
+ * notify_suspend_pid(), notify_resume_pid() - suspend and resume delivery to a process
  *
- * The lifecycle agent does it, for processes of the same user, or for root. On the way back each registration gets one
- * notification if its name was posted meanwhile. The calls do not nest. They wait until the change is in force.
+ * The lifecycle agent does this, for processes of the same user, or of any user for root. On resumption each
+ * registration gets one notification if its name was posted in the meantime. The calls do not nest. They wait until the
+ * change is in effect.
  *
  * Return: NOTIFY_STATUS_SERVER_NOT_FOUND if there is no agent, NOTIFY_STATUS_INVALID_REQUEST if the process has no
  * registrations, NOTIFY_STATUS_NOT_AUTHORIZED if it is someone else's.

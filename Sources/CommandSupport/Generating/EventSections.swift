@@ -2,13 +2,13 @@
 
 import NotifyNames
 
-/// What notifybus-events(7) says of each name that the agent posts, from the table of them.
+/// The descriptions in notifybus-events(7), generated from the table of names that the agent posts.
 extension ManualSections {
     var events: String {
         SystemEvent.all.map { event in
             guard let source = event.source else { return "" }
             let state = event.state.isEmpty ? "" : " Its state is \(event.state)."
-            return tagged(bold(event.name.string), "\(event.meaning)\(state) The source is \(source.rawValue).")
+            return tagged(bold(event.name.string), "\(event.meaning)\(state) Source: \(source.rawValue).")
         }.joined()
     }
 
@@ -20,12 +20,12 @@ extension ManualSections {
         return """
             /* SPDX-License-Identifier: Apache-2.0 */
             /*
-             * notify_keys.h - names that are posted when something happens to the machine or the session
+             * notify_keys.h - names posted when something happens to the machine or the session
              *
-             * notifybus-events(7) says which are posted when, and what their states say. On the system bus only root can post
+             * See notifybus-events(7) for when each is posted and what its state means. On the system bus only root can post
              * those that begin with "com.apple.system." or "org.notifybus.system.".
              *
-             * Made from the table of these names: notify-agent --generate keys.h
+             * Generated from the table of these names: notify-agent --generate keys.h
              */
             #ifndef NOTIFYBUS_NOTIFY_KEYS_H
             #define NOTIFYBUS_NOTIFY_KEYS_H
@@ -44,11 +44,11 @@ extension ManualSections {
         return """
             // SPDX-License-Identifier: Apache-2.0
 
-            // The names of those that Darwin has are Darwin's.
+            // Darwin's constants keep Darwin's names.
             // swift-format-ignore-file: AlwaysUseLowerCamelCase, LineLength
 
-            // Names that are posted when something happens to the machine or the session: notifybus-events(7) says when, and what
-            // their states say. Made from the table of these names: notify-agent --generate keys.swift
+            // Names posted when something happens to the machine or the session: see notifybus-events(7) for when, and what their
+            // states mean. Generated from the table of these names: notify-agent --generate keys.swift
 
             \(entries.joined())
             """

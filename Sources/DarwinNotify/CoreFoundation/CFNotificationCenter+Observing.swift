@@ -3,25 +3,25 @@
 // The names are Apple's.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-/// Observes a name: calls `callBack` on the main queue for each notification of it that is posted from now on.
+/// Observes a name: calls `callBack` on the main queue for each notification posted from now on.
 ///
-/// When this returns, the bus has confirmed the registration. It can be called from any thread. Each call makes one
-/// registration more, and each registration is called back for itself, also where all arguments are the same: remove the
-/// observer before you add it again. The posts of this program are heard too.
+/// When this returns, the bus has confirmed the registration. It can be called from any thread. Each call adds a
+/// registration, and each registration is called back separately, even if all arguments are the same: remove the
+/// observer before you add it again. The program's own posts are heard too.
 ///
-/// The main queue must run: `dispatchMain()`, `RunLoop.main.run()` of Foundation, and an asynchronous `main` each see to
-/// that. While it does not, 4,096 notifications of a name wait, and further ones are coalesced with those.
+/// The main queue must be running: `dispatchMain()`, Foundation's `RunLoop.main.run()`, and an asynchronous `main` all
+/// ensure that. While it is not, up to 4,096 notifications of a name are queued, and further ones are coalesced.
 ///
-/// If there is no bus, that is told to ``CFNotificationCenter/onError``, and the registration is made when there is one.
-/// If the name is not one, that is told as well, and nothing is registered.
+/// If there is no bus, ``CFNotificationCenter/onError`` is called, and the registration is completed once there is one.
+/// If the name is invalid, it is called as well, and nothing is registered.
 ///
 /// The corresponding C function is `CFNotificationCenterAddObserver`.
 ///
 /// - Parameters:
 ///   - center: the Darwin notify center.
-///   - observer: identifies the observer, and is handed to `callBack`. It is not retained: remove the observer before
+///   - observer: identifies the observer, and is passed to `callBack`. It is not retained: remove the observer before
 ///     what it points to goes away. If it is nil, the registration can't be removed.
-///   - callBack: what is called. Must not be nil.
+///   - callBack: the function to call. Must not be nil.
 ///   - name: the name to observe; it must not be nil.
 ///   - object: ignored.
 ///   - suspensionBehavior: ignored.
@@ -43,11 +43,11 @@ public func CFNotificationCenterAddObserver(
     }
 }
 
-/// Removes all registrations that an observer has made of a name, or of all names.
+/// Removes all registrations of an observer for a name, or for all names.
 ///
-/// When this returns on the main queue, the observer's callbacks for the name will not be called again. Elsewhere, the
-/// main queue may be about to call one, or be in the midst of it: what the observer points to must outlive that. This
-/// never waits for a callback, and can be called from one.
+/// When this returns on the main queue, the observer's callbacks for the name will not be called again. On any other
+/// thread, the main queue may be about to call one or be in the middle of it, so what the observer points to must
+/// outlive that. This never waits for a callback, and can be called from one.
 ///
 /// The corresponding C function is `CFNotificationCenterRemoveObserver`.
 ///
@@ -68,7 +68,7 @@ public func CFNotificationCenterRemoveObserver(
     center.observers.remove(UInt(bitPattern: observer), from: name?.rawValue)
 }
 
-/// Removes all registrations that an observer has made; those of other observers stay.
+/// Removes all registrations of an observer; those of other observers remain.
 ///
 /// The same as ``CFNotificationCenterRemoveObserver(_:_:_:_:)`` without a name.
 ///

@@ -5,11 +5,11 @@
 
 import NotifyBus
 
-/// Posts a notification to every observer of its name, in all programs on the bus, this one too.
+/// Posts a notification to every observer of its name, in all programs on the bus, including this one.
 ///
-/// It can be called from any thread. The first post opens the connection; after that none blocks. That nobody observes
-/// the name is no error. What is one, no bus, no name, a name that belongs to someone else, is told to
-/// ``CFNotificationCenter/onError``, and nothing is posted then.
+/// It can be called from any thread. The first post opens the connection; later ones never block. It is not an error if
+/// nobody observes the name. Errors, such as no bus, no name, or a name that belongs to someone else, are reported to
+/// ``CFNotificationCenter/onError``, and nothing is posted.
 ///
 /// The corresponding C function is `CFNotificationCenterPostNotification`.
 ///
@@ -29,7 +29,7 @@ public func CFNotificationCenterPostNotification(
     post(name, with: center, by: "CFNotificationCenterPostNotification")
 }
 
-/// Posts a notification to every observer of its name, in all programs on the bus, this one too.
+/// Posts a notification to every observer of its name, in all programs on the bus, including this one.
 ///
 /// The same as ``CFNotificationCenterPostNotification(_:_:_:_:_:)``.
 ///

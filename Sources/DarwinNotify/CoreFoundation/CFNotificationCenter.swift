@@ -3,7 +3,7 @@
 // The names are Apple's.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-/// A notification center of Core Foundation. There is one here: ``CFNotificationCenterGetDarwinNotifyCenter()``.
+/// A notification center of Core Foundation. There is only one: ``CFNotificationCenterGetDarwinNotifyCenter()``.
 public final class CFNotificationCenter: Hashable, Sendable {
     static let darwin = CFNotificationCenter()
 
@@ -22,24 +22,24 @@ public final class CFNotificationCenter: Hashable, Sendable {
     }
 }
 
-/// What an observer gives to be called back: a closure that captures nothing, or a function.
+/// The callback of an observer: a function, or a closure that captures nothing.
 ///
-/// Its arguments are the center, the observer as it was registered, the name as it was registered, and then nil for the
-/// object and for the dictionary: the Darwin notify center carries neither. It is called on the main queue, which is the
-/// main actor.
+/// Its arguments are the center, the observer and the name as registered, and then nil for the object and for the
+/// dictionary, as the Darwin notify center carries neither. It is called on the main queue, which is the main actor.
 ///
-/// On Apple's systems this is a C function, which can capture nothing. Here the compiler does not see to that; code that
-/// is to compile there too passes what it needs by the observer.
+/// On Apple's systems this is a C function, which can't capture anything. Here the compiler does not enforce that; code
+/// that must also compile there passes context through the observer.
 public typealias CFNotificationCallback =
     @MainActor (CFNotificationCenter?, UnsafeMutableRawPointer?, CFNotificationName?, UnsafeRawPointer?, CFDictionary?)
     -> Void
 
-/// The notification center that reaches all programs; the same one each time.
+/// The notification center that reaches all programs; always the same one.
 ///
-/// They are programs on the session bus, and hear each other whether they use these functions, `NotifyCenter` or the
-/// commands. The environment variable `NOTIFYBUS_ADDRESS` names another bus: `system`, or a D-Bus address.
+/// These are the programs on the session bus, and they all interoperate, whether they use these functions,
+/// `NotifyCenter` or the commands. The environment variable `NOTIFYBUS_ADDRESS` selects another bus: `system`, or a
+/// D-Bus address.
 ///
-/// This never fails: a bus is looked for when the center is first used.
+/// This never fails: the bus is contacted when the center is first used.
 ///
 /// The corresponding C function is `CFNotificationCenterGetDarwinNotifyCenter`.
 public func CFNotificationCenterGetDarwinNotifyCenter() -> CFNotificationCenter! {

@@ -2,26 +2,26 @@
 
 public import NotifyBus
 
-/// What one of the functions of the Darwin notify center could not do, or not wholly. They return nothing; see
+/// An error or partial failure of one of the functions of the Darwin notify center, which return nothing; see
 /// ``CFNotificationCenter/onError``.
 public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
     /// The function that was called, such as `CFNotificationCenterPostNotification`.
     public let function: String
-    /// The name that it was given.
+    /// The name that was passed to it.
     public let name: CFNotificationName?
-    /// The kind of failure; nil if an argument was nil that must not be.
+    /// The kind of failure; nil if a required argument was nil.
     public let code: NotifyBusError.Code?
-    /// What went wrong and what to do, on one line.
+    /// What went wrong and what to do about it, on one line.
     public let description: String
 
     enum Cause {
-        /// Something that must not be nil was.
+        /// A required argument was nil.
         case missing(String)
-        /// It was not done and will not be.
+        /// It was not done and will not be retried.
         case refused(CFNotificationName, NotifyBusError)
-        /// It will be done when it can be.
+        /// It will be done once it is possible.
         case delayed(CFNotificationName, NotifyBusError)
-        /// It was done, but hears less than it should.
+        /// It was done, but the observer will hear less than it should.
         case limited(CFNotificationName, reason: String)
     }
 
@@ -49,11 +49,11 @@ public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
 }
 
 extension CFNotificationCenter {
-    /// Called for each call of one of the functions that failed, on the thread that made it, before it returns. In a
-    /// Flatpak that hides the bus it is also called for the first name that is observed, with the code `sandboxed`.
+    /// Called for each failed call of one of the functions, on the calling thread, before the call returns. In a
+    /// Flatpak that hides the bus it is also called for the first observed name, with the code `sandboxed`.
     ///
-    /// Darwin's functions return nothing, and say nothing. While this is nil, as it is to begin with, a failure is
-    /// written to standard error, one line, and not again within a minute for a failure of the same kind.
+    /// Darwin's functions return nothing and report nothing. While this is nil, the default, each failure is written to
+    /// standard error as one line, but at most once a minute for failures of the same kind.
     public static var onError: (@Sendable (CFNotificationError) -> Void)? {
         get { Reporter.handler }
         set { Reporter.handler = newValue }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an observer asks for while its program is in the background. The Darwin notify center ignores it.
+/// What an observer requests while its program is in the background. The Darwin notify center ignores it.
 ///
 /// It is an option of the distributed center of Apple's systems. The raw values are those of the C constants.
 public enum CFNotificationSuspensionBehavior: CFIndex, Hashable, Sendable {
@@ -10,7 +10,7 @@ public enum CFNotificationSuspensionBehavior: CFIndex, Hashable, Sendable {
     case coalesce = 2
     /// Deliver all notifications later.
     case hold = 3
-    /// Deliver at once all the same.
+    /// Deliver immediately even so.
     case deliverImmediately = 4
 }
 

@@ -4,7 +4,7 @@ import Synchronization
 
 /// One registration: an observer and its callback.
 final class CFRegistration: Sendable {
-    /// The bits of the observer's pointer, which is never followed here; 0 for nil.
+    /// The bits of the observer's pointer, which is never dereferenced here; 0 for nil.
     let observer: UInt
     private let callback: CFNotificationCallback
     private let removed = Atomic(false)
@@ -27,11 +27,11 @@ final class CFRegistration: Sendable {
     }
 }
 
-/// The registrations of one name, in the order in which they were made.
+/// The registrations of one name, in the order in which they were added.
 struct CFRegistrationList {
-    /// May contain some that were removed.
+    /// May contain some that have been removed.
     private(set) var all: [CFRegistration] = []
-    /// Without those of no observer, which nobody can remove.
+    /// Excludes those without an observer, which can't be removed.
     private var byObserver: [UInt: [CFRegistration]] = [:]
     private var removedCount = 0
 
@@ -42,8 +42,8 @@ struct CFRegistrationList {
         if registration.observer != 0 { byObserver[registration.observer, default: []].append(registration) }
     }
 
-    /// Removes an observer's registrations. Takes no longer however many others there are: those that were removed are
-    /// swept out when they are the greater part.
+    /// Removes an observer's registrations. The cost does not depend on how many others there are: removed ones are
+    /// swept out once they are the majority.
     mutating func remove(_ observer: UInt) {
         guard let registrations = byObserver.removeValue(forKey: observer) else { return }
         for registration in registrations { registration.remove() }

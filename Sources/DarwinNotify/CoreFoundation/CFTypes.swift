@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The text type of Core Foundation's functions.
+/// The string type of Core Foundation's functions.
 ///
-/// On Apple's systems this is a class that `String` is bridged to. Nothing is bridged on Linux, so here it is `String`
-/// itself: `name as CFString` and `name as String` compile as they stand, with Foundation imported or without.
+/// On Apple's systems this is a class that `String` bridges to. There is no bridging on Linux, so here it is `String`
+/// itself: `name as CFString` and `name as String` compile unchanged, with or without Foundation.
 public typealias CFString = String
 
 /// The dictionary type of Core Foundation's functions. The Darwin notify center carries none.

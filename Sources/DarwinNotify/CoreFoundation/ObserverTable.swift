@@ -3,24 +3,24 @@
 import Dispatch
 import NotifyBus
 
-/// Who observes what through the Darwin notify center: one observation of the bus for each distinct name, shared by all
-/// registrations of it.
+/// The registrations with the Darwin notify center: each distinct name has one observation on the bus, shared by all
+/// its registrations.
 final class ObserverTable: Sendable {
     struct State {
         var names: [NotifyName: ObservedName] = [:]
-        /// Which names each observer has registered for.
+        /// The names for which each observer has registered.
         var byObserver: [UInt: Set<NotifyName>] = [:]
-        /// Whether it was said that what is posted can't be heard in this sandbox.
+        /// Whether it has been reported that posts can't be heard in this sandbox.
         var hasToldObstacle = false
     }
 
     private let state = Monitor(State())
-    /// Where observations that nobody wants are cancelled, which waits for a callback that runs.
+    /// Where observations that are no longer needed are cancelled, which waits for a running callback.
     private let disposal = DispatchQueue(label: "org.notifybus.darwin.disposal")
 
-    /// Enters a registration, and waits until the bus has confirmed it, or it is known that there is none.
+    /// Adds a registration, and waits until the bus has confirmed it or is known to be missing.
     ///
-    /// - Returns: why it could not be made, and then it is made later unless waiting can't mend that; or, once, that it
+    /// - Returns: why it failed, in which case it is retried later unless waiting can't fix that; or, once, that it
     ///   hears less than it should.
     func add(_ registration: CFRegistration, for text: CFString) -> CFNotificationError.Cause? {
         let name: NotifyName
@@ -38,7 +38,7 @@ final class ObserverTable: Sendable {
             return (observed, known == nil)
         }
         if isFirst { open(observed) }
-        // If someone else is about it, the bus answers them within a limit.
+        // If another thread is registering it, the bus answers that thread within a limit.
         let outcome: ObservedName.Link? = state.wait(until: nil) { _ in
             if case .opening = observed.link { nil } else { observed.link }
         }
@@ -49,7 +49,7 @@ final class ObserverTable: Sendable {
         }
     }
 
-    /// Why the name can't be heard; told once in a process.
+    /// Why the name can't be heard; reported once per process.
     private func obstacle(to name: NotifyName) -> String? {
         guard let reason = DarwinCenter.shared.obstacle(toHearing: name) else { return nil }
         return state.withLock { state in
@@ -58,7 +58,7 @@ final class ObserverTable: Sendable {
         }
     }
 
-    /// Observes a name on the bus, now or when there is one.
+    /// Observes a name on the bus, now or once there is one.
     private func open(_ observed: ObservedName) {
         var superfluous: NotifyCenter.Observation?
         do throws(NotifyBusError) {
@@ -81,12 +81,12 @@ final class ObserverTable: Sendable {
         if let superfluous { dispose(superfluous) }
     }
 
-    /// The bus has confirmed a name that had to wait, or what waiting can't mend has come between.
+    /// The bus has confirmed a pending name, or it has failed with an error that waiting can't fix.
     private func settle(_ observed: ObservedName, _ result: Result<Void, NotifyBusError>) {
         let superfluous: NotifyCenter.Observation? = state.withLock { state in
             let superfluous = observed.settle(result)
             guard case .failure = result, state.names[observed.name] === observed else { return superfluous }
-            // The next to register for it begins again.
+            // The next registration of it starts over.
             state.names[observed.name] = nil
             for registration in observed.registrations.all {
                 _ = state.takeNames(of: registration.observer, only: observed.name)
@@ -96,9 +96,9 @@ final class ObserverTable: Sendable {
         if let superfluous { dispose(superfluous) }
     }
 
-    /// Removes an observer's registrations of one name, or of all.
+    /// Removes an observer's registrations for one name, or for all.
     func remove(_ observer: UInt, from text: CFString?) {
-        // What is not a name was never registered.
+        // An invalid name was never registered.
         let only: NotifyName? = text.flatMap { try? NotifyName($0) }
         if text != nil, only == nil { return }
         let superfluous: [NotifyCenter.Observation] = state.withLock { state in
@@ -129,9 +129,9 @@ final class ObserverTable: Sendable {
 }
 
 extension ObserverTable.State {
-    /// Takes a name, or all, off those that an observer has registered for.
+    /// Removes a name, or all, from those for which an observer has registered.
     ///
-    /// - Returns: those that it had registered for.
+    /// - Returns: the names for which it had registered.
     fileprivate mutating func takeNames(of observer: UInt, only name: NotifyName?) -> Set<NotifyName> {
         guard let name else { return byObserver.removeValue(forKey: observer) ?? [] }
         guard byObserver[observer]?.remove(name) != nil else { return [] }
@@ -140,18 +140,18 @@ extension ObserverTable.State {
     }
 }
 
-/// A name that is observed, and its place on the bus.
+/// An observed name, and its status on the bus.
 ///
-/// `@unchecked Sendable`: the variables are touched only with the lock of the `ObserverTable` held that has it.
+/// `@unchecked Sendable`: the variables are touched only with the lock of the owning `ObserverTable` held.
 final class ObservedName: @unchecked Sendable {
     enum Link {
-        /// The one who registered first is about it.
+        /// The first thread to register it is registering it with the bus.
         case opening
-        /// It waits for a bus, for this reason.
+        /// It is waiting for a bus, for this reason.
         case waiting(NotifyBusError)
         case live
         case failed(NotifyBusError)
-        /// Nobody wants it any more.
+        /// Nobody needs it any more.
         case closed
     }
 
@@ -164,12 +164,12 @@ final class ObservedName: @unchecked Sendable {
         self.name = name
     }
 
-    /// - Returns: the observation, if nobody wants it any more.
+    /// - Returns: the observation, if nobody needs it any more.
     fileprivate func begin(
         _ observation: NotifyCenter.Observation,
         _ delay: NotifyBusError?
     ) -> NotifyCenter.Observation? {
-        // It may have been removed, or become live or failed, since.
+        // Meanwhile it may have been removed, become live, or failed.
         switch link {
         case .closed, .failed: return observation
         case .opening: link = delay.map { .waiting($0) } ?? .live
@@ -179,7 +179,7 @@ final class ObservedName: @unchecked Sendable {
         return nil
     }
 
-    /// - Returns: the observation, if it can't become live any more.
+    /// - Returns: the observation, if it can no longer become live.
     fileprivate func settle(_ result: Result<Void, NotifyBusError>) -> NotifyCenter.Observation? {
         if case .closed = link { return nil }
         switch result {
@@ -193,7 +193,7 @@ final class ObservedName: @unchecked Sendable {
         }
     }
 
-    /// - Returns: the observation that nobody wants any more.
+    /// - Returns: the observation that nobody needs any more.
     fileprivate func close() -> NotifyCenter.Observation? {
         defer { (link, observation) = (.closed, nil) }
         return observation

@@ -3,9 +3,9 @@
 import Glibc
 import NotifyBus
 
-/// Tells what went wrong in functions that return nothing.
+/// Reports errors of functions that return nothing.
 enum Reporter {
-    /// For how many milliseconds a kind of failure is not written again.
+    /// For how many milliseconds a kind of failure is not reported again.
     private static let silence: Int64 = 60_000
 
     private struct Kind: Hashable {
@@ -15,7 +15,7 @@ enum Reporter {
 
     private struct State {
         var handler: (@Sendable (CFNotificationError) -> Void)?
-        /// When each kind of failure may be written again.
+        /// When each kind of failure may be reported again.
         var silent: [Kind: MonotonicTime] = [:]
     }
 
@@ -39,7 +39,8 @@ enum Reporter {
         if mayWrite { writeLine(error.description) }
     }
 
-    /// One write, so that lines of several threads stay whole. Control characters of a name must not break it.
+    /// A single write, so that lines of several threads stay intact. Control characters in a name must not break the
+    /// line.
     private static func writeLine(_ text: String) {
         var line = Array(text.utf8.map { $0 < 0x20 || $0 == 0x7f ? UInt8(ascii: "?") : $0 })
         line.append(UInt8(ascii: "\n"))

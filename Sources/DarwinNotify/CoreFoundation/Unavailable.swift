@@ -3,8 +3,7 @@
 // The names are Apple's.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-// What stands beside the Darwin notify center on Apple's systems, and what to use in its place: the compiler says it
-// where someone uses it.
+// What accompanies the Darwin notify center on Apple's systems. The compiler tells users of these what to use instead.
 
 /// The center inside one program.
 @available(*, unavailable, message: "Inside a program use Foundation's NotificationCenter.default.")

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The names are those of Darwin.
+// The names are Darwin's.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
 import NotifyTokens
 
-/// Posts a name to every registration of it, in all processes on the bus, this one too. It does not wait.
+/// Posts a name to every registration of it, in all processes on the bus, including this one. It does not block.
 ///
-/// - Returns: a status; `NOTIFY_STATUS_OK` also if nobody has registered for the name.
+/// - Returns: a status; `NOTIFY_STATUS_OK` even if nobody has registered for the name.
 @discardableResult
 public func notify_post(_ name: UnsafePointer<CChar>!) -> UInt32 {
     status { () throws(NotifyStatus) in try TokenEngine.shared.post(name) }
 }
 
-/// Tells a token, and no other of its name, whenever a file is created, written or removed, until it is cancelled.
+/// Notifies a token, and no other of its name, whenever a file is created, written or removed, until it is cancelled.
 ///
 /// - Parameters:
-///   - token: any token, but not of a name that begins with `self.`; it monitors one file.
-///   - path: the file; it need not exist, but its folder must.
+///   - token: any token, except for a name that begins with `self.`; it monitors at most one file.
+///   - path: the file; it need not exist, but its directory must.
 ///   - flags: 0.
 @discardableResult
 public func notify_monitor_file(_ token: Int32, _ path: UnsafePointer<CChar>!, _ flags: Int32) -> UInt32 {
@@ -35,7 +35,7 @@ public func notify_simple_post(_ name: UnsafePointer<CChar>!) -> UInt32 {
     notify_post(name)
 }
 
-/// Does nothing but set both numbers to 0, as on Darwin.
+/// Only sets both numbers to 0, as on Darwin.
 @discardableResult
 public func notify_get_event(
     _ token: Int32,
@@ -48,7 +48,7 @@ public func notify_get_event(
     return NotifyStatus.ok.rawValue
 }
 
-/// Not possible here, since nobody keeps a list of everybody's registrations: `notify-lifecycle list` shows what the
+/// Not supported, as nothing keeps a list of everybody's registrations; `notify-lifecycle list` shows what the
 /// lifecycle agent knows.
 ///
 /// - Returns: `NOTIFY_STATUS_INVALID_REQUEST`.
@@ -57,5 +57,5 @@ public func notify_dump_status(_ filepath: UnsafePointer<CChar>!) -> UInt32 {
     NotifyStatus.invalidRequest.rawValue
 }
 
-/// Does nothing: the library sees to the children of `fork` by itself.
+/// Does nothing: the library handles the children of `fork` by itself.
 public func _notify_fork_child() {}

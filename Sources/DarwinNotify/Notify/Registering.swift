@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The names are those of Darwin.
+// The names are Darwin's.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
 public import Dispatch
 import NotifyTokens
 
-// The functions of <notify.h> that register, and the one that ends a registration. All take a name, put a token where
-// they are told, and return a status; what each status means stands at the constants. When one has returned
+// The functions of <notify.h> that register, and the one that ends a registration. All take a name, store a token in an
+// output argument, and return a status; the constants document what each status means. Once one has returned
 // `NOTIFY_STATUS_OK`, every later post is heard. See notify(3).
 
-/// What ``notify_register_dispatch(_:_:_:_:)`` calls, with the token of its registration.
+/// The callback of ``notify_register_dispatch(_:_:_:_:)``, which receives the token of its registration.
 ///
-/// On Darwin this is a block. Here it is a closure of Swift's, which a block can be given for.
+/// On Darwin this is a block; here it is a Swift closure.
 public typealias notify_handler_t = (Int32) -> Void
 
 /// Registers a closure to be run on a queue for each notification of a name.
 ///
-/// Up to 4,096 notifications wait for the queue individually; further ones are coalesced. The closure may cancel its
-/// own token. One that has not begun when ``notify_cancel(_:)`` returns never will.
+/// Up to 4,096 notifications are queued individually; further ones are coalesced. The closure may cancel its own token.
+/// A call that has not started when ``notify_cancel(_:)`` returns never will.
 ///
 /// - Parameters:
 ///   - name: the name, 1 to 511 bytes of UTF-8.
-///   - out_token: where the token is put.
+///   - out_token: receives the token.
 ///   - queue: where the closure runs, in order if the queue is serial.
-///   - handler: is given the token.
-/// - Returns: a status; `NOTIFY_STATUS_NULL_INPUT` if an argument but the name is nil.
+///   - handler: receives the token.
+/// - Returns: a status; `NOTIFY_STATUS_NULL_INPUT` if an argument other than the name is nil.
 @discardableResult
 public func notify_register_dispatch(
     _ name: UnsafePointer<CChar>!,
@@ -47,8 +47,8 @@ public func notify_register_dispatch(
     }
 }
 
-/// `@unchecked Sendable`: the closure is called on the queue that was named for it and nowhere else, as on Darwin; what
-/// it may touch there is the caller's to know.
+/// `@unchecked Sendable`: the closure is called only on the queue that was passed along with it, as on Darwin; what it
+/// may touch there is up to the caller.
 private struct Handler: @unchecked Sendable {
     let run: notify_handler_t
 }
@@ -62,7 +62,7 @@ public func notify_register_check(
     status { () throws(NotifyStatus) in try TokenEngine.shared.register(name, .none, token: out_token) }
 }
 
-/// Registers a name for a signal to this process, as by `kill(getpid(), sig)`, for each notification.
+/// Registers a name to be sent a signal, as by `kill(getpid(), sig)`, for each notification.
 @discardableResult
 public func notify_register_signal(
     _ name: UnsafePointer<CChar>!,
@@ -72,15 +72,15 @@ public func notify_register_signal(
     status { () throws(NotifyStatus) in try TokenEngine.shared.register(name, signal: sig, token: out_token) }
 }
 
-/// Registers a name for a descriptor, from which the token can be read for each notification: four bytes in network
+/// Registers a name with a descriptor from which the token can be read for each notification, as four bytes in network
 /// byte order.
 ///
 /// - Parameters:
 ///   - name: the name, 1 to 511 bytes of UTF-8.
-///   - notify_fd: where a new descriptor is put; with `NOTIFY_REUSE` the one to use, which another registration was
-///     given. It is closed when its last token is cancelled: do not close it yourself.
+///   - notify_fd: receives a new descriptor; with `NOTIFY_REUSE`, the descriptor of an earlier registration to use. It
+///     is closed when its last token is cancelled: do not close it yourself.
 ///   - flags: 0 or `NOTIFY_REUSE`.
-///   - out_token: where the token is put.
+///   - out_token: receives the token.
 @discardableResult
 public func notify_register_file_descriptor(
     _ name: UnsafePointer<CChar>!,
@@ -113,7 +113,7 @@ public func notify_register_plain(
     status { () throws(NotifyStatus) in try TokenEngine.shared.register(name, .none, token: out_token) }
 }
 
-/// Ends a registration: nothing that has not begun is delivered after this has returned. May be called by the handler.
+/// Ends a registration: no delivery starts after this has returned. May be called by the handler.
 @discardableResult
 public func notify_cancel(_ token: Int32) -> UInt32 {
     status { () throws(NotifyStatus) in try TokenEngine.shared.cancel(token) }
