@@ -2,35 +2,35 @@
 
 import Synchronization
 
-/// What a token says to `notify_check`, found from its number without a lock, so that a signal handler may ask.
+/// The answers to `notify_check`, looked up by token number without a lock, so that a signal handler may ask.
 ///
-/// A token's number, cut to the size of the table, is its place: numbers whose place is taken are passed over, and never
-/// used. So a look-up is one read, numbers are never used twice, and the memory is bounded by how many tokens live at
-/// once: the table doubles when it is half full. Cells, counters and tables are kept as long as this lives, because a
-/// reader may stand in one; cells and counters are used again, and all outgrown tables together are smaller than the
-/// present one.
+/// A token's number modulo the size of the table is its slot; numbers whose slot is taken are skipped and never used.
+/// So a lookup is a single read, numbers are never reused, and the memory is bounded by how many tokens exist at a
+/// time: the table doubles when it is half full. Cells, counters and tables are kept for the lifetime of this object,
+/// as a reader may be using one; cells and counters are reused, and all outgrown tables together are smaller than the
+/// current one.
 ///
-/// `@unchecked Sendable`: what is not atomic is touched only with the lock of the `TokenEngine` held.
+/// `@unchecked Sendable`: everything that is not atomic is touched only with the lock of the `TokenEngine` held.
 final class CheckTable: @unchecked Sendable {
     typealias Counter = UnsafeMutablePointer<Atomic<UInt32>>
 
-    /// The token in the upper half and what it has seen in the lower one: changed together, so that a check cannot touch
-    /// the next token that has the cell. The upper half of a free cell is 0, which is nobody's token.
+    /// The token in the upper half and the count it has seen in the lower one: changed together, so that a check can't
+    /// affect the next token that uses the cell. The upper half of a free cell is 0, which is never a token.
     private struct Cell: ~Copyable {
         let tokenAndSeen = Atomic<UInt64>(0)
-        /// A `Counter`; it stays what it is while the token lives.
+        /// A `Counter`; constant while the token exists.
         let counter = Atomic<UInt>(0)
     }
 
     private typealias CellPointer = UnsafeMutablePointer<Cell>
-    /// The addresses of cells, 0 where there is none; before them the size of the table less one.
+    /// The addresses of cells, 0 where there is none; preceded by the size of the table minus one.
     private typealias Table = UnsafeMutablePointer<Atomic<UInt>>
 
     private static let firstSize: UInt = 64
 
     private let table: Atomic<UInt>
     private let emptyTable: Table
-    /// All memory that readers may stand in. None of it needs to be deinitialized.
+    /// All memory that readers may be using. None of it needs to be deinitialized.
     private var memory: [UnsafeMutableRawPointer]
     private var count: UInt = 0
     private var lastToken: UInt32 = 0
@@ -56,7 +56,7 @@ final class CheckTable: @unchecked Sendable {
     }
 
     private var currentTable: Table {
-        // Never nil: it is set by `init`, and to nothing but tables.
+        // Never nil: `init` sets it, and it is only ever set to tables.
         Table(bitPattern: table.load(ordering: .acquiring)).unsafelyUnwrapped
     }
 
@@ -75,7 +75,7 @@ final class CheckTable: @unchecked Sendable {
         Counter(bitPattern: cell.pointee.counter.load(ordering: .relaxed))
     }
 
-    /// Whether the name of a token was posted since this was asked last; nil if there is no such token.
+    /// Whether the name of a token was posted since the last check; nil if there is no such token.
     @inline(__always)
     func check(_ token: Int32) -> Bool? {
         guard let cell = cell(of: token) else { return nil }
@@ -96,7 +96,7 @@ final class CheckTable: @unchecked Sendable {
         }
     }
 
-    /// Has the next check of this token, and of no other, say yes.
+    /// Makes the next check of this token, and of no other, answer yes.
     func markPosted(_ token: Int32) {
         guard let cell = cell(of: token) else { return }
         var word = cell.pointee.tokenAndSeen.load(ordering: .acquiring)
@@ -105,7 +105,7 @@ final class CheckTable: @unchecked Sendable {
                 return
             }
             let posts = counter.pointee.load(ordering: .acquiring)
-            // One that has not seen the last post says yes already.
+            // If it has not seen the last post, it already answers yes.
             guard UInt32(truncatingIfNeeded: word) == posts else { return }
             let (exchanged, original) = cell.pointee.tokenAndSeen.compareExchange(
                 expected: word,
@@ -131,7 +131,7 @@ final class CheckTable: @unchecked Sendable {
         return cell.pointee.tokenAndSeen.load(ordering: .acquiring) >> 32 == UInt64(UInt32(bitPattern: token))
     }
 
-    /// Forgets all tokens, without a lock and without memory: for the child of fork(2).
+    /// Forgets all tokens, without locking or allocating: for the child of fork(2).
     func abandon() {
         table.store(UInt(bitPattern: emptyTable), ordering: .releasing)
     }
@@ -140,7 +140,7 @@ final class CheckTable: @unchecked Sendable {
 
     // MARK: - With the lock held
 
-    /// Starts over after `abandon`; numbers go on.
+    /// Starts over after `abandon`; numbering continues.
     func restart() {
         count = 0
         freeCells = []
@@ -170,9 +170,9 @@ final class CheckTable: @unchecked Sendable {
         freeCounters.append(counter)
     }
 
-    /// Makes a token, whose first check says yes.
+    /// Creates a token whose first check answers yes.
     ///
-    /// - Returns: nil when all numbers have been used.
+    /// - Returns: nil if all numbers have been used.
     func makeToken(counting counter: Counter) -> Int32? {
         let size = currentTable.pointee.load(ordering: .relaxed) + 1
         if count * 2 >= size { grow(to: size * 2) }

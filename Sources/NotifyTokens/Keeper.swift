@@ -4,8 +4,8 @@ import CLinux
 import Glibc
 import NotifyCore
 
-/// A thread for what must happen later, which exists only while there is such a thing: tokens that found a pipe full,
-/// files that are monitored, and names that nobody has registered for since a second.
+/// A thread for deferred work, which exists only while there is some: tokens that found a pipe full, monitored files,
+/// and names without registrations for a second.
 final class Keeper: Sendable {
     private struct State {
         var isRunning = false
@@ -24,14 +24,14 @@ final class Keeper: Sendable {
 
     private let state = Monitor(State())
 
-    /// Writes what waits for a pipe, when there is room.
+    /// Writes pending tokens to a pipe once there is room.
     func watch(_ pipe: TokenPipe) {
         begin { state in
             if !state.pipes.contains(where: { $0 === pipe }) { state.pipes.append(pipe) }
         }
     }
 
-    /// Calls `names` at this time, and again when it says so. Only one such call is remembered.
+    /// Calls `names` at this time, and again at the time that it returns. Only one such call is scheduled.
     func sweep(at time: MonotonicTime, _ names: @escaping @Sendable () -> MonotonicTime?) {
         begin { state in
             if state.sweep == nil { state.sweep = Sweep(time: time, names: names) }
@@ -63,15 +63,15 @@ final class Keeper: Sendable {
         }
     }
 
-    /// Changes what is to be done, and sees to it that there is a thread that does it.
+    /// Changes the pending work, and makes sure that there is a thread to do it.
     private func begin(_ change: (inout State) -> Void) {
         state.withLock { state in
             change(&state)
             if state.isRunning { return Keeper.wake(state) }
             guard Keeper.hasWork(state) else { return }
-            // Without it nobody could wake the thread; the next change tries again.
+            // Without this nobody could wake the thread; the next change tries again.
             guard let wakeDescriptor = try? WakeDescriptor() else { return }
-            // Without a thread, pipes that were full stay behind, and idle names stay registered; nothing else is lost.
+            // Without a thread, full pipes fall behind and idle names stay registered; nothing else is lost.
             do throws(NotifyBusError) {
                 try EngineThread { self.run() }.detach()
                 state.isRunning = true
@@ -110,9 +110,9 @@ final class Keeper: Sendable {
         var files: FileMonitors?
     }
 
-    /// Writes to pipes what there is room for, and finds out what to wait for.
+    /// Writes to pipes while there is room, and determines what to wait for.
     ///
-    /// - Returns: nil when there is nothing to do any more; the thread is to end then.
+    /// - Returns: nil if there is no more work, in which case the thread exits.
     private func nextPlan() -> Plan? {
         state.withLock { state in
             var requests = [pollfd(fd: state.wakeDescriptor?.descriptor ?? -1, events: Int16(POLLIN), revents: 0)]

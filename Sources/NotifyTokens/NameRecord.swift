@@ -2,16 +2,16 @@
 
 import NotifyCore
 
-/// A name with registrations: one observation on the bus for all of them.
+/// A name with registrations, which share one observation on the bus.
 ///
 /// `@unchecked Sendable`: the variables are touched only with the lock of the `TokenEngine` held.
 final class NameRecord: @unchecked Sendable {
     enum Phase {
-        /// Somebody is registering it with the bus.
+        /// A thread is registering it with the bus.
         case opening
         case live
         case failed(NotifyStatus)
-        /// It stands in the engine's table no more.
+        /// It is no longer in the engine's table.
         case gone
     }
 
@@ -20,12 +20,13 @@ final class NameRecord: @unchecked Sendable {
     let posts: CheckTable.Counter
     var phase = Phase.opening
     var observation: NotifyCenter.Observation?
-    /// The oldest first; gaps where one was cancelled.
+    /// The oldest first, with gaps where one was cancelled.
     private(set) var registrations: [Registration?] = []
     private var positions: [Int32: Int] = [:]
-    /// Since when there are no registrations; nil while there are.
+    /// When the last registration was cancelled; nil while there are registrations.
     var idleSince: MonotonicTime?
-    /// Whether the agent keeps a state that this process has set, and must be told at once when the name goes.
+    /// Whether the agent keeps a state that this process has set, so that it must be notified immediately when the name
+    /// goes.
     var hasState = false
     /// The state of a name that begins with `self.`.
     var ownState: UInt64 = 0

@@ -2,7 +2,7 @@
 
 package import NotifyCore
 
-/// What the functions of notify(3) return, with the numbers that `<notify.h>` gives them.
+/// The return values of the functions of notify(3), with the numbers from `<notify.h>`.
 package enum NotifyStatus: UInt32, Error, Sendable {
     case ok = 0
     case invalidName = 1
@@ -29,7 +29,7 @@ package enum NotifyStatus: UInt32, Error, Sendable {
     }
 }
 
-/// The status of something that returns nothing else.
+/// The status of a call that has no other result.
 @inline(__always)
 package func status(of body: () throws(NotifyStatus) -> Void) -> UInt32 {
     do throws(NotifyStatus) {

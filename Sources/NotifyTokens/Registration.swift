@@ -3,21 +3,21 @@
 import Glibc
 import Synchronization
 
-/// One token: how it is told, and whether it is suspended or cancelled.
+/// A token: how it is notified, and whether it is suspended or cancelled.
 package final class Registration: Sendable {
-    /// How a token is told that its name was posted.
+    /// How a token is notified that its name was posted.
     package enum Delivery: Sendable {
-        /// It asks with `notify_check`.
+        /// It polls with `notify_check`.
         case none
         /// By a signal to this process.
         case signal(Int32)
         /// Through a descriptor.
         case descriptor(TokenPipe)
-        /// By somebody who calls `run` soon, on a queue of their own.
+        /// By a callback that runs soon, on a queue of its own.
         case queue(@Sendable (Registration) -> Void)
     }
 
-    /// As many notifications wait for a queue; more are coalesced.
+    /// How many notifications may be queued; further ones are coalesced.
     private static let queueLimit = 4_096
 
     private static let cancelled: UInt32 = 1 << 31
@@ -27,7 +27,7 @@ package final class Registration: Sendable {
     package let token: Int32
     let name: NameRecord
     let delivery: Delivery
-    /// How often it is suspended, whether its name was posted meanwhile, and whether it is cancelled.
+    /// How many times it is suspended, whether its name was posted in the meantime, and whether it is cancelled.
     private let state = Atomic<UInt32>(0)
     private let queued = Atomic<Int>(0)
 
@@ -37,7 +37,7 @@ package final class Registration: Sendable {
         self.delivery = delivery
     }
 
-    /// Tells that the name was posted; remembers it while suspended.
+    /// Notifies the token that its name was posted; while suspended, remembers that instead.
     func deliver() {
         guard isToBeTold() else { return }
         switch delivery {
@@ -46,7 +46,7 @@ package final class Registration: Sendable {
         case .descriptor(let pipe): pipe.write(token)
         case .queue(let schedule):
             if queued.add(1, ordering: .relaxed).oldValue >= Registration.queueLimit {
-                // One that waits stands for this one: it will run after now.
+                // A pending one covers this one, as it has yet to run.
                 queued.subtract(1, ordering: .relaxed)
             } else {
                 schedule(self)
@@ -54,7 +54,7 @@ package final class Registration: Sendable {
         }
     }
 
-    /// Runs what a queue was given, unless the token was cancelled or suspended meanwhile.
+    /// Runs what was queued, unless the token was cancelled or suspended in the meantime.
     package func run(_ body: () -> Void) {
         queued.subtract(1, ordering: .acquiringAndReleasing)
         if isToBeTold() { body() }
@@ -81,7 +81,7 @@ package final class Registration: Sendable {
         change { word in word & Registration.countMask == Registration.countMask ? word : word + 1 }
     }
 
-    /// - Returns: whether it is to be told now what was posted meanwhile.
+    /// - Returns: whether to notify it now of what was posted in the meantime.
     func resume() -> Bool {
         let before = change { word in
             switch word & Registration.countMask {

@@ -3,7 +3,7 @@
 import NotifyCore
 
 extension TokenEngine {
-    /// Tells a token, and no other, whenever a file is created, written or removed, until the token is cancelled.
+    /// Notifies a token, and no other, whenever a file is created, written or removed, until the token is cancelled.
     package func monitorFile(_ token: Int32, path: UnsafePointer<CChar>?) throws(NotifyStatus) {
         guard let path else { throw .invalidRequest }
         let registration = try find(token)
@@ -27,11 +27,12 @@ extension TokenEngine {
             try? withState { state in state.files[token] = nil }
             throw error
         }
-        // It may have been cancelled meanwhile.
+        // It may have been cancelled in the meantime.
         if !isValid(token) { keeper.stopMonitoring(file) }
     }
 
-    /// What holds for posts holds for files: nothing in the background; after a suspension once what came meanwhile.
+    /// Files follow the rules for posts: nothing in the background, and after a suspension, one notification for what
+    /// was missed.
     private func fileHasChanged(of registration: Registration) {
         switch center.lifecycle.state {
         case .foreground:
@@ -40,7 +41,7 @@ extension TokenEngine {
             return
         case .suspended:
             state.withLock { _ = $0.changedFiles.insert(registration.token) }
-            // It may have been resumed meanwhile.
+            // It may have been resumed in the meantime.
             if center.lifecycle.state == .foreground { tellChangedFiles() }
         }
     }
@@ -69,7 +70,7 @@ extension TokenEngine {
             },
             end: {}
         )
-        // Without threads there is no observer either, and nothing that could be suspended.
+        // Without threads there is no observer either, and so nothing to suspend.
         _ = try? center.lifecycle.follow(follower)
     }
 }

@@ -5,14 +5,14 @@ import NotifyCore
 import Synchronization
 
 extension TokenEngine {
-    /// Sees to it that the child of fork(2) finds the lock free, and begins without registrations. See pthread_atfork(3).
+    /// Ensures that the child of fork(2) finds the lock free, and starts without registrations. See pthread_atfork(3).
     func surviveForks() {
         TokenEngine.rehearse()
         pthread_atfork(
             { TokenEngine.shared.state.lockForFork() },
             { TokenEngine.shared.state.unlockAfterFork() },
             {
-                // Of what follows only this may happen at once: see signal-safety(7).
+                // Only this may happen immediately: see signal-safety(7).
                 TokenEngine.shared.table.abandon()
                 TokenEngine.shared.wasForked.store(true, ordering: .relaxed)
                 TokenEngine.shared.state.renewAfterFork()
@@ -23,8 +23,8 @@ extension TokenEngine {
     /// Starts over in a child, with the lock held.
     func beginInChild(_ state: inout State) {
         wasForked.store(false, ordering: .relaxed)
-        // What there was belongs to threads that the child does not have, and may be locked by them: it is left alone
-        // as long as the engine lives, not even released.
+        // The old state belongs to threads that the child does not have, and may be locked by them: it is left alone as
+        // long as the engine exists, and not even released.
         state = State(
             center: NotifyCenter(bus: state.center.bus),
             keeper: Keeper(),
@@ -35,11 +35,11 @@ extension TokenEngine {
         table.restart()
     }
 
-    /// Does once what a child may do.
+    /// Does once everything that a child may do.
     ///
-    /// What Swift's runtime makes at its first use, the descriptions of types above all, it makes under locks of its own.
-    /// A child finds such a lock held for ever if another thread of its parent held it at that moment; so a child must
-    /// find everything made. It costs 0.3 ms, once.
+    /// What Swift's runtime creates on first use, mainly type metadata, it creates under locks of its own. If another
+    /// thread of the parent holds such a lock at the time of the fork, the child finds it locked forever, so everything
+    /// must exist before. This takes 0.3 ms, once.
     private static func rehearse() {
         let engine = TokenEngine(center: NotifyCenter(bus: .session))
         engine.wasForked.store(true, ordering: .relaxed)
@@ -72,7 +72,7 @@ extension TokenEngine {
     }
 }
 
-/// The state of a parent, in its child.
+/// The state inherited from a parent, in its child.
 final class Inherited {
     private let state: TokenEngine.State
     init(_ state: TokenEngine.State) { self.state = state }

@@ -4,13 +4,13 @@ import Glibc
 import NotifyCore
 
 extension TokenEngine {
-    /// How a token is to be told, before there is one.
+    /// How a token is to be notified, before it exists.
     package enum Wish: Sendable {
         case none
         case signal(Int32)
         /// Through a new pipe.
         case newPipe
-        /// Through the pipe that the program reads from with this descriptor.
+        /// Through the existing pipe from which the program reads with this descriptor.
         case pipe(Int32)
         case queue(@Sendable (Registration) -> Void)
     }
@@ -18,10 +18,10 @@ extension TokenEngine {
     /// Registers a name. When this returns, every later post is heard.
     ///
     /// - Parameters:
-    ///   - token: where the token is put, before anything can be delivered for it; -1 if this throws.
-    ///   - descriptor: where the end of a new pipe is put that the program reads from.
-    ///   - prepare: called when the token stands in its place, and before anything is delivered. If it returns false,
-    ///     the registration fails.
+    ///   - token: receives the token before anything can be delivered for it; -1 if this throws.
+    ///   - descriptor: receives the reading end of a new pipe.
+    ///   - prepare: called once the token has been stored, and before anything is delivered. If it returns false, the
+    ///     registration fails.
     package func register(
         _ name: UnsafePointer<CChar>?,
         _ wish: Wish,
@@ -51,7 +51,7 @@ extension TokenEngine {
         }
     }
 
-    /// Makes the token, and everything that it needs but the bus.
+    /// Creates the token, and everything that it needs except the bus.
     private func enter(
         _ text: UnsafePointer<CChar>?,
         _ wish: Wish,
@@ -102,15 +102,16 @@ extension TokenEngine {
         }
     }
 
-    /// Registers a name with the center. The first registration of a name does it for those that come meanwhile.
+    /// Registers a name with the center. The first registration of a name also does it for those that come in the
+    /// meantime.
     private func open(_ record: NameRecord, on center: NotifyCenter) {
         var outcome = NameRecord.Phase.live
         var observation: NotifyCenter.Observation?
         if record.needsBus || !state.withLock({ $0.isChild }) {
             hearOwnPosts(of: center)
             do throws(NotifyBusError) {
-                // Strongly, so that engine and record live as long as the observation: an object that somebody refers
-                // to weakly takes 30 ns longer to retain ever after.
+                // A strong reference, so that engine and record live as long as the observation: an object with a weak
+                // reference takes 30 ns longer to retain ever after.
                 observation = try center.addObserver(forName: record.name, ignoringOwnPosts: true) { _ in
                     self.deliver(record)
                 }
@@ -146,7 +147,7 @@ extension TokenEngine {
         }
     }
 
-    /// Ends a registration. Nothing that has not begun is delivered after this has returned.
+    /// Ends a registration. No delivery starts after this has returned.
     package func cancel(_ token: Int32) throws(NotifyStatus) {
         let (registration, pipe, file, keeper, retired) = try withState { state throws(NotifyStatus) in
             guard let registration = state.registrations.removeValue(forKey: token) else { throw .invalidToken }
@@ -171,37 +172,37 @@ extension TokenEngine {
         }
     }
 
-    /// - Returns: the pipe, if that was its last user.
+    /// - Returns: the pipe, if this was its last user.
     private static func release(_ pipe: TokenPipe, _ state: inout State) -> TokenPipe? {
         guard let (known, users) = state.pipes[pipe.readEnd], known === pipe else { return nil }
         state.pipes[pipe.readEnd] = users > 1 ? (pipe, users - 1) : nil
         return users > 1 ? nil : pipe
     }
 
-    /// Delivers nothing for a token, until `resume` was called as often.
+    /// Suspends delivery for a token, until `resume` has been called as often.
     package func suspend(_ token: Int32) throws(NotifyStatus) {
         try find(token).suspend()
     }
 
-    /// Delivers again; once at once, if the name was posted meanwhile.
+    /// Resumes delivery; notifies once immediately if the name was posted in the meantime.
     package func resume(_ token: Int32) throws(NotifyStatus) {
         let registration = try find(token)
         if registration.resume() { registration.deliver() }
     }
 
-    /// Whether the name of a token was posted since this was asked last. Takes no lock.
+    /// Whether the name of a token was posted since the last check. Takes no lock.
     @inline(__always)
     package func check(_ token: Int32) -> Bool? { table.check(token) }
 
-    /// How often the name of a token was posted, and something added. Takes no lock.
+    /// How often the name of a token was posted, plus an offset. Takes no lock.
     package func posts(_ token: Int32) -> UInt32? { table.posts(token) }
 
-    /// Whether a number is a token now. Takes no lock.
+    /// Whether a number is currently a token. Takes no lock.
     package func isValid(_ token: Int32) -> Bool { table.contains(token) }
 }
 
 extension TokenEngine {
-    /// Registers a name for a signal to this process.
+    /// Registers a name with a signal to this process.
     package func register(
         _ name: UnsafePointer<CChar>?,
         signal: Int32,
@@ -215,7 +216,7 @@ extension TokenEngine {
         try register(name, .signal(signal), token: token)
     }
 
-    /// Registers a name for a descriptor, with the flags of `notify_register_file_descriptor`.
+    /// Registers a name with a descriptor, with the flags of `notify_register_file_descriptor`.
     package func register(
         _ name: UnsafePointer<CChar>?,
         descriptor: UnsafeMutablePointer<Int32>?,

@@ -12,7 +12,7 @@ extension TokenEngine {
                 return NotifyCenter?.none
             }
             try TokenEngine.requireBus(state)
-            // From now on the name does not stay behind when its last token goes: the state would stay with it.
+            // From now on the name is not kept idle when its last token goes, as its state would be kept too.
             record.hasState = true
             return state.center
         }
@@ -22,7 +22,7 @@ extension TokenEngine {
         } catch {
             throw NotifyStatus(error)
         }
-        // The last token may have gone meanwhile.
+        // The last token may have been cancelled in the meantime.
         if !isValid(token) { forgetState(of: record) }
     }
 
@@ -42,7 +42,7 @@ extension TokenEngine {
         }
     }
 
-    /// No longer tells a new agent the state of a name, unless it is registered again.
+    /// Stops reporting the state of a name to a new agent, unless it is registered again.
     func forgetState(of record: NameRecord) {
         state.withLock { state in
             if let current = state.records[record.name], current.hasState { return }
@@ -50,7 +50,8 @@ extension TokenEngine {
         }
     }
 
-    /// Has the agent suspend a process: its registrations are told once, after `resume`, what was posted meanwhile.
+    /// Asks the agent to suspend a process: after `resume` its registrations are notified once of what was posted in
+    /// the meantime.
     package func suspend(process: Int32) throws(NotifyStatus) {
         try setLifecycleState(.suspended, of: process)
     }
@@ -86,7 +87,7 @@ extension NotifyStatus {
                 switch fault.name {
                 case "org.freedesktop.DBus.Error.AccessDenied": .notAuthorized
                 case "org.notifybus.Error.NoSuchTarget": .invalidRequest
-                // An agent older than the method.
+                // An agent too old to have the method.
                 case "org.freedesktop.DBus.Error.UnknownMethod": .serverNotFound
                 default: .failed
                 }

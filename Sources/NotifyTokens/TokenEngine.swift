@@ -5,18 +5,18 @@ import Glibc
 package import NotifyCore
 import Synchronization
 
-/// What is behind notify(3): tokens, the names that they are registered for, and one center for all of them.
+/// The engine of notify(3): tokens, the names for which they are registered, and one center for all of them.
 ///
-/// What this process posts itself is told to its tokens by the thread that posts, before the post returns: a program that
-/// posts a name and then checks it must see that. When the bus brings such a post back it is passed over.
+/// Posts of this process notify its own tokens on the posting thread, before the post returns: a program that posts a
+/// name and then checks it must see that. When the bus delivers such a post, it is skipped.
 ///
-/// `self.` names go through the center as well, so that its observers hear them; in the child of fork(2), which has no
-/// threads of the center, the engine tells their tokens itself.
+/// `self.` names also go through the center, so that its observers hear them; in the child of fork(2), which has no
+/// threads of the center, the engine notifies their tokens itself.
 package final class TokenEngine: Sendable {
-    /// How many names may be idle, that is, observed on the bus although their last token was cancelled: a program that
-    /// registers and cancels the same names again and again need not wait for the bus each time.
+    /// How many names may be idle, that is, still observed on the bus after their last token was cancelled: a program
+    /// that keeps registering and cancelling the same names need not wait for the bus each time.
     private static let idleLimit = 64
-    /// How long a name may be idle, in milliseconds. A post ends it at once.
+    /// How long a name may be idle, in milliseconds. A post ends that immediately.
     private static let idleTime: Int64 = 1_000
 
     struct State {
@@ -24,25 +24,25 @@ package final class TokenEngine: Sendable {
         var keeper: Keeper
         var records: [NotifyName: NameRecord] = [:]
         var registrations: [Int32: Registration] = [:]
-        /// By the end that the program reads from.
+        /// Keyed by the reading end.
         var pipes: [Int32: (pipe: TokenPipe, users: Int)] = [:]
         var files: [Int32: MonitoredFile] = [:]
-        /// The longest idle first; those that have been used since are passed over.
+        /// The longest idle first; those used since then are skipped.
         var idle: [(record: NameRecord, since: MonotonicTime)] = []
         var recentNames = RecentNames()
-        /// Tokens whose file has changed while this program was suspended.
+        /// Tokens whose file changed while this program was suspended.
         var changedFiles: Set<Int32> = []
-        /// Whether the center tells of its posts, and of changes of this program's state.
+        /// Whether the center reports its posts, and changes of this program's state.
         var hearsOwnPosts = false
         var followsLifecycle = false
         var isDisabled = false
         /// Whether this is the child of a process that had registrations or a connection.
         var isChild = false
-        /// What this process has from its parent and must not touch.
+        /// What this process has inherited from its parent and must not touch.
         var inherited: Inherited?
     }
 
-    /// The one of this process, on the bus that ``BusChoice`` names.
+    /// The engine of this process, on the bus that ``BusChoice`` names.
     package static let shared: TokenEngine = {
         let engine = TokenEngine(center: BusChoice.center)
         engine.surviveForks()
@@ -51,17 +51,17 @@ package final class TokenEngine: Sendable {
 
     let table = CheckTable()
     let state: Monitor<State>
-    /// Set in the child of fork(2), where nothing else can be done at once.
+    /// Set in the child of fork(2), where nothing else can be done immediately.
     let wasForked = Atomic(false)
 
-    /// Makes an engine of its own; for tests. It lives until it is closed.
+    /// Creates a separate engine; for tests. It lives until it is closed.
     package init(center: NotifyCenter) {
         state = Monitor(State(center: center, keeper: Keeper()))
     }
 
     // MARK: - Names
 
-    /// Runs `body` with the lock held, in a state that belongs to this process.
+    /// Runs `body` with the lock held, on a state that belongs to this process.
     func withState<Result>(_ body: (inout State) throws(NotifyStatus) -> Result) throws(NotifyStatus) -> Result {
         try state.withLock { state throws(NotifyStatus) in
             if wasForked.load(ordering: .relaxed) { beginInChild(&state) }
@@ -69,7 +69,7 @@ package final class TokenEngine: Sendable {
         }
     }
 
-    /// - Throws: `disabled` where the bus must not be used.
+    /// - Throws: `disabled` if the bus must not be used.
     static func requireBus(_ state: State) throws(NotifyStatus) {
         if state.isDisabled || linux_is_cut_off() { throw .disabled }
     }
@@ -102,21 +102,22 @@ package final class TokenEngine: Sendable {
         case own(NameRecord?)
     }
 
-    /// Tells every token of a name that this process has posted it. Runs on the thread that posts.
+    /// Notifies every token of a name that this process has posted it. Runs on the posting thread.
     private func deliverOwn(_ name: NotifyName) {
         let record: NameRecord? = state.withLock { state in
             guard let record = state.records[name], !record.isEmpty, case .live = record.phase else { return nil }
             return record
         }
         guard let record else { return }
-        // In the background nothing is heard. What is posted while the program is suspended the agent tells afterwards.
+        // In the background nothing is heard. What is posted while the program is suspended is reported by the agent
+        // afterwards.
         if record.needsBus, center.lifecycle.state != .foreground { return }
         record.posts.pointee.add(1, ordering: .acquiringAndReleasing)
         let registrations = state.withLock { _ in record.registrations }
         for registration in registrations { registration?.deliver() }
     }
 
-    /// Has the center tell of its posts, unless it does.
+    /// Makes the center report its posts, unless it already does.
     func hearOwnPosts(of center: NotifyCenter) {
         let isNew = state.withLock { state in
             defer { state.hearsOwnPosts = true }
@@ -127,8 +128,8 @@ package final class TokenEngine: Sendable {
 
     var center: NotifyCenter { state.withLock { $0.center } }
 
-    /// Tells every token of a name that somebody has posted it. Runs on the center's thread, but for `self.` names in a
-    /// child.
+    /// Notifies every token of a name that somebody has posted it. Runs on the center's thread, except for `self.`
+    /// names in a child.
     func deliver(_ record: NameRecord) {
         record.posts.pointee.add(1, ordering: .acquiringAndReleasing)
         let (registrations, isIdle) = state.withLock { state in
@@ -138,9 +139,9 @@ package final class TokenEngine: Sendable {
         for registration in registrations { registration?.deliver() }
     }
 
-    // MARK: - Names that nobody has registered for any more
+    // MARK: - Names without registrations
 
-    /// Takes an idle name out of the table, so that it can be closed.
+    /// Removes an idle name from the table, so that it can be closed.
     static func drop(_ record: NameRecord, _ state: inout State) -> Bool {
         guard record.idleSince != nil, case .live = record.phase else { return false }
         record.phase = .gone
@@ -149,14 +150,14 @@ package final class TokenEngine: Sendable {
         return true
     }
 
-    /// Ends the observation of a name that stands in the table no more.
+    /// Ends the observation of a name that is no longer in the table.
     func close(_ record: NameRecord) {
         let observation = state.withLock { state in
             defer { record.observation = nil }
             return record.observation
         }
         observation?.cancel()
-        // Afterwards: until now its callback may have counted.
+        // Afterwards, as its callback may have counted until now.
         state.withLock { _ in table.takeBack(record.posts) }
     }
 
@@ -184,7 +185,7 @@ package final class TokenEngine: Sendable {
         return entries.filter { $0.record.idleSince == $0.since && drop($0.record, &state) }.map(\.record)
     }
 
-    /// - Returns: when to do it again.
+    /// - Returns: when to do this again.
     func sweepIdleNames() -> MonotonicTime? {
         let (records, next) = state.withLock { state in
             let now = MonotonicTime.now
@@ -197,16 +198,16 @@ package final class TokenEngine: Sendable {
     }
 }
 
-/// Names that were posted or registered lately, so that a name is not made from its bytes again each time.
+/// Names that were recently posted or registered, so that they need not be created from bytes again each time.
 struct RecentNames {
-    // 64, as many as the six bits that a name is found by can tell apart.
+    // 64: as many as the six bits of the index can address.
     private var names: [NotifyName?] = Array(repeating: nil, count: 64)
 
-    /// - Throws: `invalidName` for what is not a name.
+    /// - Throws: `invalidName` if it is not a valid name.
     mutating func find(_ name: UnsafePointer<CChar>?) throws(NotifyStatus) -> NotifyName {
         guard let name else { throw .invalidName }
         let bytes = UnsafeRawBufferPointer(start: name, count: strnlen(name, NotifyName.maximumLength + 1))
-        // The end of a name tells it from its neighbours.
+        // The end of a name distinguishes it from similar ones.
         let end = bytes.count >= 8 ? bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self) : 0
         let place = Int(((end ^ UInt64(bytes.count)) &* 0x9e37_79b9_7f4a_7c15) >> 58)
         if let known = names[place], known.hasBytes(bytes) { return known }
@@ -222,7 +223,7 @@ struct RecentNames {
 
 // For tests.
 extension TokenEngine {
-    /// Cancels everything, so that the engine can go.
+    /// Cancels everything, so that the engine can be released.
     package func close() {
         let records = state.withLock { state in
             defer {
@@ -235,9 +236,9 @@ extension TokenEngine {
         for record in records { close(record) }
     }
 
-    /// How many names are observed on the bus without a token.
+    /// How many names are observed on the bus without having a token.
     package var idleNameCount: Int { state.withLock { $0.records.values.filter { $0.idleSince != nil }.count } }
 
-    /// How many tokens find place before the table grows to the double size, twice over.
+    /// How many tokens fit before the table has doubled in size twice.
     package var tokenTableSize: Int { table.size }
 }

@@ -6,19 +6,20 @@ import NotifyCore
 
 /// A pipe through which a program reads tokens, each as four bytes in network byte order. See pipe(7).
 ///
-/// The end that is written to does not block. When the pipe is full, each token waits once, until the `Keeper` finds
-/// room: however late the program reads, it learns of every token.
+/// The writing end does not block. If the pipe is full, each token is kept once, until the `Keeper` finds room: however
+/// late the program reads, it learns of every token.
 package final class TokenPipe: Sendable {
     private struct State {
         var writeEnd: Int32
-        /// Tokens that found no room, in order.
+        /// Tokens for which there was no room, in order.
         var waiting: [Int32] = []
         var waitingSet: Set<Int32> = []
     }
 
-    /// What the program reads from.
+    /// The reading end.
     let readEnd: Int32
-    /// Which pipe it is: the program may have closed its end, and the number may belong to something else by now.
+    /// The identity of the pipe: the program may have closed its end, and the number may since belong to something
+    /// else.
     private let inode: ino_t
     private let keeper: Keeper
     private let state: Monitor<State>
@@ -32,7 +33,7 @@ package final class TokenPipe: Sendable {
         readEnd = ends[0]
         self.keeper = keeper
         state = Monitor(State(writeEnd: ends[1]))
-        // In a child what it reads would be missing here.
+        // Anything that a child reads would be missing here.
         _ = linux_close_in_child(ends[0], false)
         _ = linux_close_in_child(ends[1], false)
     }
@@ -49,9 +50,9 @@ package final class TokenPipe: Sendable {
         if mustWait { keeper.watch(self) }
     }
 
-    /// Writes what waits, as far as there is room.
+    /// Writes pending tokens while there is room.
     ///
-    /// - Returns: the descriptor to wait for; nil when nothing waits.
+    /// - Returns: the descriptor to wait for; nil if nothing is pending.
     func flush() -> Int32? {
         state.withLock { state in
             guard state.writeEnd >= 0 else { return nil }
@@ -62,7 +63,7 @@ package final class TokenPipe: Sendable {
         }
     }
 
-    /// A token was cancelled: it is not written any more.
+    /// A token was cancelled: it is no longer written.
     func forget(_ token: Int32) {
         state.withLock { state in
             if state.waitingSet.remove(token) != nil { state.waiting.removeAll { $0 == token } }
@@ -84,27 +85,27 @@ package final class TokenPipe: Sendable {
         }
     }
 
-    /// - Returns: false when there is no room.
+    /// - Returns: false if there is no room.
     private static func write(_ token: Int32, to descriptor: Int32) -> Bool {
         withoutBrokenPipeSignal {
             var bytes = token.bigEndian
             while Glibc.write(descriptor, &bytes, 4) < 0 {
                 if errno == EINTR { continue }
-                // With the reading end closed nobody will ever know; only a full pipe is worth waiting for.
+                // If the reading end is closed, nobody will ever know; only a full pipe is worth waiting for.
                 return errno != EAGAIN
             }
             return true
         }
     }
 
-    /// A program that has closed its end must not be ended for that by SIGPIPE.
+    /// A program that has closed its end must not be killed by SIGPIPE for that.
     private static func withoutBrokenPipeSignal(_ body: () -> Bool) -> Bool {
         var brokenPipe = sigset_t()
         var before = sigset_t()
         sigemptyset(&brokenPipe)
         sigaddset(&brokenPipe, SIGPIPE)
         pthread_sigmask(SIG_BLOCK, &brokenPipe, &before)
-        // One that was blocked before is somebody else's, and so is one that waits already.
+        // If it was blocked before, that was somebody else; the same if one is already pending.
         let wasBlocked = sigismember(&before, SIGPIPE) == 1
         let result = body()
         if !wasBlocked {
