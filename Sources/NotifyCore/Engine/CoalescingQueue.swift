@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A queue that cannot grow without bound, because equal elements can stand for each other.
+/// A queue that can't grow without bound, because equal elements can be coalesced.
 ///
-/// Up to `individualLimit` elements are queued individually. Beyond that an element that already waits is coalesced with the
-/// waiting one, and a new one waits as well, up to `limit` in all.
+/// Up to `individualLimit` elements are queued individually. Beyond that an element that is already queued is
+/// coalesced, and new ones are queued up to `limit` in all.
 package struct CoalescingQueue<Element: Hashable> {
     package enum Outcome { case queued, coalesced, full }
 
@@ -12,7 +12,7 @@ package struct CoalescingQueue<Element: Hashable> {
 
     private var elements: [Element] = []
     private var head = 0
-    /// How often each element waits. Kept only once the queue has been long: the short queue is the usual one.
+    /// How often each element is queued. Kept only once the queue has become long, as it is usually short.
     private var occurrences: [Element: Int]?
 
     package init() {}
@@ -41,7 +41,7 @@ package struct CoalescingQueue<Element: Hashable> {
             occurrences?[element] = left == 1 ? nil : left - 1
         }
         if isEmpty {
-            // A queue that was long gives its memory back.
+            // A queue that was long releases its memory.
             elements.removeAll(keepingCapacity: elements.capacity <= 256)
             head = 0
             occurrences = nil
@@ -53,7 +53,7 @@ package struct CoalescingQueue<Element: Hashable> {
         return element
     }
 
-    /// Puts back what was taken, in front of what waits. The limits do not hold here: what was accepted is not lost.
+    /// Puts back what was taken, in front of the queue. The limits do not apply: nothing that was accepted is lost.
     package mutating func putBack(_ taken: [Element]) {
         guard !taken.isEmpty else { return }
         elements = taken + elements[head...]

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Engine {
-    /// Leaves a name for an observer whose callback runs on the center's thread; called by any thread.
+    /// Queues a name for an observer whose callback runs on the center's thread. May be called by any thread.
     func offer(_ name: NotifyName, to observer: Observer) {
         let mustWake = delivery.withLock { delivery in
             guard observer.enqueue(name) else { return false }
             delivery.ready.append(.drain(observer))
             return !delivery.isTaken
         }
-        // Whoever runs callbacks now looks again before it stops.
+        // The thread that runs callbacks now checks again before it stops.
         if mustWake { wake() }
     }
 
-    /// Leaves something to be called on the center's thread, after all deliveries that wait now.
+    /// Schedules a call on the center's thread, after all deliveries that are now queued.
     ///
-    /// In two steps: an observer whose turn began before the last of its names came gets those in its next turn.
+    /// In two steps: an observer whose turn started before its last names arrived gets those in its next turn.
     func enqueueLast(_ call: @escaping @Sendable () -> Void) {
         enqueue { self.enqueue(call) }
     }
 
-    /// Leaves something to be called on the center's thread.
+    /// Schedules a call on the center's thread.
     func enqueue(_ call: @escaping @Sendable () -> Void) {
         let mustWake = delivery.withLock { delivery in
             delivery.ready.append(.call(call))
@@ -28,9 +28,9 @@ extension Engine {
         if mustWake { wake() }
     }
 
-    /// Becomes the thread that runs callbacks, if none does.
+    /// Becomes the thread that runs callbacks, if there is none.
     ///
-    /// - Returns: what is to be done; nil if another thread runs callbacks.
+    /// - Returns: the work to do; nil if another thread is running callbacks.
     func takeDelivery() -> [Work]? {
         delivery.withLock { delivery in
             if delivery.isTaken { return nil }
@@ -39,7 +39,7 @@ extension Engine {
         }
     }
 
-    /// Takes all that is to be done; with nothing left, gives delivery up if asked to.
+    /// Takes all pending work; if there is none, gives up delivery if asked to.
     func takeWork(orGiveUp givesUp: Bool) -> [Work] {
         delivery.withLock { delivery in
             let work = delivery.takeReady()
@@ -48,7 +48,7 @@ extension Engine {
         }
     }
 
-    /// Runs callbacks until none is left, for a thread that has taken delivery.
+    /// Runs callbacks until none is left, on a thread that has taken over delivery.
     func deliverAll() {
         while true {
             let work = takeWork(orGiveUp: true)
@@ -62,7 +62,7 @@ extension Engine {
         case .call(let call):
             call()
         case .drain(let observer):
-            // Only what waits now, so that the others get their turn; what comes meanwhile waits for the next one.
+            // Only what is queued now, so that the others get their turn; later arrivals wait for the next one.
             for _ in 0..<max(1, observer.waitingCount) {
                 guard let name = observer.takeNext() else { return }
                 observer.call(name)

@@ -3,23 +3,23 @@
 import Glibc
 
 extension Engine {
-    /// Batches that follow each other within so short a time, in nanoseconds, are a stream.
+    /// Batches that follow each other within this many nanoseconds form a stream.
     private static let streamInterval: Int64 = 60_000
-    /// With so many posts at once, waking up costs little for each.
+    /// With this many posts at once, the cost of waking up per post is small.
     private static let fullBatch = 8
 
-    /// Lets a stream run up a little, so that the bus need not wake this thread for each post: sleeping has a bound, less
-    /// than 0.1 ms, where sched_yield(2) may last until the bus holds too much for us.
+    /// Lets a stream accumulate a little, so that the bus need not wake this thread for each post. A sleep is bounded,
+    /// at less than 0.1 ms, whereas sched_yield(2) may take until the bus has queued too much for us.
     private static func pause() {
         var time = timespec(tv_sec: 0, tv_nsec: 20_000)
         nanosleep(&time, nil)
     }
 
-    /// Serves both connections until the thread no longer leads, and then runs the callbacks that are left to it.
+    /// Serves both connections until the thread no longer leads, and then runs the callbacks that were left to it.
     func lead(as number: Int, of threads: EngineThreads) {
         var leads = true
-        // Whoever takes over may find messages that were read from the socket and not looked at; poll(2) knows nothing
-        // of those.
+        // The thread that takes over may find messages that were read from the socket but not handled, which poll(2)
+        // can't know.
         var mayWait = false
         var lastBatch: Int64 = 0
         while leads, !threads.isStopping {
@@ -35,7 +35,7 @@ extension Engine {
 
             let waiting = takeDelivery()
             let delivers = waiting != nil
-            // What waits was posted before what arrives now.
+            // What is queued was posted before what arrives now.
             if let waiting { leads = run(waiting, as: number, of: threads, leads: leads, givesUp: false) }
             var arrivals = 0
             var isLate = false
@@ -45,7 +45,7 @@ extension Engine {
                 leads = deliver(arrival, as: number, of: threads, delivers: delivers && !isLate)
             }
             if delivers, isLate {
-                // The callbacks take longer than reading may wait. The follower has delivery from here on.
+                // The callbacks take longer than reading may wait. From here on the follower delivers.
                 threads.leaveDelivery()
             } else if delivers {
                 leads = run(takeWork(orGiveUp: true), as: number, of: threads, leads: leads, givesUp: true)
@@ -72,7 +72,7 @@ extension Engine {
                 at: 0,
                 to: pollfd(fd: threads.wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0)
             )
-            // poll(2) passes over negative descriptors.
+            // poll(2) ignores negative descriptors.
             requests.initializeElement(at: 1, to: observingRequest.pollfd)
             requests.initializeElement(at: 2, to: postingRequest.pollfd)
             let timeout = mayWait ? deadline?.millisecondsFromNow ?? -1 : 0
@@ -95,8 +95,8 @@ extension Engine {
             for observer in arrival.audience.observers { observer.offer(arrival.name) }
             return true
         }
-        // The queues of clients come first: once a callback runs, the follower may read on, and what it brings must
-        // not overtake this post.
+        // The queues of clients come first: once a callback runs, the follower may continue reading, and what it reads
+        // must not overtake this post.
         if arrival.audience.clientCount > 0 {
             for observer in arrival.audience.observers where observer.isClient { observer.offer(arrival.name) }
         }
@@ -106,7 +106,7 @@ extension Engine {
         }
     }
 
-    /// Runs what is left for the thread that runs callbacks, until nothing is, and then gives that office up if asked to.
+    /// Runs callbacks until none is left, then gives up delivery if asked to.
     ///
     /// - Returns: whether the thread still leads.
     private func run(
@@ -130,18 +130,18 @@ extension Engine {
     }
 }
 
-/// A post that has arrived, and who wants it.
+/// A post that has arrived, and its observers.
 struct Arrival {
     let name: NotifyName
     let audience: Audience
 }
 
-/// What a connection wants to be woken for.
+/// The events for which a connection is to be woken.
 struct PollRequest {
     var descriptor: Int32 = -1
     var events: Int16 = 0
     var deadline: MonotonicTime?
-    /// Which of a center's connections it is for: another one may have taken its place by the time that poll(2) returns.
+    /// Which of a center's connections this is for: another one may have replaced it by the time poll(2) returns.
     var connection = 0
 
     var pollfd: Glibc.pollfd { Glibc.pollfd(fd: descriptor, events: events, revents: 0) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An observer and the topics that it is entered under.
+/// An observer and the topics under which it is registered.
 struct Subscription: Sendable {
     let observer: Observer
     /// Heard over the bus.
@@ -13,12 +13,12 @@ extension Engine {
     /// How long the bus may take to confirm a registration.
     private static let registrationLimit = Duration.seconds(25)
 
-    /// Enters an observer, and waits until it hears every later post.
+    /// Registers an observer, and waits until it hears every later post.
     ///
     /// - Parameters:
-    ///   - limit: how long to wait at the most, if that is less than the bus may take.
-    ///   - waitsForBus: whether the registration is kept where there is no bus, and made when there is one.
-    /// - Returns: also why it does not hear yet, which can be only if it waits for a bus.
+    ///   - limit: how long to wait at most, if that is less than the bus may take.
+    ///   - waitsForBus: whether to keep the registration if there is no bus, and to complete it when there is one.
+    /// - Returns: also why it is not live yet, which is possible only if it waits for the bus.
     func register(
         _ observer: Observer,
         _ keys: [Topic.Key],
@@ -39,7 +39,7 @@ extension Engine {
         }
     }
 
-    /// Enters an observer, and returns at once.
+    /// Registers an observer, and returns immediately.
     ///
     /// - Parameter whenLive: called once, on the center's thread, when every later post is heard, or when the
     ///   registration has failed. Not called after it was cancelled.
@@ -54,7 +54,7 @@ extension Engine {
         return subscription
     }
 
-    /// Tells once, on the center's thread, what a registration has come to; not after it was cancelled.
+    /// Reports the outcome of a registration once, on the center's thread; not after it was cancelled.
     func notify(
         of subscription: Subscription,
         waitsForBus: Bool,
@@ -105,10 +105,10 @@ extension Engine {
         return subscription
     }
 
-    /// Ends a registration: when this returns, the callback does not run and never will.
+    /// Ends a registration: when this returns, the callback is not running and never will.
     ///
     /// - Parameter waits: whether to wait for a callback that is running in another thread.
-    /// - Returns: whether such a callback still runs.
+    /// - Returns: whether such a callback is still running.
     @discardableResult
     func cancel(_ subscription: Subscription, waits: Bool = true) -> Bool {
         let observer = subscription.observer
@@ -120,7 +120,7 @@ extension Engine {
         return isRunning
     }
 
-    /// Cancels every observer, and ends the threads.
+    /// Cancels every observer, and stops the threads.
     func close() {
         let all = observers.withLock { registered in
             var all: [Observer] = []
@@ -131,7 +131,7 @@ extension Engine {
         stop()
     }
 
-    /// Leaves something for the leader.
+    /// Schedules work for the leader.
     func command(_ command: Registry.Command) {
         registry.state.withLock { $0.commands.append(command) }
         wake()

@@ -2,14 +2,14 @@
 
 import CLinux
 
-/// What runs inside a center: who observes what, the connection that is read, the one that is posted on, and the
-/// threads that serve both.
+/// The inside of a center: the registry of observers, the connection for reading, the one for posting, and the threads
+/// that serve both.
 ///
-/// Everything but the counters starts when it is first needed: a center that only posts has no threads.
+/// Everything but the counters is created when first needed: a center that only posts has no threads.
 final class Engine: Sendable {
     enum Life { case idle, running(EngineThreads), stopped }
 
-    /// What is to be done by the thread that runs callbacks.
+    /// The work of the thread that runs callbacks.
     enum Work: Sendable {
         case drain(Observer)
         case call(@Sendable () -> Void)
@@ -22,7 +22,7 @@ final class Engine: Sendable {
             all.set(observer, for: Registered.address(of: observer))
         }
 
-        /// - Returns: whether it was there.
+        /// - Returns: whether it was present.
         mutating func remove(_ observer: Observer) -> Bool {
             all.remove(Registered.address(of: observer)) != nil
         }
@@ -37,7 +37,7 @@ final class Engine: Sendable {
     }
 
     struct Delivery {
-        /// Whether a thread runs callbacks now. Only one does, so that callbacks never overlap.
+        /// Whether a thread is running callbacks. Only one ever does, so that callbacks never overlap.
         var isTaken = false
         var ready: [Work] = []
 
@@ -55,9 +55,9 @@ final class Engine: Sendable {
     let delivery = Monitor(Delivery())
     /// Everyone registered with this center.
     let observers = Monitor(Registered())
-    /// Told of each post of this center.
+    /// Notified of each post of this center.
     let witness = PostWitness()
-    /// Whether every registration is kept where there is no bus, and made when there is one.
+    /// Whether every registration is kept if there is no bus, and completed when there is one.
     let waitsForBus: Bool
     private let life = Monitor(Life.idle)
 
@@ -90,9 +90,9 @@ final class Engine: Sendable {
         }
     }
 
-    /// Starts the threads, unless they run.
+    /// Starts the threads, unless they are running.
     func start() throws(NotifyBusError) {
-        // The threads have stayed with the parent, and whatever locks they held.
+        // The threads have stayed in the parent, along with any locks they held.
         if linux_is_cut_off() { throw .forked }
         try life.withLock { life throws(NotifyBusError) in
             switch life {
@@ -101,7 +101,7 @@ final class Engine: Sendable {
             case .idle: break
             }
             let threads = try EngineThreads()
-            // The threads keep the engine alive until they end.
+            // The threads keep the engine alive until they exit.
             try threads.start(
                 EngineThreads.Duties(
                     lead: { number in self.lead(as: number, of: threads) },
@@ -112,7 +112,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Ends the threads, and waits for them if asked to, unless the caller is one of them.
+    /// Stops the threads, and waits for them if asked to, unless the caller is one of them.
     func stop(waits: Bool = true) {
         let threads: EngineThreads? = life.withLock { life in
             defer { life = .stopped }
@@ -124,12 +124,12 @@ final class Engine: Sendable {
         registry.close()
     }
 
-    /// Makes the reading thread look at what there is to do.
+    /// Makes the reading thread check for work.
     func wake() {
         threads?.wakeDescriptor.signal()
     }
 
-    /// To be called before waiting for something that the reading thread brings.
+    /// Must be called before waiting for something that the reading thread brings.
     func prepareToWait() {
         threads?.prepareToWait()
     }

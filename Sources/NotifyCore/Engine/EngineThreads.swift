@@ -2,25 +2,24 @@
 
 import Synchronization
 
-/// The two threads of a center, of which one leads at any moment and the other follows (the pattern is called
-/// leader/followers).
+/// The two threads of a center. At any moment one leads and the other follows (the leader/followers pattern).
 ///
-/// The leader reads, and also runs callbacks, so that a post is delivered without a second wake-up. The bus must be
-/// read whatever the callbacks do, so the follower helps in two cases:
+/// The leader reads and also runs callbacks, so that a post is delivered without a second wake-up. The bus must be read
+/// whatever the callbacks do, so the follower helps in two cases:
 ///
 /// - A callback takes longer than `patience`. Then the follower takes the lead, and the thread in the callback follows
-///   when it has run the callbacks that were left to it.
+///   once it has run the callbacks that were left to it.
 /// - More has arrived than the leader can deliver in `leadersShare`. Then the leader only reads, and the follower runs
 ///   the callbacks until none is left.
 final class EngineThreads: Sendable {
     /// How long a callback may keep the leader from reading, in nanoseconds.
     static let patience: Int64 = 5_000_000
-    /// For how long the leader runs the callbacks of one batch itself, in nanoseconds. In this time dbus-broker writes some
-    /// 30 posts, of the 160 or more that the socket holds.
+    /// For how long the leader itself runs the callbacks of one batch, in nanoseconds. In this time dbus-broker writes
+    /// some 30 posts, of the 160 or more that fit into the socket.
     static let leadersShare: Int64 = 200_000
 
     /// What a thread is doing. Only the thread itself changes it, except that the follower may turn `callback` into
-    /// `replaced`, which is how it takes the lead.
+    /// `replaced`, by which it takes the lead.
     private enum Phase {
         static let following: UInt8 = 0
         static let leading: UInt8 = 1
@@ -35,7 +34,7 @@ final class EngineThreads: Sendable {
 
     /// What the threads do when it is their turn.
     struct Duties: Sendable {
-        /// Reads, until the thread with this number no longer leads and has no callbacks left to run.
+        /// Reads until the thread with this number no longer leads and has no callbacks left to run.
         let lead: @Sendable (Int) -> Void
         /// Runs callbacks until none is left.
         let deliver: @Sendable () -> Void
@@ -50,9 +49,9 @@ final class EngineThreads: Sendable {
     private let isTimerArmed = Atomic(false)
     /// Whether a callback of the leader is about to wait for something that only reading can bring.
     private let mustTakeLead = Atomic(false)
-    /// Whether the leader has left the callbacks to the follower.
+    /// Whether the leader has handed the callbacks over to the follower.
     private let mustDeliver = Atomic(false)
-    /// When the leader began to work on what arrived last, in nanoseconds of the monotonic clock.
+    /// When the leader started to work on the latest arrivals, in nanoseconds of the monotonic clock.
     private let batchStart = Atomic<Int64>(0)
 
     var isStopping: Bool { stopping.load(ordering: .acquiring) }
@@ -68,7 +67,7 @@ final class EngineThreads: Sendable {
             if number == 0 { duties.lead(number) }
             while follow(number, duties) { duties.lead(number) }
         }
-        // The lock keeps a thread that asks who it is waiting until the list is complete.
+        // The lock makes a thread that looks itself up wait until the list is complete.
         try threads.withLock { threads throws(NotifyBusError) in
             for number in 0...1 {
                 do throws(NotifyBusError) {
@@ -81,7 +80,7 @@ final class EngineThreads: Sendable {
         }
     }
 
-    /// Ends the threads, and waits for them unless the caller is one of them.
+    /// Stops the threads, and waits for them unless the caller is one of them.
     func stop(waits: Bool) {
         stop(
             threads.withLock { threads in
@@ -99,7 +98,7 @@ final class EngineThreads: Sendable {
         for thread in threads { if waits { thread.finish() } else { thread.detach() } }
     }
 
-    /// To be called before the caller waits for something that reading brings: if the caller is a callback of the
+    /// Must be called before the caller waits for something that reading brings: if the caller is a callback of the
     /// leader, the follower takes the lead.
     func prepareToWait() {
         let current = threads.withLock { threads in threads.firstIndex { $0.isCurrent } }
@@ -108,14 +107,14 @@ final class EngineThreads: Sendable {
         timer.fire(afterNanoseconds: 1)
     }
 
-    /// Notes that the leader begins to work on what has arrived, and gives the time.
+    /// Notes that the leader starts to work on what has arrived, and returns the time.
     func beginBatch() -> Int64 {
         let now = MonotonicTime.now.nanoseconds
         batchStart.store(now, ordering: .relaxed)
         return now
     }
 
-    /// Whether the leader has run callbacks long enough since a batch began.
+    /// Whether the leader has run callbacks for long enough since the batch started.
     func hasHadShare(since batchStart: Int64) -> Bool {
         MonotonicTime.now.nanoseconds - batchStart > EngineThreads.leadersShare
     }
@@ -127,8 +126,8 @@ final class EngineThreads: Sendable {
     func runWhileLeading(_ number: Int, _ callback: () -> Void) -> Bool {
         let phase = member(number)
         phase.phase.store(Phase.callback, ordering: .sequentiallyConsistent)
-        // In this order, so that either the follower, which disarms first and looks at the phase then, sees the
-        // callback, or the timer is seen as not armed.
+        // In this order, so that either the follower, which first disarms and then checks the phase, sees the callback,
+        // or the timer is seen as not armed.
         if !isTimerArmed.load(ordering: .sequentiallyConsistent) { armTimer(EngineThreads.patience) }
         callback()
         return phase.phase.compareExchange(
@@ -138,7 +137,7 @@ final class EngineThreads: Sendable {
         ).exchanged
     }
 
-    /// Has the follower run callbacks until none is left.
+    /// Makes the follower run callbacks until none is left.
     func leaveDelivery() {
         mustDeliver.store(true, ordering: .sequentiallyConsistent)
         isTimerArmed.store(true, ordering: .sequentiallyConsistent)
@@ -154,13 +153,13 @@ final class EngineThreads: Sendable {
         number == 0 ? members.0 : members.1
     }
 
-    /// Sleeps until it is this thread's turn to lead, and helps the leader meanwhile.
+    /// Sleeps until it is this thread's turn to lead, helping the leader in the meantime.
     ///
-    /// - Returns: false when the threads are to end.
+    /// - Returns: false if the threads are to exit.
     private func follow(_ number: Int, _ duties: Duties) -> Bool {
         let other = member(1 - number)
         member(number).phase.store(Phase.following, ordering: .sequentiallyConsistent)
-        // The leader may have begun a callback, and armed the timer, before this thread was ready to be woken.
+        // The leader may have started a callback, and armed the timer, before this thread was ready to be woken.
         while !isStopping {
             timer.sleep()
             isTimerArmed.store(false, ordering: .sequentiallyConsistent)

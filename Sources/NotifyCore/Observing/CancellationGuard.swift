@@ -3,16 +3,16 @@
 import Glibc
 import Synchronization
 
-/// Sees to it that no callback of an observer runs once its cancellation has returned.
+/// Ensures that no callback of an observer runs once its cancellation has returned.
 final class CancellationGuard: Sendable {
     private static let running: UInt8 = 1
     private static let cancelled: UInt8 = 2
 
-    /// Where threads wait for the end of a callback that they cancelled: rare, so one for all.
+    /// Where threads wait for the end of a callback that they cancelled: this is rare, so all share one.
     private static let endings = Monitor(())
 
     private let state = Atomic<UInt8>(0)
-    /// The thread that runs the callback, so that a callback can cancel its own observer.
+    /// The thread that is running the callback, so that a callback can cancel its own observer.
     private let runner = Atomic<UInt>(0)
 
     var isCancelled: Bool { state.load(ordering: .acquiring) & CancellationGuard.cancelled != 0 }
@@ -31,17 +31,17 @@ final class CancellationGuard: Sendable {
         runner.store(0, ordering: .relaxed)
         let before = state.bitwiseAnd(~CancellationGuard.running, ordering: .acquiringAndReleasing).oldValue
         if before & CancellationGuard.cancelled != 0 {
-            // Taking the lock orders this with a waiter that has just looked and is about to sleep.
+            // Taking the lock orders this with a waiter that has just checked and is about to sleep.
             CancellationGuard.endings.withLock { _ in }
             CancellationGuard.endings.wakeAll()
         }
         return true
     }
 
-    /// Lets no callback run any more, and waits for one that runs, unless it is the caller.
+    /// Prevents further callbacks, and waits for one that is running, unless it is the caller.
     ///
     /// - Parameter waits: whether to wait.
-    /// - Returns: whether one still runs, which was not waited for.
+    /// - Returns: whether one is still running, which was not waited for.
     func cancel(waits: Bool) -> Bool {
         let before = state.bitwiseOr(CancellationGuard.cancelled, ordering: .acquiringAndReleasing).oldValue
         guard before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {

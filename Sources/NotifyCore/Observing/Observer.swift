@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One registration: a callback, what keeps it from running once it is cancelled, and what waits for it.
+/// A registration: a callback, the guard that keeps it from running once it is cancelled, and its queue.
 package final class Observer: Sendable {
     /// Who runs the callback.
     enum Runner: Sendable {
         /// The center's own thread.
         case center(Engine)
-        /// Somebody else, who is told when something begins to wait.
+        /// A client, which is notified when something is queued.
         case client(any ObserverClient)
     }
 
     private struct Waiting {
         var names = CoalescingQueue<NotifyName>()
-        /// Whether somebody has been told, and has not yet found the queue empty.
+        /// Whether the client has been notified, and has not yet found the queue empty.
         var isAnnounced = false
     }
 
     let runner: Runner
-    /// Whether somebody else runs the callback; to be asked for each delivery.
+    /// Whether a client runs the callback; checked for each delivery.
     let isClient: Bool
     let counters: Counters
-    /// Whether it is not told what its own center posts.
+    /// Whether it ignores what its own center posts.
     let ignoresOwnPosts: Bool
     let cancellation = CancellationGuard()
     private let callback: @Sendable (NotifyName) -> Void
@@ -45,9 +45,9 @@ package final class Observer: Sendable {
         if cancellation.run({ callback(name) }) { counters.delivered.increment() }
     }
 
-    /// Puts a name in the queue.
+    /// Queues a name.
     ///
-    /// - Returns: whether somebody must be told that something waits.
+    /// - Returns: whether the client must be notified that something is queued.
     func enqueue(_ name: NotifyName) -> Bool {
         if cancellation.isCancelled { return false }
         return waiting.withLock { waiting in
@@ -61,7 +61,7 @@ package final class Observer: Sendable {
         }
     }
 
-    /// Takes the next name that waits; nil ends the turn of the one who was told.
+    /// Takes the next queued name; nil ends the turn of the notified client.
     package func takeNext() -> NotifyName? {
         waiting.withLock { waiting in
             if let name = waiting.names.popFirst() { return name }
@@ -70,7 +70,7 @@ package final class Observer: Sendable {
         }
     }
 
-    /// Takes the next name for somebody who has no callback; counts as a delivery.
+    /// Takes the next name for a client that has no callback; counts as a delivery.
     package func takeNextToHandOver() -> NotifyName? {
         guard let name = takeNext() else { return nil }
         counters.delivered.increment()
@@ -80,10 +80,10 @@ package final class Observer: Sendable {
     var isCancelled: Bool { cancellation.isCancelled }
     var waitingCount: Int { waiting.withLock { $0.names.count } }
 
-    /// Cancels: when this returns, no callback runs and none will.
+    /// Cancels: when this returns, no callback is running and none will.
     ///
     /// - Parameter waits: whether to wait for a callback that is running in another thread.
-    /// - Returns: whether such a callback still runs.
+    /// - Returns: whether such a callback is still running.
     @discardableResult
     func cancel(waits: Bool = true) -> Bool {
         let isRunning = cancellation.cancel(waits: waits)
@@ -93,9 +93,9 @@ package final class Observer: Sendable {
     }
 }
 
-/// Somebody who fetches an observer's names on threads of their own.
+/// A client that fetches an observer's names on its own threads.
 package protocol ObserverClient: Sendable {
-    /// Something has begun to wait. Not called again until `takeNext` has found nothing.
+    /// Something was queued. Not called again until `takeNext` has found nothing.
     func wake(for observer: Observer)
     /// The observer was cancelled.
     func end()

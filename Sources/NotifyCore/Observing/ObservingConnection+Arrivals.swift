@@ -3,7 +3,7 @@
 import Glibc
 
 extension ObservingConnection {
-    /// A post like one that was read lately, if somebody wants it.
+    /// A post equal to one that was read recently, if it has observers.
     func arrival(of post: PostCache.Post, on engine: Engine) -> Arrival? {
         let audience = engine.registry.state.withLock { $0.topics.audience(of: post.name) }
         if audience.isEmpty { return nil }
@@ -17,19 +17,19 @@ extension ObservingConnection {
         }
     }
 
-    /// Finds out whether a signal is a post that somebody wants, and whether it is to be believed.
+    /// Determines whether a signal is a post that has observers, and whether to accept it.
     func arrival(from message: BusMessage, on engine: Engine) -> Arrival? {
         guard let text = message.postedName else { return message.looksLikePost ? ignore(on: engine) : nil }
         let hash = fnv1a64(text)
         let found: (name: NotifyName?, arrival: Arrival?, isForged: Bool) = engine.registry.state.withLock { state in
             let topic = state.topics.topic(named: text, hash: hash)
             if let topic, state.topics.prefixes.isEmpty, let name = topic.name {
-                // The common case: one name, known, nothing to be made.
+                // The common case: one name, already known, nothing to create.
                 guard topic.shape.fits(message) else { return (nil, nil, true) }
                 return (name, Arrival(name: name, audience: topic.audience), false)
             }
-            // With only names observed, what nobody wants comes from a registration that has just ended, from a forger,
-            // or from the wide rules, and then there is too much of it to look closer.
+            // If only names are observed, an unwanted post comes from a registration that has just ended, from a
+            // forger, or from the wide rules, in which case there are too many to look closer.
             if topic == nil, state.topics.prefixes.isEmpty, reach.hearsEverything { return (nil, nil, false) }
             guard let known = names.find(text), known.shape.fits(message) else { return (nil, nil, true) }
             let audience = state.topics.addingPrefixObservers(of: known.name, to: topic?.audience ?? Audience())
@@ -46,7 +46,7 @@ extension ObservingConnection {
         if case .owned = name.storage.scope { return verify(name, arrival, message, on: engine) }
         if senders.isHolding { return verify(name, arrival, message, on: engine) }
         guard let sender = message.sender else { return arrival }
-        // Whether those of a name that has an owner are believed does not depend on their bytes alone.
+        // If the name has an owner, the bytes alone do not decide whether the post is accepted.
         if message.descriptorCount == 0 { posts.keep(name, from: sender, message.bytes) }
         onPost?(name, sender)
         return arrival.leavingOut(ownPostsFrom: sender, on: engine)
@@ -57,7 +57,7 @@ extension ObservingConnection {
         return nil
     }
 
-    /// Lets a post pass whose sender may post it; asks the bus where the sender is not known.
+    /// Accepts a post if its sender may post it; asks the bus if the sender is unknown.
     private func verify(_ name: NotifyName, _ arrival: Arrival, _ message: BusMessage, on engine: Engine) -> Arrival? {
         guard let sender = message.sender.map({ String(cString: $0) }) else { return ignore(on: engine) }
         switch senders.judge(name, from: sender, users[sender]) {
@@ -85,7 +85,7 @@ extension ObservingConnection {
         return nil
     }
 
-    /// The next post that waited for its sender to be known.
+    /// The next post that was held until its sender was known.
     func nextVerified(on engine: Engine) -> Arrival? {
         while let (name, sender, verdict) = senders.nextVerified() {
             switch verdict {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ObservingConnection {
-    /// Works on what has been read, up to the next post that somebody wants.
+    /// Processes what has been read, up to the next post that has observers.
     func nextArrival(on engine: Engine) -> Arrival? {
         while true {
             guard let connection else { return nil }
@@ -70,7 +70,7 @@ extension ObservingConnection {
 extension BusMessage {
     enum RuleOutcome { case accepted, limitReached, refused(NotifyBusError) }
 
-    /// What the bus says to AddMatch.
+    /// The bus's reply to AddMatch.
     func ruleOutcome(by title: String) -> RuleOutcome {
         if kind == .reply { return .accepted }
         if errorName.map({ String(cString: $0) }) == "org.freedesktop.DBus.Error.LimitsExceeded" {

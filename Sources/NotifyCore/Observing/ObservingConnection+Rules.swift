@@ -50,7 +50,7 @@ extension ObservingConnection {
     }
 
     func activate(_ topics: [Topic], on engine: Engine) {
-        // Whether the program may listen at all is not known yet.
+        // It is not known yet whether the program may listen at all.
         if lifecycle.isEntering {
             heldTopics += topics
             return
@@ -68,7 +68,7 @@ extension ObservingConnection {
     }
 
     func withdraw(_ rules: [String]) {
-        // Nobody waits for the answer; it comes with a serial that is not asked after.
+        // Nobody waits for the reply; it has a serial that is not tracked.
         for rule in rules { _ = connection?.callBus("RemoveMatch", rule) }
     }
 
@@ -101,7 +101,7 @@ extension ObservingConnection {
             }
         } else {
             reach.mode = .wide
-            // Those that no longer stand in the table have been made again, in a way.
+            // Those that are no longer in the table count as registered again.
             unrestored = topics.count { $0.isOwed }
             activate(topics, on: engine)
             for topic in topics where topic.generation == generation { withdraw(topic.rules) }

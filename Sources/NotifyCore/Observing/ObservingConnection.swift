@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The connection that is read: it is opened when the first observer comes, makes every registration again when the
-/// bus comes back, and finds out who wants what arrives.
+/// The connection for reading: it is opened for the first observer, makes every registration again when the bus comes
+/// back, and determines who observes what arrives.
 ///
-/// `@unchecked Sendable`: only the thread that leads touches it. The lead passes from one of the `EngineThreads` to the
-/// other with an atomic exchange, which orders what both do.
+/// `@unchecked Sendable`: only the leading thread touches it. The lead passes between the `EngineThreads` by an atomic
+/// exchange, which orders what both do.
 ///
-/// A check for exclusive access at run time takes some 60 instructions. The compiler leaves it out where it sees that each
-/// access to a variable is over at once. So what each delivery looks at are plain values and references to objects, and not
-/// structs that change themselves: `isUndisturbed` stands for those.
+/// A run-time check for exclusive access takes some 60 instructions. The compiler omits it if it sees that each access
+/// to a variable is instantaneous. So everything on the path of a delivery is a plain value or a reference to an
+/// object, not a struct that mutates itself: `isUndisturbed` summarizes those.
 final class ObservingConnection: @unchecked Sendable {
     private enum Phase { case closed, opening(until: MonotonicTime), ready }
 
-    /// What a call of the bus was for.
+    /// The purpose of a call to the bus.
     enum Question {
         case hello
         case rule(Topic, generation: Int)
@@ -27,47 +27,47 @@ final class ObservingConnection: @unchecked Sendable {
 
     let bus: NotifyCenter.Bus
     private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
-    /// Told of each post that observers hear and who sent it; nil if nobody wants to know.
+    /// Notified of each post that observers hear and of its sender; nil if nobody is interested.
     let onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)?
     let peer: (any BusPeer)?
     private var phase = Phase.closed
     private var retry = BackOff()
     var questions = BusCalls<Question>()
-    /// Those that are raised when the bus has let the connection in.
+    /// Raised once the bus has accepted the connection.
     private var earlyBarriers: [Barrier] = []
-    /// Whether this connection takes the place of one that was lost.
+    /// Whether this connection replaces one that was lost.
     private var isReplacement = false
-    /// Whether somebody waits for a bus that was not found, and was told so.
+    /// Whether somebody is waiting for a bus that was not found, and has been informed.
     private var isAwaited = false
-    /// Which bus the connection is on, or the last one was. See the D-Bus specification, "Server Addresses", `guid`.
+    /// The bus that the connection is or was last on. See the D-Bus specification, "Server Addresses", `guid`.
     private var busIdentity: String?
-    /// Whether this connection takes the place of one that the same bus has cut off, with posts that were not heard.
+    /// Whether this connection replaces one that the same bus cut off, along with posts that were not heard.
     private(set) var wasCutOff = false
     /// Why there is no connection.
     private(set) var lossError: NotifyBusError?
 
     private(set) var connection: BusConnection?
     var uniqueName = ""
-    /// Counts the sets of rules: one for each connection, and one for each opening of the gate. A topic remembers in
-    /// which one its rules are.
+    /// Counts the sets of rules: one for each connection, and one for each opening of the gate. A topic remembers the
+    /// set that its rules belong to.
     var generation = 0
     var reach = RuleReach()
-    /// How many topics still have to be made again on a replacement.
+    /// How many topics have yet to be registered again on a replacement connection.
     var unrestored = 0
-    /// Who the senders are, and others who are asked for.
+    /// The senders' users, and pending queries.
     var users = UserDirectory()
     var senders = SenderDirectory() { didSet { noteDisturbance() } }
     var names = NameCache()
     let posts = PostCache()
-    /// Whether posts may pass, and who says so.
+    /// Whether posts may pass, and who decides on that.
     var lifecycle = ObserverLifecycle() { didSet { noteDisturbance() } }
-    /// Whether the gate is open, and nothing waits that comes before what is read.
+    /// Whether the gate is open, and nothing is pending that precedes what is read.
     private(set) var isUndisturbed = true
-    /// Topics that the bus has the rules of, while the agent has yet to say which state this connection begins in.
+    /// Topics whose rules the bus has, while the agent has yet to report in which state this connection starts.
     var heldTopics: [Topic] = []
-    /// Stands for the peer among the observers of the names that it holds.
+    /// Represents the peer among the observers of the names that it holds.
     private var peerObserver: Observer?
-    /// Stands for the listener, and who has made the post that it is told of.
+    /// Represents the listener, and knows who sent the post that it is notified of.
     private var listenerObserver: Observer?
     private(set) var keepsSenders = false
     var postSender = ""
@@ -101,7 +101,7 @@ final class ObservingConnection: @unchecked Sendable {
         return PollRequest(descriptor: connection.descriptor, events: connection.events, deadline: deadline)
     }
 
-    /// Does what the clock or the socket demand.
+    /// Handles timeouts and the socket.
     func service(_ events: Int16, on engine: Engine) {
         switch phase {
         case .closed:
@@ -138,7 +138,7 @@ final class ObservingConnection: @unchecked Sendable {
         case .closed where retry.time == nil:
             open(on: engine)
         default:
-            // Who waits for the bus is served when it is there.
+            // Those who wait for the bus are served once it is there.
             engine.registry.settle { _ in if !topic.waitsForBus { topic.state = .failed(.disconnected) } }
         }
     }
@@ -179,7 +179,7 @@ final class ObservingConnection: @unchecked Sendable {
         return observer
     }
 
-    /// Calls a method of the bus, and remembers what for.
+    /// Calls a method of the bus, and remembers the purpose.
     func ask(_ member: String, _ argument: String?, _ question: Question, on engine: Engine) {
         let serial = connection?.callBus(member, argument) ?? 0
         if serial != 0 {
@@ -189,7 +189,7 @@ final class ObservingConnection: @unchecked Sendable {
         }
     }
 
-    /// Sends a message that `peer` is to answer, and remembers what for.
+    /// Sends a message to which `peer` is to reply, and remembers the purpose.
     func send(
         _ draft: BusConnection.Draft,
         _ arguments: [BusValue],
@@ -205,7 +205,7 @@ final class ObservingConnection: @unchecked Sendable {
         }
     }
 
-    // MARK: - Coming and going
+    // MARK: - Connecting and disconnecting
 
     private func open(on engine: Engine) {
         generation += 1
@@ -285,7 +285,7 @@ final class ObservingConnection: @unchecked Sendable {
                 case .adding where topic.waitsForBus:
                     hasWaiters = true
                 case .adding:
-                    // Somebody waits for it, and is told.
+                    // Somebody is waiting for it, and is informed.
                     topic.state = .failed(wasReady ? .disconnected : error)
                 case .failed:
                     break

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where `self.` names are posted and observed: in the process, without a bus, whichever center is used.
+/// Where `self.` names are posted and observed: within the process, without a bus, whichever center is used.
 enum ProcessHub {
     private static let topics = Monitor(TopicTable())
 
@@ -14,9 +14,9 @@ enum ProcessHub {
         }
     }
 
-    /// - Parameter poster: what the posting center and its observers count with, which tells one center from another.
+    /// - Parameter poster: the counters shared by the posting center and its observers, which identify the center.
     static func post(_ name: NotifyName, by poster: Counters) {
-        // Offered with the lock held, so that two posts by one thread reach every observer in their order.
+        // Delivered with the lock held, so that two posts by one thread reach every observer in order.
         topics.withLock { topics in
             let audience = topics.audience(of: name)
             for observer in audience.observers where !(observer.ignoresOwnPosts && observer.counters === poster) {
@@ -25,21 +25,21 @@ enum ProcessHub {
         }
     }
 
-    /// Whether observers of a prefix can hear names of the process.
+    /// Whether observers of a prefix can hear names of this process.
     static func canMatch(prefix: NamePrefix) -> Bool {
         let processPrefix = NotifyName.Scope.processPrefix
         return prefix.string.utf8.starts(with: processPrefix.utf8)
             || processPrefix.utf8.starts(with: prefix.string.utf8)
     }
 
-    /// Whether observers of a prefix can hear nothing but names of the process.
+    /// Whether observers of a prefix can hear nothing but names of this process.
     static func containsAll(ofPrefix prefix: NamePrefix) -> Bool {
         prefix.string.utf8.starts(with: NotifyName.Scope.processPrefix.utf8)
     }
 }
 
 extension Observer {
-    /// Leaves a name for the observer, whichever thread calls.
+    /// Queues a name for the observer, on any thread.
     func offer(_ name: NotifyName) {
         switch runner {
         case .center(let engine): engine.offer(name, to: self)

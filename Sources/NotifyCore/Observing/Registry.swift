@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who observes what over the bus, and what the reading thread is to do about it.
+/// The registrations with the bus, and the work that follows from them for the reading thread.
 final class Registry: Sendable {
     enum Command {
         /// Send the topic's rules to the bus.
         case add(Topic)
-        /// Take them off again.
+        /// Remove them again.
         case remove(Topic)
-        /// Find out that everything the bus has routed so far has arrived.
+        /// Find out whether everything that the bus has routed so far has arrived.
         case barrier(Barrier)
-        /// Connect, although there may be no observers.
+        /// Connect, even if there are no observers.
         case open
         /// Do something with the connection, whatever state it is in.
         case perform(@Sendable (borrowing BusLink) -> Void)
@@ -18,22 +18,22 @@ final class Registry: Sendable {
     struct State {
         var topics = TopicTable()
         var commands: [Command] = []
-        /// Why there is no connection, while the leader goes on trying to get one.
+        /// Why there is no connection, while the leader keeps trying to get one.
         var absence: NotifyBusError?
         var notices: [Notice] = []
         /// Whether the center was closed.
         var isClosed = false
     }
 
-    /// What a registration has come to.
+    /// The outcome of a registration.
     enum Outcome {
         case live
-        /// It is made when the bus is there.
+        /// It will be completed once the bus is there.
         case delayed(NotifyBusError)
         case failed(NotifyBusError)
     }
 
-    /// Somebody who is told once what a registration has come to.
+    /// A callback that receives the outcome of a registration once.
     struct Notice {
         let observer: Observer
         let waitsForBus: Bool
@@ -43,9 +43,10 @@ final class Registry: Sendable {
 
     let state = Monitor(State())
 
-    /// Enters an observer under keys, and asks for the rules that are missing.
+    /// Registers an observer under keys, and requests the missing rules.
     ///
-    /// - Parameter waitsForBus: whether the registration is kept where there is no bus, and made when there is one.
+    /// - Parameter waitsForBus: whether to keep the registration if there is no bus, and to complete it when there is
+    ///   one.
     func add(
         _ observer: Observer,
         to keys: [Topic.Key],
@@ -67,9 +68,9 @@ final class Registry: Sendable {
         }
     }
 
-    /// Takes an observer off its topics.
+    /// Removes an observer from its topics.
     ///
-    /// - Returns: whether rules have become superfluous.
+    /// - Returns: whether rules have become unnecessary.
     func remove(_ observer: Observer, from topics: [Topic]) -> Bool {
         state.withLock { state in
             var isSuperfluous = false
@@ -81,16 +82,16 @@ final class Registry: Sendable {
         }
     }
 
-    /// Takes an observer off the topics that have these keys.
+    /// Removes an observer from the topics that have these keys.
     ///
-    /// - Returns: whether rules have become superfluous.
+    /// - Returns: whether rules have become unnecessary.
     func remove(_ observer: Observer, fromKeys keys: [Topic.Key]) -> Bool {
         remove(observer, from: state.withLock { state in keys.compactMap { state.topics.find($0) } })
     }
 
     /// Whether the bus has the rules of these topics.
     ///
-    /// - Returns: those from the first on that it has not answered for.
+    /// - Returns: the topics from the first one for which the bus has not answered.
     func outcome(of topics: ArraySlice<Topic>) -> Result<ArraySlice<Topic>, NotifyBusError> {
         state.withLock { _ in
             var rest = topics
@@ -108,9 +109,9 @@ final class Registry: Sendable {
 
     /// Waits until the bus has the rules of all these topics.
     ///
-    /// - Parameter waitsForBus: whether they may go on waiting for a bus; then this does not wait for one.
+    /// - Parameter waitsForBus: whether they may keep waiting for a bus; then this does not wait for one.
     func waitUntilActive(_ topics: [Topic], waitsForBus: Bool, deadline: MonotonicTime?) -> Outcome {
-        // Many topics become active one by one: those that are need no second look.
+        // Many topics become active one by one: those that already are need no second check.
         var pending = topics[...]
         let outcome = state.wait(until: deadline) { state in state.outcome(of: &pending, waitsForBus: waitsForBus) }
         if let outcome { return outcome }
@@ -118,7 +119,7 @@ final class Registry: Sendable {
         return waitsForBus ? .delayed(error) : .failed(error)
     }
 
-    /// Tells somebody once what a registration has come to: at once if that is known.
+    /// Reports the outcome of a registration once: immediately if it is known.
     func notify(_ notice: Notice) {
         settle { _ in
         } adding: {
@@ -126,7 +127,7 @@ final class Registry: Sendable {
         }
     }
 
-    /// The registration has ended; nobody is told.
+    /// The registration has ended; nothing is reported.
     func forgetNotice(of observer: Observer) {
         state.withLock { state in
             if !state.notices.isEmpty { state.notices.removeAll { $0.observer === observer } }
@@ -140,7 +141,7 @@ final class Registry: Sendable {
         }
     }
 
-    /// What is observed over the bus.
+    /// The topics observed over the bus.
     var subjects: (names: [String], prefixes: [String]) {
         state.withLock { state in
             var names: [String] = []
@@ -155,7 +156,7 @@ final class Registry: Sendable {
         }
     }
 
-    /// The names of which posts may have been missed on a connection that was lost.
+    /// The names of which posts may have been missed on a lost connection.
     var namesHeard: [NotifyName] {
         state.withLock { state in
             var names: [NotifyName] = []
@@ -166,17 +167,17 @@ final class Registry: Sendable {
         }
     }
 
-    /// Changes topics, and wakes those who wait for them.
+    /// Changes topics, and wakes those that wait for them.
     func settle(_ change: (inout TopicTable) -> Void) {
         settle(change) { _ in }
     }
 
-    /// Changes topics when the connection comes or goes.
+    /// Changes topics when the connection is made or lost.
     func settle(absence: NotifyBusError?, _ change: (inout TopicTable) -> Void) {
         settle(change) { $0.absence = absence }
     }
 
-    /// Fails whatever waits, and takes nothing more.
+    /// Fails everything pending, and accepts nothing more.
     func close() {
         settle { topics in
             topics.forEach { $0.state = .failed(.closed) }
@@ -197,14 +198,14 @@ final class Registry: Sendable {
 }
 
 extension Registry.State {
-    /// - Returns: nil while the bus has not answered for some of the topics; those before them are taken off.
+    /// - Returns: nil while the bus has not answered for some of the topics; those before them are removed.
     fileprivate func outcome(of topics: inout ArraySlice<Topic>, waitsForBus: Bool) -> Registry.Outcome? {
         while let topic = topics.first {
             switch topic.state {
             case .active:
                 topics.removeFirst()
             case .adding:
-                // Without anybody who waits for a bus it would have failed.
+                // If nobody was waiting for a bus, it would have failed.
                 guard topic.waitsForBus, let absence else { return nil }
                 return waitsForBus ? .delayed(absence) : .failed(absence)
             case .lost:
@@ -232,7 +233,7 @@ extension Registry.State {
     }
 }
 
-/// Something that will have happened.
+/// Something that happens once.
 final class Barrier: Sendable {
     private struct Outcome {
         var result: Result<Void, NotifyBusError>?

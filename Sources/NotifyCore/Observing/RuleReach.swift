@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which match rules a connection has on the bus.
+/// The match rules that a connection has on the bus.
 ///
-/// Usually one for each name. Above the limit of the bus (512 a connection on a default system bus) two that bring every
-/// post; what nobody wants is then discarded here. Two spare rules that match nothing are given up for them, so that
-/// no name goes unheard while the change is made.
+/// Usually one for each name. Beyond the limit of the bus (512 per connection on a default system bus), two that match
+/// every post; unwanted posts are then discarded here. Two spare rules that match nothing are given up for them, so
+/// that no name goes unheard during the change.
 struct RuleReach {
     enum Mode {
-        /// One rule a name.
+        /// One rule per name.
         case narrow
-        /// The wide rules are on their way, the others still stand.
+        /// The wide rules have been sent; the others are still in place.
         case widening
-        /// The wide rules stand alone.
+        /// Only the wide rules are in place.
         case wide
-        /// The wide rules stand, one rule a name is on its way again.
+        /// The wide rules are in place; one rule per name has been sent again.
         case narrowing
     }
 
-    /// From how many rules on it is worth having spares.
+    /// The number of rules from which spares are worthwhile.
     private static let sparesThreshold = 64
 
     var mode = Mode.narrow
-    /// How many rules one a name makes.
+    /// The number of rules with one rule per name.
     var ruleCount = 0
-    /// How many answers the change of mode still waits for, and whether one was a refusal.
+    /// How many replies the change of mode is still waiting for, and whether one was a refusal.
     var unanswered = 0
     var wasRefused = false
-    /// How many rules were too many.
+    /// The number of rules that was too many.
     var limit = 0
     var hasAskedForSpares = false
     var hasSpares = false
@@ -34,6 +34,6 @@ struct RuleReach {
     var hearsEverything: Bool { mode == .wide || mode == .narrowing }
     var sendsRules: Bool { mode == .narrow || mode == .narrowing }
     var wantsSpares: Bool { mode == .narrow && !hasAskedForSpares && ruleCount >= RuleReach.sparesThreshold }
-    /// With some distance to the limit, so that one name more or less does not change everything each time.
+    /// With some distance from the limit, so that one name more or less does not change everything each time.
     var shouldNarrow: Bool { mode == .wide && ruleCount <= limit / 2 }
 }

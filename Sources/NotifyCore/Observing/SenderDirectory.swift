@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Posts that wait for the bus to say who sent them, and everything else that the same sender posts meanwhile, to keep
-/// its order.
+/// Posts held until the bus reports who sent them, and everything else that the same sender posts in the meantime, to
+/// preserve its order.
 package struct SenderDirectory {
     package enum Judgement {
         case believed, refused
@@ -15,10 +15,10 @@ package struct SenderDirectory {
 
     package init() {}
 
-    /// Whether posts wait for the bus to say who sent them.
+    /// Whether posts are held until the bus reports who sent them.
     package var isHolding: Bool { !held.isEmpty }
 
-    /// - Parameter user: who the sender is, if that is known.
+    /// - Parameter user: the sender's user, if known.
     package mutating func judge(_ name: NotifyName, from sender: String, _ user: UInt32?) -> Judgement {
         if held[sender] != nil {
             let outcome = held[sender]?.enqueue(name)
@@ -32,12 +32,12 @@ package struct SenderDirectory {
         return .held(isFirst: true, isDropped: false)
     }
 
-    /// Takes the answer of the bus; nil when the sender is gone.
+    /// Takes the reply of the bus; nil if the sender is gone.
     package mutating func learn(user: UInt32?, of sender: String) {
         if let names = held.removeValue(forKey: sender) { verified.append((names, sender, user)) }
     }
 
-    /// Whether posts that were held have been verified, and wait to be taken.
+    /// Whether posts that were held have been verified, and are ready to be taken.
     var hasVerified: Bool { !verified.isEmpty }
 
     package mutating func nextVerified() -> (name: NotifyName, sender: String, verdict: Verdict)? {
@@ -54,9 +54,7 @@ package struct SenderDirectory {
         return nil
     }
 
-    /// Forgets everything: the bus is not there to say anything more.
-    ///
-    /// - Returns: what was waiting, in the order of each sender.
+    /// - Returns: how many posts were held.
     package mutating func takeAll() -> [NotifyName] {
         if held.isEmpty, verified.isEmpty { return [] }
         var waiting: [NotifyName] = []

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an observing connection listens for: a name or a prefix, and who wants it.
+/// The subject of a match rule, a name or a prefix, and its observers.
 ///
-/// `@unchecked Sendable`: the variables are touched only with the lock of the `Registry` (or of the `ProcessHub`) held
-/// that has the topic, except `generation`, which only the thread that reads touches.
+/// `@unchecked Sendable`: the variables are touched only with the lock of the owning `Registry` (or `ProcessHub`) held,
+/// except `generation`, which only the reading thread touches.
 final class Topic: @unchecked Sendable {
     enum Key: Equatable {
         case name(NotifyName)
@@ -18,7 +18,7 @@ final class Topic: @unchecked Sendable {
     }
 
     enum State {
-        /// The match rules are on their way to the bus.
+        /// The match rules have been sent to the bus.
         case adding
         /// The bus has them: every later post is heard.
         case active
@@ -28,26 +28,26 @@ final class Topic: @unchecked Sendable {
     }
 
     let key: Key
-    /// The name, for a topic that is one.
+    /// The name, if the topic is one.
     let name: NotifyName?
     let rules: [String]
-    /// What a signal that carries the name looks like, for a topic that is one.
+    /// What a signal with the name looks like, if the topic is one.
     let shape: PostShape
     private(set) var audience = Audience()
     var state = State.adding
-    /// Whether somebody waits for a bus that is not there yet, or away.
+    /// Whether somebody is waiting for a bus that is missing.
     var waitsForBus = false
     /// Whether posts of it were heard on some connection, so that some may have been missed since.
     var wasActive = false
-    /// Whether it is to be live again, or at last, before the center says that the bus is back.
+    /// Whether it must be live before the center reports that the bus is back.
     var isOwed = false
-    /// How many of the rules the bus has yet to answer for.
+    /// For how many of the rules the bus has yet to reply.
     var unanswered = 0
-    /// The connection that the rules were sent on.
+    /// The connection on which the rules were sent.
     var generation = 0
 
-    /// Changes who wants it. Taken out meanwhile, so that each access to the variable is over at once, which the compiler
-    /// sees: a delivery reads it without a check for exclusive access.
+    /// Changes the observers. They are moved out meanwhile, so that each access to the variable is instantaneous, which
+    /// the compiler sees: a delivery reads it without a check for exclusive access.
     func changeAudience(_ change: (inout Audience) -> Void) {
         var audience = audience
         self.audience = Audience()
@@ -70,10 +70,10 @@ final class Topic: @unchecked Sendable {
     }
 }
 
-/// Who wants a post.
+/// The observers of a post.
 struct Audience {
     private(set) var observers: [Observer] = []
-    /// How many of them fetch what comes on threads of their own, and how many leave out what their own center posts.
+    /// How many of them are run by clients, and how many ignore what their own center posts.
     private(set) var clientCount = 0
     private(set) var ignoringCount = 0
 
@@ -96,7 +96,7 @@ struct Audience {
         observers.contains { $0 === observer }
     }
 
-    /// Without those who leave out what their own center posts.
+    /// Without those that ignore what their own center posts.
     var withoutIgnoring: Audience {
         var rest = Audience()
         for observer in observers where !observer.ignoresOwnPosts { rest.add(observer) }

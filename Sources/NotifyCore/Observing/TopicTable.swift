@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Topics, found by the bytes of a name.
+/// Topics, looked up by the bytes of a name.
 struct TopicTable {
-    /// By the hash of the wire: the first name that has it.
+    /// By the hash of the wire format: the first name with that hash.
     private var names = ObjectTable<Topic>()
-    /// The others, by a hash that nobody outside can foresee. Only names that were made to share one get here.
+    /// The others, by a hash that outsiders can't predict. Only names that were constructed to collide get here.
     private var collisions: [Int: [Topic]] = [:]
     private(set) var prefixes: [Topic] = []
     private(set) var nameCount = 0
 
     var isEmpty: Bool { nameCount == 0 && prefixes.isEmpty }
 
-    /// Adds an observer to a topic, making the topic if it is new.
+    /// Adds an observer to a topic, creating the topic if it is new.
     mutating func add(_ observer: Observer, to key: Topic.Key) -> (topic: Topic, isNew: Bool) {
         if let topic = find(key) {
             topic.changeAudience { $0.add(observer) }
@@ -33,7 +33,7 @@ struct TopicTable {
         return (topic, true)
     }
 
-    /// Takes an observer off a topic, and the topic off the table when nobody is left.
+    /// Removes an observer from a topic, and the topic from the table when nobody is left.
     ///
     /// - Returns: whether the topic is gone.
     mutating func remove(_ observer: Observer, from topic: Topic) -> Bool {
@@ -72,14 +72,14 @@ struct TopicTable {
         return hasher.finalize()
     }
 
-    /// The same of its bytes.
+    /// The same for its bytes.
     static func seededHash(of bytes: UnsafeRawBufferPointer) -> Int {
         var hasher = Hasher()
         hasher.combine(bytes: bytes)
         return hasher.finalize()
     }
 
-    /// Everyone who wants a name. One who wants it twice over stands there once.
+    /// All observers of a name. One that observes it twice over appears once.
     func audience(of name: NotifyName) -> Audience {
         let exact = topic(of: name)?.audience ?? Audience()
         return prefixes.isEmpty ? exact : addingPrefixObservers(of: name, to: exact)

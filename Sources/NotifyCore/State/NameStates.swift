@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The states of names that this center has set and the agent keeps, to be told to the next agent.
+/// The states of names that this center has set and the agent keeps, to be reported to the next agent.
 final class NameStates: Sendable {
     struct Entry {
         let value: UInt64
-        /// When the agent took it, in nanoseconds of its monotonic clock: of two, the later one counts.
+        /// When the agent accepted it, in nanoseconds of its monotonic clock: of two, the later one wins.
         let stamp: UInt64
     }
 
@@ -22,7 +22,7 @@ final class NameStates: Sendable {
         contents.withLock { $0.entries[name] = nil }
     }
 
-    /// What the agent's method `Register` is told.
+    /// The argument for the agent's method `Register`.
     var entriesToRegister: [AgentInterface.NameStateEntry] {
         contents.withLock { contents in
             contents.entries.map { name, entry in

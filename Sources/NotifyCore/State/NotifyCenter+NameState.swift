@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why the agent did not do what it was asked for.
+/// Why the agent did not do what it was asked to do.
 package enum AgentError: Error, Sendable {
     /// It was not reached.
     case unreachable(NotifyBusError)
-    /// It said no.
+    /// It refused.
     case refused(BusFault)
 }
 
@@ -30,12 +30,12 @@ extension NotifyCenter {
         try askAgent(AgentInterface.GetNameState(name: name.string), timeout: timeout).value
     }
 
-    /// No longer tells a new agent what the state of a name was.
+    /// Stops reporting the state of a name to a new agent.
     package func forgetState(of name: NotifyName) {
         peer?.nameStates.forget(name)
     }
 
-    /// Has the agent change the state of a process, and waits until that is in force.
+    /// Asks the agent to change the state of a process, and waits until that is in effect.
     ///
     /// The corresponding C functions are `notify_suspend_pid` and `notify_resume_pid`.
     package func setLifecycleState(
@@ -49,7 +49,7 @@ extension NotifyCenter {
         )
     }
 
-    /// Calls a method of the agent, and waits for the answer. Opens the observing connection, if need be.
+    /// Calls a method of the agent and waits for the reply. Opens the observing connection if necessary.
     private func askAgent<Call: ProtocolCall>(
         _ call: Call,
         timeout: Duration

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When to try again what has failed: soon at first, then less and less often.
+/// When to retry something that has failed: soon at first, then less and less often.
 package struct BackOff {
     private let first: Int64
     private let last: Int64
     private var delay: Int64
-    /// When to try, once that is arranged.
+    /// When to try, once scheduled.
     package private(set) var time: MonotonicTime?
 
     /// - Parameters:
-    ///   - first: how long to wait the first time, in milliseconds. It is twice as long each further time.
-    ///   - last: how long at most. What is given here fits a bus.
+    ///   - first: how long to wait the first time, in milliseconds. It doubles with each attempt.
+    ///   - last: the longest wait. The default suits a bus.
     package init(first: Int64 = 20, last: Int64 = 5_000) {
         self.first = first
         self.last = last
@@ -23,15 +23,15 @@ package struct BackOff {
         return delay
     }
 
-    /// Arranges for the next attempt.
+    /// Schedules the next attempt.
     package mutating func schedule() {
         time = .now + next()
     }
 
-    /// Arranges for none, without forgetting how often it has failed.
+    /// Cancels the next attempt, without forgetting how often it has failed.
     package mutating func cancel() { time = nil }
 
-    /// It has worked.
+    /// The attempt succeeded.
     package mutating func reset() {
         self = BackOff(first: first, last: last)
     }

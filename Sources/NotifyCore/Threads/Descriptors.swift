@@ -3,9 +3,9 @@
 import CLinux
 import Glibc
 
-/// A descriptor that another thread makes readable to wake a poll(2). See eventfd(2).
+/// A descriptor that another thread makes readable to wake poll(2). See eventfd(2).
 package final class WakeDescriptor: Sendable {
-    /// Readable when there is something to look at.
+    /// Readable when there is something to check.
     package let descriptor: Int32
 
     package init() throws(NotifyBusError) {
@@ -20,7 +20,7 @@ package final class WakeDescriptor: Sendable {
         _ = write(descriptor, &one, 8)
     }
 
-    /// Makes the descriptor unreadable. Look for the reasons after this, not before.
+    /// Makes the descriptor unreadable. Check for the reasons after this, not before.
     package func clear() {
         var count: UInt64 = 0
         _ = read(descriptor, &count, 8)
@@ -38,12 +38,12 @@ struct TimerDescriptor: ~Copyable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// Lets the sleeper go on after so many nanoseconds, at least 1. A later call replaces an earlier one.
+    /// Wakes the sleeper after this many nanoseconds, at least 1. A later call replaces an earlier one.
     func fire(afterNanoseconds delay: Int64) {
         linux_timerfd_fire(descriptor, delay)
     }
 
-    /// Sleeps until the timer fires; a signal that interrupts makes it return early.
+    /// Sleeps until the timer fires, or a signal interrupts.
     func sleep() {
         var count: UInt64 = 0
         _ = read(descriptor, &count, 8)

@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// A joinable thread that takes no signals, so that a program's handlers keep running on its own threads.
+/// A joinable thread that blocks all signals, so that a program's handlers keep running on its own threads.
 package struct EngineThread {
     private let handle: pthread_t
 
@@ -41,12 +41,12 @@ package struct EngineThread {
 
     var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
-    /// Lets it end on its own.
+    /// Lets it exit on its own.
     package func detach() {
         pthread_detach(handle)
     }
 
-    /// Waits for its end; from the thread itself, lets it end on its own.
+    /// Waits for its exit; from the thread itself, lets it exit on its own.
     package func finish() {
         if isCurrent { pthread_detach(handle) } else { pthread_join(handle, nil) }
     }

@@ -2,18 +2,18 @@
 
 import CLinux
 
-/// State behind a lock, and a condition to wait for a change of it.
+/// State protected by a lock, with a condition to wait for changes.
 ///
-/// `Synchronization.Mutex` has no condition; this one is used where a thread must wait.
+/// `Synchronization.Mutex` has no condition variable; this is for places where a thread must wait.
 ///
-/// Let the state be a struct of its own, not a bare dictionary or optional: for these Swift's runtime makes metadata at
-/// the first use, and looks through all conformances of the program for it, which was a fifth of the start of a command.
+/// Make the state a struct of its own, not a bare dictionary or optional: for these Swift's runtime creates metadata on
+/// first use, for which it searches all conformances of the program, which took a fifth of a command's start-up time.
 ///
-/// `@unchecked Sendable`: the state is reached only with the lock held.
+/// `@unchecked Sendable`: the state is accessed only with the lock held.
 package final class Monitor<State>: @unchecked Sendable {
-    // Pointers, not properties: the kernel and other threads know the lock by its address, and the lock already excludes,
-    // so that a check for exclusive access at run time would only cost time. In one piece of memory, but not in one struct:
-    // to the thread sanitizer an access to a part of a struct is one to its beginning.
+    // Pointers, not properties: the kernel and other threads know the lock by its address, and as the lock already
+    // excludes others, run-time checks for exclusive access would only cost time. One allocation, but not one struct:
+    // to the thread sanitizer an access to part of a struct is one to its start.
     private let lock: UnsafeMutablePointer<linux_lock>
     private let state: UnsafeMutablePointer<State>
 
@@ -33,7 +33,7 @@ package final class Monitor<State>: @unchecked Sendable {
         UnsafeMutableRawPointer(lock).deallocate()
     }
 
-    /// Runs `body` with the lock held. `body` must not call back into this monitor.
+    /// Runs `body` with the lock held. `body` must not use this monitor.
     @inline(__always)
     package func withLock<Result, Failure: Error>(_ body: (inout State) throws(Failure) -> Result) throws(Failure)
         -> Result
@@ -43,36 +43,36 @@ package final class Monitor<State>: @unchecked Sendable {
         return try body(&state.pointee)
     }
 
-    /// Runs `body` with the lock held, unless it is not to be had before the deadline.
+    /// Runs `body` with the lock held, unless it can't be taken before the deadline.
     package func withLock<Result>(until deadline: MonotonicTime, _ body: (inout State) -> Result) -> Result? {
         guard linux_take_until(lock, deadline.nanoseconds) else { return nil }
         defer { linux_give(lock) }
         return body(&state.pointee)
     }
 
-    /// Takes the lock before fork(2), so that the state is whole in the child; see pthread_atfork(3).
+    /// Takes the lock before fork(2), so that the state is consistent in the child; see pthread_atfork(3).
     package func lockForFork() {
         linux_take(lock)
     }
 
-    /// Gives the lock back in the parent.
+    /// Releases the lock in the parent.
     package func unlockAfterFork() {
         linux_give(lock)
     }
 
-    /// Makes a new lock in the child, where those who waited are not.
+    /// Creates a new lock in the child, where the waiting threads do not exist.
     package func renewAfterFork() {
         lock.pointee = linux_lock()
     }
 
-    /// Wakes every thread that waits, to look at the state again.
+    /// Wakes every waiting thread to check the state again.
     package func wakeAll() {
         linux_wake_all(lock)
     }
 
-    /// Calls `body` with the lock held, now and after each `wakeAll`, until it gives a result or the deadline passes.
+    /// Calls `body` with the lock held, now and after each `wakeAll`, until it returns a result or the deadline passes.
     ///
-    /// - Returns: nil when the deadline passed first.
+    /// - Returns: nil if the deadline passed first.
     package func wait<Result>(until deadline: MonotonicTime?, _ body: (inout State) -> Result?) -> Result? {
         linux_take(lock)
         defer { linux_give(lock) }

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// A moment of the monotonic clock, in nanoseconds since boot. See clock_gettime(2), `CLOCK_MONOTONIC`.
+/// A point in time of the monotonic clock, in nanoseconds since boot. See clock_gettime(2), `CLOCK_MONOTONIC`.
 package struct MonotonicTime: Comparable, Sendable {
     package var nanoseconds: Int64
 
@@ -14,14 +14,14 @@ package struct MonotonicTime: Comparable, Sendable {
         return MonotonicTime(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
-    /// The moment that lies `duration` from now; nil, which means never, for no duration or one beyond 100 years.
+    /// The time `duration` from now; nil, which means never, if there is no duration or it exceeds 100 years.
     static func after(_ duration: Duration?) -> MonotonicTime? {
         guard let duration, duration < .seconds(100 * 365 * 86_400) else { return nil }
         let (seconds, attoseconds) = max(duration, .zero).components
         return MonotonicTime(nanoseconds: now.nanoseconds + seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
     }
 
-    /// The earlier of two moments; nil means never.
+    /// The earlier of two times; nil means never.
     package static func earlier(_ left: MonotonicTime?, _ right: MonotonicTime?) -> MonotonicTime? {
         guard let left, let right else { return left ?? right }
         return min(left, right)
@@ -35,7 +35,7 @@ package struct MonotonicTime: Comparable, Sendable {
         MonotonicTime(nanoseconds: time.nanoseconds + milliseconds * 1_000_000)
     }
 
-    /// Milliseconds from now, rounded up, as poll(2) wants them; 0 when it has passed.
+    /// Milliseconds from now, rounded up as poll(2) requires; 0 if it has passed.
     package var millisecondsFromNow: Int32 {
         let remaining = nanoseconds - MonotonicTime.now.nanoseconds
         return remaining <= 0 ? 0 : Int32(clamping: (remaining + 999_999) / 1_000_000)
