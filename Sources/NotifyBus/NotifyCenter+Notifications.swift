@@ -140,7 +140,7 @@ extension NotifyCenter {
 
 /// Connects an observer to the tasks that wait for its notifications.
 private final class NotificationFeed: Sendable {
-    private let door = FeedDoor()
+    private let client = FeedClient()
     private let observer: Observer
     private let observation: NotifyCenter.Observation
 
@@ -149,11 +149,11 @@ private final class NotificationFeed: Sendable {
         _ subject: NotifyCenter.Subject,
         _ ignoringOwnPosts: Bool
     ) throws(NotifyBusError) {
-        (observer, observation) = try center.observe(subject, ignoringOwnPosts: ignoringOwnPosts, for: door)
+        (observer, observation) = try center.observe(subject, ignoringOwnPosts: ignoringOwnPosts, for: client)
     }
 
     func next() async -> NotifyName? {
-        await door.next(from: observer)
+        await client.next(from: observer)
     }
 
     func cancel() {
@@ -162,7 +162,7 @@ private final class NotificationFeed: Sendable {
 }
 
 /// The wait queue of tasks. The observer refers to it, and must not keep the feed alive.
-private final class FeedDoor: ObserverClient {
+private final class FeedClient: ObserverClient {
     private struct Waiters {
         var tasks: [(id: Int, continuation: UnsafeContinuation<NotifyName?, Never>)] = []
         var lastID = 0

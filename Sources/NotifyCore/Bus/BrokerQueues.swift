@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What waits in dbus-broker, by connection, and how much may wait for the connections of a user.
+/// What dbus-broker has queued, by connection, and the quotas of users.
 ///
-/// It charges a user for each message that waits for one of the user's connections, with its head and its bookkeeping:
-/// 2 kB for a short post, and that for each receiver, though it keeps the post once. When nothing is left, it disconnects
-/// the next connection that a message is for, however quickly that one reads.
+/// It charges a user for each message queued for one of the user's connections, including header and bookkeeping: 2 kB
+/// for a short post, for each receiver, although it stores the post once. When the quota is used up, it disconnects the
+/// next connection that a message is for, however quickly that one reads.
 struct BrokerQueues {
     struct Queue {
         /// The connection's unique name.
@@ -13,18 +13,18 @@ struct BrokerQueues {
         let bytes: Int
     }
 
-    /// Those of connections that something waits for.
+    /// The queues that are not empty.
     var queues: [Queue] = []
-    /// How many bytes each user may have in queues and in all else.
+    /// How many bytes each user may have in queues and everything else.
     var limits: [UInt32: Int] = [:]
 
-    /// The method that tells; dbus-broker has it from version 33 on, for the bus's own user and for root.
+    /// The method to call; dbus-broker has it since version 33, for the bus's own user and for root.
     static let interface = "org.freedesktop.DBus.Debug.Stats"
     static let member = "GetStats"
 
     init() {}
 
-    /// - Parameter message: the answer to `GetStats`.
+    /// - Parameter message: the reply to `GetStats`.
     /// - Returns: nil if the message is something else.
     init?(_ message: BusMessage) {
         guard message.kind == .reply, message.signature.elementsEqual("a{sv}".utf8) else { return nil }
@@ -47,7 +47,7 @@ struct BrokerQueues {
         if limits.isEmpty { return nil }
     }
 
-    /// Reads the name, the credentials and the figures of each connection.
+    /// Reads the name, the credentials and the counters of each connection.
     private mutating func readConnections(_ reader: inout WireReader) -> Bool {
         guard let end = reader.arrayEnd(alignment: 8) else { return false }
         while reader.position < end {
@@ -79,7 +79,7 @@ struct BrokerQueues {
         return true
     }
 
-    /// Reads what each user has left and may have.
+    /// Reads each user's quota and what is left of it.
     private mutating func readUsers(_ reader: inout WireReader) -> Bool {
         guard let end = reader.arrayEnd(alignment: 8) else { return false }
         while reader.position < end {
@@ -92,7 +92,7 @@ struct BrokerQueues {
                 else { return false }
                 if key.elementsEqual("Bytes".utf8) { limits[user] = Int(limit) }
             }
-            // What each user has used of this one's.
+            // How much of this user's quota each user has used.
             guard let shares = reader.arrayEnd(alignment: 8), reader.skip(to: shares) else { return false }
         }
         return true

@@ -4,9 +4,9 @@ import CLinux
 import Glibc
 
 extension NotifyCenter.Bus {
-    /// The D-Bus address to connect to, found as the specification says under "Well-known Message Bus Instances".
+    /// The D-Bus address to connect to, determined as the specification says under "Well-known Message Bus Instances".
     ///
-    /// The environment is not trusted in a program that runs with the rights of another user.
+    /// The environment is ignored in a program that runs with the rights of another user.
     func resolveAddress() throws(NotifyBusError) -> String {
         switch self {
         case .address(let address):
@@ -26,7 +26,7 @@ extension NotifyCenter.Bus {
         }
     }
 
-    /// What to call the bus in a sentence.
+    /// How to refer to the bus in a sentence.
     var title: String {
         switch self {
         case .session: "the session bus"

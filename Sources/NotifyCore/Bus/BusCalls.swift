@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Calls that are under way on a connection: what each was for, and of whom it was asked.
+/// Pending calls on a connection: the purpose of each, and who was called.
 ///
-/// A bus may pass on replies that nobody asked for, and serials are easy to guess. So an answer counts only if the one
-/// that was asked gave it, and only once; any other message that calls itself an answer means nothing.
+/// A bus may pass on unrequested replies, and serials are easy to guess. So a reply counts only if it comes from the
+/// peer that was called, and only once; any other message that claims to be a reply is ignored.
 struct BusCalls<Purpose> {
     enum Peer: Equatable {
         /// The bus itself.
@@ -24,7 +24,7 @@ struct BusCalls<Purpose> {
     /// By serial.
     private var pending = ObjectTable<Call>()
 
-    /// What the calls under way are for, in no particular order.
+    /// The purposes of the pending calls, in no particular order.
     var purposes: [Purpose] {
         var purposes: [Purpose] = []
         pending.forEach { purposes.append($0.purpose) }
@@ -35,9 +35,9 @@ struct BusCalls<Purpose> {
         pending.set(Call(peer, purpose), for: UInt64(serial))
     }
 
-    /// What a reply or an error answers.
+    /// The call that a reply or an error answers.
     ///
-    /// - Returns: nil if it answers nothing: nobody asked, it was answered already, or another one was asked.
+    /// - Returns: nil if it answers none: nobody asked, it was answered already, or another peer was asked.
     mutating func end(with answer: BusMessage) -> Purpose? {
         let serial = UInt64(answer.replySerial)
         guard let call = pending[serial], answer.mayAnswer(call.peer) else { return nil }
@@ -51,8 +51,8 @@ struct BusCalls<Purpose> {
 }
 
 extension BusMessage {
-    /// Whether this is what a call to that peer is answered with. The bus reports for others that they have gone, or may
-    /// not be called.
+    /// Whether this can be the reply to a call to that peer. The bus replies for peers that have gone, or may not be
+    /// called.
     fileprivate func mayAnswer<Purpose>(_ peer: BusCalls<Purpose>.Peer) -> Bool {
         switch peer {
         case .bus: isFromBus

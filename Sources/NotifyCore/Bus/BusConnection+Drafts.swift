@@ -3,9 +3,9 @@
 import CDBusShim
 import Glibc
 
-/// How messages become bytes; libdbus writes them.
+/// Serialization of messages, which libdbus does.
 extension BusConnection {
-    /// What kind of message to send.
+    /// The kind of message to send.
     enum Draft {
         case call(destination: String, path: String, interface: String, member: String, activates: Bool)
         case oneWayCall(destination: String, path: String, interface: String, member: String)
@@ -25,7 +25,7 @@ extension BusConnection {
         }
     }
 
-    /// The answer to a call of a method that is not there.
+    /// The reply to a call of a method that does not exist.
     private static func refusal(of call: BusMessage) -> Draft? {
         guard let caller = call.sender else { return nil }
         return .error(
@@ -37,22 +37,22 @@ extension BusConnection {
 
     private static let refusalText = [BusValue.string("This connection does not accept method calls.")]
 
-    /// Answers a call: there is no such method.
+    /// Replies to a call: there is no such method.
     func refuse(_ call: BusMessage) {
         guard waitingCount < BusConnection.answersLimit, let draft = BusConnection.refusal(of: call) else { return }
         _ = send(draft, BusConnection.refusalText)
     }
 
-    /// Beyond so many bytes that wait, calls of strangers are left unanswered.
+    /// While more bytes than this are queued, calls by strangers are left unanswered.
     private static let answersLimit = 1_048_576
 
-    /// The same answer as bytes, for a connection whose posts are written in between.
+    /// The same reply as bytes, for a connection whose posts are written in between.
     static func refusalBytes(of call: BusMessage, serial: UInt32) -> [UInt8] {
         guard let draft = refusal(of: call) else { return [] }
         return bytes(draft, refusalText, serial: serial)
     }
 
-    /// The bytes of a signal that says a name.
+    /// The bytes of a signal for a name.
     static func signalBytes(for name: NotifyName, serial: UInt32) -> [UInt8] {
         let draft = Draft.signal(
             destination: nil,
@@ -63,7 +63,7 @@ extension BusConnection {
         return bytes(draft, [.string(name.string)], serial: serial)
     }
 
-    /// The bytes of a call of the bus.
+    /// The bytes of a call to the bus.
     static func callBytes(
         _ member: String,
         _ argument: String? = nil,
@@ -73,7 +73,8 @@ extension BusConnection {
         bytes(.busCall(member, of: interface), argument.map { [.string($0)] } ?? [], serial: serial)
     }
 
-    /// The bytes of a question to whoever starts programs for names. Where nobody does, the bus answers it with an error.
+    /// The bytes of a question to the agent that starts programs for names. If there is none, the bus replies with an
+    /// error.
     static func launcherPingBytes(serial: UInt32) -> [UInt8] {
         let draft = Draft.call(
             destination: AgentInterface.launcherName,
@@ -90,9 +91,9 @@ extension BusConnection {
         withBytes(draft, arguments, serial: serial) { Array($0) } ?? []
     }
 
-    /// Calls `body` with a message as it is to be written to the socket; descriptors are sent beside it.
+    /// Calls `body` with a message as it is to be written to the socket; descriptors are sent along.
     ///
-    /// - Returns: nil if the message is not valid or memory ran out.
+    /// - Returns: nil if the message is not valid or memory is exhausted.
     static func withBytes<Result>(
         _ draft: Draft,
         _ arguments: [BusValue],

@@ -5,51 +5,52 @@ import Glibc
 
 /// A private connection to a bus: messages in, messages out.
 ///
-/// It is used by one thread at a time; its owner sees to that.
+/// It is used by one thread at a time, which its owner ensures.
 final class BusConnection {
-    /// The serial whose reply says that the bus has taken us in.
+    /// The serial whose reply means that the bus has accepted the connection.
     let helloSerial: UInt32 = 1
     private let socket: BusSocket
     private let reader: MessageReader
-    /// What `next` gave last, unless it looked like a post: nobody asks for the arguments of those.
+    /// The message that `next` last returned, unless it looked like a post: nobody asks for their arguments.
     private var current = BusMessage(kind: .useless)
     private var lastSerial: UInt32 = 0
     private var isBroken = false
 
-    /// Connects and says Hello; the answer to it comes as a reply to `helloSerial`.
+    /// Connects and calls Hello; the reply has `helloSerial`.
     ///
-    /// - Parameter takesDescriptors: whether messages may bring descriptors along. If not, the kernel drops them.
+    /// - Parameter takesDescriptors: whether messages may carry descriptors. If not, the kernel drops them.
     init(address: String, title: String, takesDescriptors: Bool = false) throws(NotifyBusError) {
         socket = try BusSocket(address: address, title: title)
         reader = MessageReader(takesDescriptors: takesDescriptors)
-        // Waits, and whatever is sent after it, until the bus has let us in.
+        // Waits, like whatever is sent after it, until the bus has accepted the connection.
         _ = callBus("Hello")
     }
 
-    /// The socket. It is another one when the bus has let us in, and then stays open until the connection is released.
+    /// The socket. It changes once the bus has accepted the connection, and then stays open until the connection is
+    /// released.
     var descriptor: Int32 { socket.descriptor }
 
-    /// What to poll(2) the socket for.
+    /// The events for which to poll(2) the socket.
     var events: Int16 { socket.events }
 
-    /// What the bus says it is. A bus that was started again says something else. See the D-Bus specification, "UUIDs".
+    /// The GUID of the bus, which changes when the bus is restarted. See the D-Bus specification, "UUIDs".
     var busGUID: String { socket.busGUID }
 
-    /// Reads and writes what the socket takes now, without waiting.
+    /// Reads and writes what the socket accepts now, without waiting.
     func service(_ events: Int16) {
         guard socket.isOpen else { return socket.enter(events) }
         if events & Int16(POLLOUT) != 0 { socket.flush() }
-        // After a hang-up too: what the bus had sent before is still there, and is read to its end.
+        // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
         if events & ~Int16(POLLOUT) != 0 { socket.fill(reader) }
     }
 
-    /// The bytes of the next message, if they are all there: for somebody who knows what they mean, and then calls
-    /// `passOver`. They are valid until then.
+    /// The bytes of the next message, if complete, for a caller that can interpret them and then calls `passOver`. They
+    /// are valid until then.
     func peek() -> UnsafeRawBufferPointer? {
         isBroken ? nil : reader.peek()
     }
 
-    /// Goes on behind the message that `peek` gave.
+    /// Skips the message that `peek` returned.
     func passOver(_ message: UnsafeRawBufferPointer) {
         reader.passOver(message)
     }
@@ -73,8 +74,8 @@ final class BusConnection {
         }
     }
 
-    /// Asks libdbus, which knows better than the reader what may stand in a message: not every bus checks what it passes
-    /// on. Whoever looks at a post compares it with what he expects, byte for byte.
+    /// Asks libdbus, which validates messages more thoroughly than the reader: not every bus checks what it passes on.
+    /// Code that handles a post compares it with the expected bytes instead.
     private func isValid(_ message: BusMessage) -> Bool {
         guard let start = message.bytes.baseAddress else { return false }
         guard message.descriptorCount > 0 else { return nb_is_message(start, message.bytes.count) }
@@ -85,9 +86,9 @@ final class BusConnection {
         return nb_is_message(bytes, bytes.count)
     }
 
-    /// The arguments of the message that `next` gave last, to be asked for once.
+    /// The arguments of the message that `next` last returned, which may be requested once.
     ///
-    /// - Returns: nil if they are nested too deep or too many. Descriptors among them belong to the caller.
+    /// - Returns: nil if they are nested too deeply or are too many. Descriptors among them belong to the caller.
     func arguments() -> [BusValue]? {
         var values = BusValueReader(current.bodyReader)
         var descriptors = reader.takeDescriptors()
@@ -97,14 +98,14 @@ final class BusConnection {
     // MARK: - Writing
 
     func nextSerial() -> UInt32 {
-        // Zero is not a serial.
+        // Zero is not a valid serial.
         lastSerial = lastSerial == .max ? 1 : lastSerial + 1
         return lastSerial
     }
 
-    /// Calls a method of the bus, without waiting for the answer.
+    /// Calls a method of the bus, without waiting for the reply.
     ///
-    /// - Returns: the serial that the answer will name; 0 when it can't be sent.
+    /// - Returns: the serial of the reply; 0 if it can't be sent.
     func callBus(_ member: String, _ argument: String? = nil) -> UInt32 {
         let arguments = argument.map { [BusValue.string($0)] } ?? []
         return send(.busCall(member), arguments)
@@ -112,7 +113,7 @@ final class BusConnection {
 
     /// Sends a message.
     ///
-    /// - Returns: its serial; 0 when it is not valid, memory ran out, or the bus has not read for too long.
+    /// - Returns: its serial; 0 if it is not valid, memory is exhausted, or the bus has not read for too long.
     func send(_ draft: Draft, _ arguments: [BusValue]) -> UInt32 {
         let serial = nextSerial()
         var descriptors: [Int32] = []
@@ -121,13 +122,13 @@ final class BusConnection {
         return isSent == true ? serial : 0
     }
 
-    /// Whether messages wait to be written together.
+    /// Whether messages are held back to be written together.
     var gathers: Bool {
         get { socket.gathers }
         set { socket.gathers = newValue }
     }
 
-    /// How many bytes wait to be written.
+    /// How many bytes are queued.
     var waitingCount: Int { socket.waitingCount }
 }
 

@@ -2,14 +2,14 @@
 
 import Glibc
 
-/// A message as it stands in memory: its head, read in place. See the D-Bus specification, "Message Format".
+/// A message in memory: its header, read in place. See the D-Bus specification, "Message Format".
 ///
-/// Everything in it points into the bytes that it was read from, and is valid as long as they are. Strings end with NUL
-/// and have none inside; whether they are legal as what they stand for is not checked.
+/// Everything in it points into the bytes from which it was read, and is valid as long as they are. Strings end with
+/// NUL and contain none; whether they are legal for their purpose is not checked.
 package struct BusMessage {
     package enum Kind {
         case signal, reply, error, call, disconnected
-        /// Something that nobody can use: too long, or not valid.
+        /// Unusable: too long, or not valid.
         case useless
     }
 
@@ -25,44 +25,44 @@ package struct BusMessage {
     package private(set) var destination: UnsafePointer<CChar>?
     /// The types of the arguments.
     package private(set) var signature = UnsafeRawBufferPointer(start: nil, count: 0)
-    /// How many descriptors came with it, and where that number stands, 0 if nowhere.
+    /// How many descriptors came with it, and the position of that number, 0 if there is none.
     package private(set) var descriptorCount: UInt32 = 0
     package private(set) var descriptorCountOffset = 0
-    /// From its first byte on; the body may not all be there yet.
+    /// From its first byte on; the body may be incomplete.
     package private(set) var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
     package private(set) var bodyOffset = 0
     package private(set) var isBigEndian = false
 
-    /// Something that is no message.
+    /// Not a message.
     init(kind: Kind) {
         self.kind = kind
     }
 
-    /// Whether there are header fields that are in no specification yet.
+    /// Whether there are header fields that no specification defines yet.
     package private(set) var hasUnknownFields = false
 
     // MARK: - Lengths
 
-    /// What comes before the header fields, and where the numbers stand in it.
+    /// What precedes the header fields, and the positions of its numbers.
     package static let fixedLength = 16
     private static let bodyLengthOffset = 4
     private static let serialOffset = 8
     static let serialRange = serialOffset..<serialOffset + 4
     private static let fieldsLengthOffset = 12
-    /// The longest message, and the longest array of header fields, that the specification allows. With both kept,
+    /// The longest message, and the longest array of header fields, that the specification allows. Within both limits,
     /// sums of lengths stay below 2^31.
     private static let longestMessage: UInt32 = 134_217_728
     private static let longestFields: UInt32 = 67_108_864
 
     package enum Extent {
-        /// Too few bytes are there to say.
+        /// Too few bytes to tell.
         case unknown
         /// No message begins here.
         case invalid
         case known(body: Int, end: Int)
     }
 
-    /// Finds out where the body of the message begins that begins here, and where the next message does.
+    /// Determines where the body of the message that begins here starts, and where the next message does.
     @inline(__always)
     package static func extent(of bytes: UnsafeRawBufferPointer) -> Extent {
         guard bytes.count >= fixedLength else { return .unknown }
@@ -76,7 +76,7 @@ package struct BusMessage {
         return end <= Int(longestMessage) ? .known(body: bodyOffset, end: end) : .invalid
     }
 
-    /// Whether a message from a bus may begin with these bytes, few as they may be.
+    /// Whether a message from a bus may begin with these bytes, however few.
     static func mayBegin(with bytes: UnsafeRawBufferPointer) -> Bool {
         if bytes.count > 0, bytes[0] != UInt8(ascii: "l"), bytes[0] != UInt8(ascii: "B") { return false }
         if bytes.count > 1, !(1...4).contains(bytes[1]) { return false }
@@ -85,17 +85,17 @@ package struct BusMessage {
         return true
     }
 
-    // MARK: - The head
+    // MARK: - Header
 
     static let signalType: UInt8 = 4
     private static let noReplyFlag: UInt8 = 1
 
-    /// Reads the head of a message.
+    /// Reads the header of a message.
     ///
     /// - Parameters:
-    ///   - bytes: all up to the body at least.
-    ///   - bodyOffset: what `extent` says.
-    /// - Returns: nil if it is not as the specification says, or misses what a message of its kind must have.
+    ///   - bytes: at least everything up to the body.
+    ///   - bodyOffset: the result of `extent`.
+    /// - Returns: nil if it violates the specification, or lacks what a message of its kind must have.
     package init?(_ bytes: UnsafeRawBufferPointer, bodyOffset: Int) {
         switch bytes[1] {
         case 1: kind = .call
@@ -120,8 +120,8 @@ package struct BusMessage {
     @inline(__always)
     private mutating func readFields(_ reader: inout WireReader) -> Bool {
         while !reader.isAtEnd {
-            // Each field is a structure of a code, the type of what follows, and that. The types that are known have one
-            // letter, so that code and type are four bytes, looked at at once.
+            // Each field is a structure of a code, the type of the value, and the value. The known types have one
+            // letter, so code and type are four bytes, compared at once.
             guard reader.align(to: 8), let head = reader.fourBytes() else { return false }
             switch head {
             case 0x006f_0101: guard read(&reader, into: &path) else { return false }
@@ -141,7 +141,7 @@ package struct BusMessage {
                 descriptorCountOffset = reader.position - 4
                 descriptorCount = number
             default:
-                // A field that is not known may have any value.
+                // An unknown field may have any value.
                 guard skipUnknownField(&reader) else { return false }
             }
         }
@@ -213,9 +213,9 @@ package struct BusMessage {
         return name.withCString { strcmp($0, member) } == 0
     }
 
-    // MARK: - Who sent it
+    // MARK: - Sender
 
-    /// The unique name of the bus itself, which it gives to nobody else.
+    /// The unique name of the bus itself, which nobody else can have.
     static let busName = "org.freedesktop.DBus"
 
     var isFromBus: Bool { isFrom(BusMessage.busName) }

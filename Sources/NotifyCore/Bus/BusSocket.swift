@@ -6,27 +6,26 @@ import Glibc
 
 /// The socket of a connection to a bus.
 ///
-/// libdbus finds the bus and is authenticated there. Then the socket is ours, before a single message has passed, and
-/// libdbus' connection is given up: who reads a socket must be the only one, or what the bus had still to say is lost
-/// when it hangs up.
+/// libdbus finds the bus and authenticates. Then the socket is ours, before a single message has passed, and libdbus'
+/// connection is given up: there must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
 final class BusSocket {
-    /// How much may wait to be written, in bytes. A bus that reads takes much more than this in a second.
+    /// How much may be queued for writing, in bytes. A bus that is reading accepts much more than this in a second.
     private static let limit = 268_435_456
 
-    /// libdbus' half, until the bus has let us in.
+    /// libdbus' half, until the bus has accepted the connection.
     private var entry: OpaquePointer?
     private var own: Int32 = -1
     private let output = BusOutput()
-    /// Whether the bus has closed the connection, and all that it had said before has been read.
+    /// Whether the bus has closed the connection, and everything it had sent before has been read.
     private(set) var hasEnded = false
-    /// What the bus says it is: another one at the same address, or the same one started again, has another GUID.
+    /// The GUID of the bus: another one at the same address, or the same one restarted, has another GUID.
     private(set) var busGUID = ""
 
     init(address: String, title: String) throws(NotifyBusError) {
         var error = nb_error()
         guard let entry = nb_enter(address, &error) else {
             let (reason, name) = (BusSocket.text(&error.message), BusSocket.text(&error.name))
-            // Of this program's own means, there may be a bus all the same.
+            // These concern this program's own resources; there may be a bus all the same.
             let isOurs = ["org.freedesktop.DBus.Error.LimitsExceeded", "org.freedesktop.DBus.Error.NoMemory"]
                 .contains(name)
             throw NotifyBusError(
@@ -47,26 +46,26 @@ final class BusSocket {
         }
         guard own >= 0 else { return }
         linux_keep_in_child(own)
-        // The lifecycle agent may hold a duplicate of the socket: close(2) alone would not tell the bus.
+        // The lifecycle agent may hold a duplicate of the socket, so close(2) alone would not end the connection.
         shutdown(own, Int32(SHUT_RDWR))
         close(own)
     }
 
     var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? own }
 
-    /// Whether the bus has let us in.
+    /// Whether the bus has accepted the connection.
     var isOpen: Bool { own >= 0 }
 
-    /// How many bytes wait to be written.
+    /// How many bytes are queued.
     var waitingCount: Int { output.count }
 
-    /// What to poll(2) the socket for.
+    /// The events for which to poll(2) the socket.
     var events: Int16 {
         if let entry { return nb_entry_events(entry) }
         return output.isEmpty ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
     }
 
-    /// Goes on with what poll(2) says is possible, before the bus has let us in.
+    /// Continues with what poll(2) reports as possible, before the bus has accepted the connection.
     func enter(_ events: Int16) {
         guard let entry else { return }
         switch nb_entry_service(entry, events) {
@@ -87,31 +86,31 @@ final class BusSocket {
         }
     }
 
-    /// Reads once what is there, without waiting.
+    /// Reads once what is available, without waiting.
     func fill(_ reader: MessageReader) {
         if reader.fill(from: own) == 0 { hasEnded = true }
     }
 
-    /// Writes a message after those that wait; what the socket does not take now waits too.
+    /// Writes a message after the queued ones; what the socket does not accept now is queued too.
     ///
-    /// - Parameter descriptors: are sent along. They stay the caller's.
-    /// - Returns: false if too much waits, or the descriptors can't be sent; then nothing of the message is.
+    /// - Parameter descriptors: are sent along. They still belong to the caller.
+    /// - Returns: false if too much is queued, or the descriptors can't be sent; then no part of the message is.
     func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32] = []) -> Bool {
         guard bytes.count <= BusSocket.limit - output.count else { return false }
         return output.write(bytes, descriptors, to: isOpen && !gathers ? own : nil)
     }
 
-    /// Writes what waits, as far as the socket takes it.
+    /// Writes what is queued, as far as the socket accepts it.
     func flush() {
         if isOpen { output.flush(to: own) }
     }
 
-    /// Whether messages wait to be written together: the bus then takes them without others in between.
+    /// Whether messages are held back to be written together: the bus then receives them without others in between.
     var gathers = false {
         didSet { if !gathers { flush() } }
     }
 
-    /// A child would share the socket: its messages would get in between, and the bus would wait for both to close.
+    /// A child would share the socket: its messages would get in between, and the bus would wait for both to close it.
     private func keepFromChild(_ descriptor: Int32) {
         if descriptor >= 0 { _ = linux_close_in_child(descriptor, true) }
     }
@@ -121,13 +120,13 @@ final class BusSocket {
     }
 }
 
-/// Messages on their way into a socket that takes as many bytes as it has room for.
+/// Messages being written to a socket that accepts as many bytes as it has room for.
 ///
-/// Descriptors travel with the first byte of their message, so that a message with some begins a piece of its own.
+/// Descriptors travel with the first byte of their message, so a message with descriptors starts a new piece.
 final class BusOutput {
     private struct Piece {
         var bytes: [UInt8]
-        /// Duplicates of what is to be sent along.
+        /// Duplicates of the descriptors to send along.
         var descriptors: [Int32]
     }
 
@@ -135,7 +134,7 @@ final class BusOutput {
     /// How much of the first piece has been written.
     private var head = 0
     private(set) var count = 0
-    /// Whether the other side reads no more. What it has still to say is read all the same.
+    /// Whether the other side has stopped reading. What it has yet to say is still read.
     private var isBroken = false
 
     init() {}
@@ -147,7 +146,7 @@ final class BusOutput {
     var isEmpty: Bool { count == 0 }
 
     /// - Parameter socket: nil if there is none yet.
-    /// - Returns: false if the descriptors can't be sent; then nothing of the message has been.
+    /// - Returns: false if the descriptors can't be sent; then no part of the message has been.
     func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32?) -> Bool {
         var written = 0
         if isEmpty, !isBroken, let socket {
@@ -214,7 +213,7 @@ final class BusOutput {
         (head, count) = (0, 0)
     }
 
-    /// - Returns: how many bytes the socket took, which is 0 when it is full; nil when it takes nothing any more.
+    /// - Returns: how many bytes the socket accepted, 0 if it is full; nil if it accepts nothing any more.
     private static func send(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32) -> Int? {
         guard let start = bytes.baseAddress else { return 0 }
         while true {

@@ -4,12 +4,12 @@ import Glibc
 
 /// An argument of a D-Bus message. See the D-Bus specification, "Type System".
 package enum BusValue: Hashable, Sendable {
-    /// The types y, b, n, q, i, u, x and t, with their type code; negative numbers by their bits.
+    /// The types y, b, n, q, i, u, x and t, with their type code; negative numbers by their bit pattern.
     case number(code: UInt8, UInt64)
     case double(Double)
     /// The types s, o and g.
     case text(code: UInt8, String)
-    /// A descriptor. Whoever receives it closes it; sending leaves it open.
+    /// A descriptor. The receiver closes it; sending leaves it open.
     case descriptor(Int32)
     case array(element: String, [BusValue])
     case structure([BusValue])
@@ -90,7 +90,7 @@ extension BusValue {
         }
     }
 
-    /// Adds the descriptors in the value, in the order in which they stand there.
+    /// Appends the descriptors in the value, in order.
     func collectDescriptors(into descriptors: inout [Int32]) {
         switch self {
         case .number, .double, .text: break
@@ -106,7 +106,7 @@ extension BusValue {
 }
 
 extension [BusValue] {
-    /// Closes the descriptors among values that have arrived and nobody wants.
+    /// Closes the descriptors among received values that nobody wants.
     package func closeDescriptors() {
         var descriptors: [Int32] = []
         for value in self { value.collectDescriptors(into: &descriptors) }

@@ -4,9 +4,10 @@ import Glibc
 
 /// Reads the arguments of a message. See the D-Bus specification, "Type System".
 package struct BusValueReader {
-    /// How deep values may be nested; the specification allows 64, none of ours has more than five.
+    /// How deeply values may be nested; the specification allows 64, none of ours has more than five.
     private static let maximumDepth = 16
-    /// How many values are read from one message: a value takes 40 bytes or more here, a byte on the wire.
+    /// How many values are read from one message: a value takes 40 bytes or more here, but may take one byte on the
+    /// wire.
     private static let maximumCount = 262_144
 
     private(set) var wire: WireReader
@@ -18,7 +19,7 @@ package struct BusValueReader {
 
     /// Reads values of these types.
     ///
-    /// - Returns: nil if they are not there, nested too deep or too many. Descriptors among them belong to the caller.
+    /// - Returns: nil if they are missing, nested too deeply or too many. Descriptors among them belong to the caller.
     package mutating func values(
         _ types: UnsafeRawBufferPointer,
         depth: Int = 0,
@@ -103,7 +104,7 @@ package struct BusValueReader {
         return .array(element: String(decoding: element, as: UTF8.self), values)
     }
 
-    /// How many characters the first whole type of a signature has; nil if there is none.
+    /// How many characters the first complete type of a signature has; nil if there is none.
     private static func firstType(of types: UnsafeRawBufferPointer) -> Int? {
         guard let code = types.first else { return nil }
         let rest = UnsafeRawBufferPointer(rebasing: types[1...])
@@ -116,7 +117,7 @@ package struct BusValueReader {
         }
     }
 
-    /// How many characters the members of a structure have, of which there is at least one.
+    /// How many characters the members of a structure have, of which there must be at least one.
     private static func members(of types: UnsafeRawBufferPointer, until closing: UInt8) -> Int? {
         var count = 0
         while count < types.count, types[count] != closing {
@@ -137,7 +138,7 @@ package struct BusValueReader {
 }
 
 extension WireReader {
-    /// Moves on behind values of these types.
+    /// Skips values of these types.
     mutating func skip(_ types: UnsafeRawBufferPointer) -> Bool {
         var reader = BusValueReader(self)
         var none = MessageDescriptors([])
@@ -161,8 +162,8 @@ package struct MessageDescriptors: ~Copyable {
         for (descriptor, isTaken) in zip(all, isTaken) where !isTaken { Glibc.close(descriptor) }
     }
 
-    /// A descriptor for whoever asks, by its place in the message: a duplicate if somebody has it already, and -1 if
-    /// there is none, as when this process could open no more.
+    /// A descriptor by its index in the message: a duplicate if it has been taken already, and -1 if there is none, as
+    /// when this process could open no more.
     mutating func take(_ place: UInt32) -> Int32 {
         guard let place = Int(exactly: place), place < all.count else { return -1 }
         if isTaken[place] { return fcntl(all[place], F_DUPFD_CLOEXEC, 0) }

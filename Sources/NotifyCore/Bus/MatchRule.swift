@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The match rules that bring posts to an observing connection. See the D-Bus specification, "Match Rules".
+/// The match rules that deliver posts to an observing connection. See the D-Bus specification, "Match Rules".
 enum MatchRule {
     /// The rule for one name.
     static func name(_ name: NotifyName) -> String {
         rule(path: WireFormat.path(for: name), "interface='\(WireFormat.interface(for: name))'")
     }
 
-    /// Rules that together bring every name that begins with a prefix, and as few others as the bus can tell apart.
+    /// Rules that together match every name that begins with a prefix, and as few others as the bus can distinguish.
     static func prefix(_ prefix: String) -> [String] {
         let namespace = self.namespace(of: prefix).map { "arg0namespace='\($0)'" }
         let reserved = NotifyName.Scope.reservedPrefixes
@@ -21,10 +21,10 @@ enum MatchRule {
         return rules
     }
 
-    /// Rules that bring every post: the way out when the bus allows no more rules.
+    /// Rules that match every post: the fallback when the bus allows no more rules.
     static let everything = [rule(path: WireFormat.path, nil), rule(path: WireFormat.reservedPath, nil)]
 
-    /// Rules that match nothing and can be given up to make room for `everything`.
+    /// Rules that match nothing, and can be given up to make room for `everything`.
     static let spares = (1...2).map { rule(path: "/org/notifybus/spare/\($0)", "interface='org.notifybus.spare'") }
 
     private static func rule(path: String, _ key: String?) -> String {
@@ -33,12 +33,12 @@ enum MatchRule {
 
     /// The longest run of whole dotted parts at the start of the prefix that `arg0namespace` can express.
     ///
-    /// It wants the syntax of a bus name: parts of `A–Z a–z 0–9 _ -` that do not begin with a digit, 255 bytes.
+    /// It requires the syntax of a bus name: parts of `A–Z a–z 0–9 _ -` that do not begin with a digit, 255 bytes.
     private static func namespace(of prefix: String) -> String? {
         let parts = prefix.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         var usable: [String] = []
         var length = 0
-        // The last part is open-ended: `com.exa` must bring `com.example`.
+        // The last part is open-ended: `com.exa` must match `com.example`.
         for part in parts.dropLast() {
             length += part.count + 1
             guard let first = part.first, !isDigit(first), part.allSatisfy(isNamespaceByte), length <= 255,

@@ -3,64 +3,64 @@
 import CLinux
 import Glibc
 
-/// Cuts what a bus sends into messages. See the D-Bus specification, "Message Format".
+/// Splits the bytes from a bus into messages. See the D-Bus specification, "Message Format".
 ///
-/// One recvmsg(2) takes as many messages as have come.
+/// One recvmsg(2) takes as many messages as have arrived.
 ///
-/// It is used by one thread at a time; its owner sees to that.
+/// It is used by one thread at a time, which its owner ensures.
 package final class MessageReader {
-    /// Where the first byte stands that is read.
+    /// Where the stream begins.
     package enum Beginning {
-        /// At the beginning of a message, as in a connection of one's own. What can't be read means that the two sides
-        /// no longer understand each other.
+        /// At the start of a message, as on a connection of one's own. If something can't be read, the two sides no
+        /// longer understand each other.
         case ofMessage
-        /// Anywhere, as in a connection that somebody else has read before: the next message is looked for.
+        /// Anywhere, as on a connection that somebody else has read before: the next message is searched for.
         case anywhere
     }
 
     package enum Next {
         /// A message; valid until the next call.
         case message(BusMessage)
-        /// Something that is no message for anybody here: not valid, or too long, and then it has not been kept.
+        /// Not a message for anybody here: not valid, or too long, in which case it has not been kept.
         case passedOver
-        /// Nothing whole is left.
+        /// Nothing complete is left.
         case nothing
-        /// The bytes are no messages. Nothing can be found in what follows.
+        /// The bytes are not messages. Nothing can be found in what follows.
         case broken
     }
 
-    /// Room for the usual; a message that needs more gets it for as long as it is there.
+    /// Enough for usual messages; one that needs more gets it only temporarily.
     private static let usualCapacity = 32_768
-    /// Signals that are longer are passed over.
+    /// Signals longer than this are skipped.
     private static let longestSignal = 65_536
-    /// So much is kept of a message in a stream that begins anywhere: no post is longer.
+    /// How much of a message is kept in a stream that begins anywhere: no post is longer.
     private static let longestAnywhere = 4_096
-    /// How long a head may be there. What looks like the beginning of a message and is none must not hide many others.
+    /// How long a header may be there. What falsely looks like the start of a message must not hide many others.
     private static let longestHeadAnywhere = 65_536
-    /// How much is kept of a torn message: the end of a post has room in it.
+    /// How much of a torn message is kept: enough for the end of a post.
     package static let fragmentLength = 1_024
 
     private let beginning: Beginning
     private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-    /// What has been read and not handed out: `buffer[head..<tail]`.
+    /// What has been read but not returned: `buffer[head..<tail]`.
     private var head = 0
     private var tail = 0
-    /// How many bytes went before `head`.
+    /// How many bytes preceded `head`.
     private var offset: UInt64 = 0
-    /// How many bytes of a message that is passed over are still to come.
+    /// How many bytes of a message that is skipped are still to come.
     private var skipping = 0
-    /// How long the message is that has begun to come.
+    /// The length of the message that has started to arrive.
     private var wanted = 0
-    /// Whether descriptors are taken in; if not, the kernel drops them.
+    /// Whether descriptors are accepted; if not, the kernel drops them.
     private let takesDescriptors: Bool
     private var descriptors = DescriptorQueue()
-    /// Those of the message that was handed out last.
+    /// The descriptors of the message that was last returned.
     private var current: [Int32] = []
     /// Whether no message has been found yet.
     private var isFirst = true
-    /// The end of the message that was begun before the stream, or as much of it as is kept.
+    /// The end of the message that began before the stream, or as much of it as is kept.
     package private(set) var fragment: [UInt8] = []
-    /// Whether nothing more comes.
+    /// Whether nothing more will come.
     private var isOver = false
 
     package init(_ beginning: Beginning = .ofMessage, takesDescriptors: Bool = false) {
@@ -73,12 +73,12 @@ package final class MessageReader {
         buffer.deallocate()
     }
 
-    /// Reads once what a socket has, without waiting.
+    /// Reads once what a socket has available, without waiting.
     ///
-    /// - Returns: how many bytes came; 0 at the end, nil if there is nothing now.
+    /// - Returns: how many bytes came; 0 at the end, nil if nothing is available.
     package func fill(from socket: Int32) -> Int? {
         makeRoom()
-        // With messages that nobody has taken yet there may be none.
+        // While there are messages that nobody has taken yet, there may be none.
         guard tail < buffer.count else { return nil }
         let room = UnsafeMutableRawBufferPointer(rebasing: buffer[tail...])
         while true {
@@ -112,7 +112,7 @@ package final class MessageReader {
         }
     }
 
-    /// Takes bytes that were read elsewhere.
+    /// Appends bytes that were read elsewhere.
     package func feed(_ bytes: UnsafeRawBufferPointer) {
         wanted = max(wanted, tail - head + bytes.count)
         makeRoom()
@@ -120,22 +120,22 @@ package final class MessageReader {
         tail += bytes.count
     }
 
-    /// Says that nothing more comes. What looked like the beginning of a message and never became one may hide others.
+    /// Ends the stream. What looked like the start of a message that never completed may hide others.
     package func finish() {
         isOver = true
     }
 
-    /// Takes the descriptors that came with the message that `next` gave last. The next call of `next` closes them if
-    /// nobody does.
+    /// Takes the descriptors that came with the message that `next` last returned. The next call of `next` closes them
+    /// otherwise.
     func takeDescriptors() -> MessageDescriptors {
         defer { current = [] }
         return MessageDescriptors(current)
     }
 
-    // MARK: - Cutting
+    // MARK: - Splitting
 
-    /// The bytes of the next message, if they are all there: for somebody who knows what they mean. They are valid until
-    /// the next call.
+    /// The bytes of the next message, if complete, for a caller that can interpret them. They are valid until the next
+    /// call.
     func peek() -> UnsafeRawBufferPointer? {
         guard skipping == 0, case .ofMessage = beginning else { return nil }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[head..<tail])
@@ -143,7 +143,7 @@ package final class MessageReader {
         return UnsafeRawBufferPointer(rebasing: bytes[..<end])
     }
 
-    /// Goes on behind the message that `peek` gave.
+    /// Skips the message that `peek` returned.
     func passOver(_ message: UnsafeRawBufferPointer) {
         advance(message.count)
         if takesDescriptors { closeDescriptors() }
@@ -199,9 +199,9 @@ package final class MessageReader {
         descriptors.closeAll(before: offset)
     }
 
-    /// Looks whether a message begins here, where anything may stand.
+    /// Checks whether a message begins here, in a stream that may begin anywhere.
     ///
-    /// - Returns: nil if the next byte must be looked at.
+    /// - Returns: nil if the next byte must be tried.
     private func find(_ bytes: UnsafeRawBufferPointer, _ body: Int, _ end: Int) -> Next? {
         guard BusMessage.mayBegin(with: bytes), body <= MessageReader.longestHeadAnywhere else {
             stepOver()
@@ -224,7 +224,7 @@ package final class MessageReader {
         return .message(message)
     }
 
-    /// - Returns: nil if nothing more comes, so that it is no message.
+    /// - Returns: nil if nothing more will come, so that it is not a message.
     private func wait(for count: Int) -> Next? {
         if isOver {
             stepOver()
@@ -256,7 +256,7 @@ package final class MessageReader {
         offset += UInt64(count)
     }
 
-    /// Makes room for more: all that the message wants which has begun, and some in any case.
+    /// Makes room for more: for the rest of the message that has started, and some in any case.
     private func makeRoom() {
         let count = tail - head
         let capacity = max(MessageReader.usualCapacity, wanted)
@@ -274,11 +274,11 @@ package final class MessageReader {
     }
 }
 
-/// Descriptors that have come with bytes, until the messages are there that they belong to.
+/// Descriptors that came with bytes, until the messages that they belong to are complete.
 ///
-/// The kernel hands the descriptors of one sendmsg(2) over with its first byte, and reads nothing beyond it in the same
-/// call. So their message begins among the bytes that were read with them, and a message that lost its own because this
-/// process could open no more never gets those of another one.
+/// The kernel returns the descriptors of one sendmsg(2) with its first byte, and reads nothing beyond it in the same
+/// call. So their message starts among the bytes that were read with them, and a message that lost its own, because
+/// this process could open no more, never gets those of another one.
 private struct DescriptorQueue: ~Copyable {
     private var batches: [(descriptors: [Int32], range: Range<UInt64>)] = []
 
@@ -299,7 +299,7 @@ private struct DescriptorQueue: ~Copyable {
         return Array(taken)
     }
 
-    /// Closes those whose message has gone by.
+    /// Closes those whose message has passed.
     mutating func closeAll(before offset: UInt64) {
         while let first = batches.first, first.range.upperBound <= offset {
             first.descriptors.forEach { Glibc.close($0) }

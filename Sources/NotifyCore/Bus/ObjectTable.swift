@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Objects by a number: the wire's hash of a name, which is at hand for each post, a serial, an address. Finding one takes
-/// some 20 instructions, where a `Dictionary` takes 200; and with a dictionary's first use Swift's runtime looks through
-/// all conformances of the program for how its keys are hashed, which takes 90,000.
+/// Objects by a number: the wire format's hash of a name, which is at hand for each post, a serial, an address. A
+/// lookup takes some 20 instructions, where a `Dictionary` takes 200; and on a dictionary's first use Swift's runtime
+/// searches all conformances of the program for how its keys are hashed, which takes 90,000.
 ///
-/// Anybody can make names whose hashes are alike, so the place of a number is chosen by a factor that nobody outside can
-/// foresee (multiply-shift hashing; the next free place is taken where that one is not). Names whose hashes are the same
-/// are for the owner to tell apart: there is one object for a number.
+/// Anybody can construct names with colliding hashes, so a number's slot depends on a factor that outsiders can't
+/// predict (multiply-shift hashing with linear probing). The owner must distinguish names with equal hashes: there is
+/// one object per number.
 struct ObjectTable<Element: AnyObject> {
     private struct Place {
         var number: UInt64
         var element: Element
     }
 
-    /// A power of two, of which at most three quarters are taken; none as long as the table is empty.
+    /// A power of two, of which at most three quarters are used; zero while the table is empty.
     private var places: [Place?] = []
     private(set) var count = 0
     private var factor: UInt64 = 0
-    /// By how much the product is shifted to have as many bits as the number of a place.
+    /// The shift that leaves as many bits of the product as a slot number has.
     private var shift: UInt64 = 0
 
     init() {}
@@ -41,7 +41,7 @@ struct ObjectTable<Element: AnyObject> {
         }
     }
 
-    /// Enters an object, in place of another one with the same number.
+    /// Inserts an object, replacing any with the same number.
     mutating func set(_ element: Element, for number: UInt64) {
         if (count + 1) * 4 > places.count * 3 { resize(to: max(8, places.count * 2)) }
         enter(Place(number: number, element: element))
@@ -63,7 +63,7 @@ struct ObjectTable<Element: AnyObject> {
         guard let removed = places[gap]?.element else { return nil }
         places[gap] = nil
         count -= 1
-        // Those behind it that could not have their own place move up, or the gap would hide them.
+        // Move up the following entries that are not in their own slot, or the gap would hide them.
         var index = next(gap)
         while let place = places[index] {
             let distance = (index - firstPlace(of: place.number)) & (places.count - 1)

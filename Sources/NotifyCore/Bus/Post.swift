@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// What a post is on the wire, said once: a signal with the member `Posted` and one string, the name, whose path and
-/// interface are those of the name.
+/// What a post is on the wire, defined in one place: a signal with the member `Posted` and one string, the name, whose
+/// path and interface are those of the name.
 extension BusMessage {
     /// Whether a signal claims to be a post.
     var looksLikePost: Bool {
@@ -11,7 +11,7 @@ extension BusMessage {
         return strncmp(interface, "org.notifybus.n.", 16) == 0 || strncmp(interface, "org.notifybus.h.", 16) == 0
     }
 
-    /// The name that a signal posts, by its body. It is one if a ``PostShape`` fits.
+    /// The name in the body of a signal. The signal is a post of it if a ``PostShape`` matches.
     var postedName: UnsafeRawBufferPointer? {
         guard looksLikePost, hasMember(WireFormat.member), let text, text.count > 0,
             text.count <= NotifyName.maximumLength
@@ -20,12 +20,12 @@ extension BusMessage {
     }
 }
 
-/// The path and the interface that the post of a name must have to be believed.
+/// The path and the interface that a post of a name must have to be accepted.
 struct PostShape {
     private var path: ContiguousArray<CChar> = []
     private var interface: ContiguousArray<CChar> = []
 
-    /// Fits nothing.
+    /// Matches nothing.
     init() {}
 
     init(of name: NotifyName) {
@@ -44,22 +44,22 @@ struct PostShape {
     }
 }
 
-/// Names that came in lately, so that a name is not made again for each post.
+/// Recently received names, so that a name is not created again for each post.
 package struct NameCache {
     private static let limit = 1_024
 
-    /// By a hash that nobody outside can foresee: posters choose the names.
+    /// By a hash that outsiders can't predict, as posters choose the names.
     private var known: [Int: (name: NotifyName, shape: PostShape)] = [:]
 
     package init() {}
 
-    /// The name that a message posts; nil if it is no post.
+    /// The name that a message posts; nil if it is not a post.
     package mutating func name(in message: BusMessage) -> NotifyName? {
         guard let text = message.postedName, let known = find(text), known.shape.fits(message) else { return nil }
         return known.name
     }
 
-    /// - Returns: nil if the bytes are not a name.
+    /// - Returns: nil if the bytes are not a valid name.
     mutating func find(_ bytes: UnsafeRawBufferPointer) -> (name: NotifyName, shape: PostShape)? {
         let hash = TopicTable.seededHash(of: bytes)
         if let entry = known[hash], entry.name.hasBytes(bytes) { return entry }

@@ -2,15 +2,15 @@
 
 import Glibc
 
-/// Posts that were read lately, by their bytes. Whoever posts a name once more sends the same bytes but for the serial; so
-/// what they mean is found by comparing them with those, and they need not be read again.
+/// Recently read posts, by their bytes. A sender that posts a name again sends the same bytes except for the serial, so
+/// such a post is recognized by comparison and need not be parsed again.
 ///
-/// A post has one place, which its bytes choose. Two posts of one place, made so by chance or on purpose, push each other
-/// out, and are read each time as if there were no cache.
+/// A post has one slot, which its bytes determine. Two posts that share a slot, by chance or on purpose, evict each
+/// other and are parsed each time as if there were no cache.
 final class PostCache {
     final class Post {
         let name: NotifyName
-        /// The unique name of who sent it, with the NUL at its end.
+        /// The unique name of the sender, including the NUL at its end.
         let sender: ContiguousArray<CChar>
         private let bytes: UnsafeMutableRawBufferPointer
 
@@ -23,7 +23,7 @@ final class PostCache {
 
         deinit { bytes.deallocate() }
 
-        /// Whether a message has the same bytes, with whatever serial a message may have.
+        /// Whether a message has the same bytes, apart from the serial.
         func isLike(_ message: UnsafeRawBufferPointer) -> Bool {
             guard message.count == bytes.count, let own = bytes.baseAddress, let other = message.baseAddress else {
                 return false
@@ -37,10 +37,10 @@ final class PostCache {
 
     /// A power of two.
     private static let placeCount = 256
-    /// Longer ones are not kept, so that no more than 128 kB are.
+    /// Longer ones are not cached, which limits the cache to 128 kB.
     private static let longest = 512
 
-    /// Empty until there is something to keep.
+    /// Empty until there is something to cache.
     private var places: [Post?] = []
 
     func find(_ message: UnsafeRawBufferPointer) -> Post? {
@@ -56,7 +56,7 @@ final class PostCache {
         places[PostCache.place(of: message)] = Post(name, from: sender, message)
     }
 
-    /// Mixes all that follows the serial, eight bytes at a time, the last eight perhaps twice.
+    /// Mixes everything after the serial, eight bytes at a time; the last eight may overlap.
     private static func place(of message: UnsafeRawBufferPointer) -> Int {
         var hash = UInt64(truncatingIfNeeded: message.count)
         var offset = BusMessage.fixedLength

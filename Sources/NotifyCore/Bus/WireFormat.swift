@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a name travels over D-Bus.
+/// How a name is represented on D-Bus.
 ///
-/// A post is one signal. Its interface is made from the name, because the interface is the only match key that both
-/// dbus-daemon and dbus-broker index: with 10,000 names observed by others a post costs 8 µs when the name is in the
-/// interface, 257 µs when it is in the path, and 495 µs when it is in the first argument.
+/// A post is one signal. Its interface is derived from the name, because the interface is the only match key that both
+/// dbus-daemon and dbus-broker index: with 10,000 names observed by others, a post costs 8 µs if the name is in the
+/// interface, 257 µs if it is in the path, and 495 µs if it is in the first argument.
 enum WireFormat {
     static let path = "/org/notifybus"
     static let reservedPath = "/org/notifybus/reserved"
@@ -18,7 +18,7 @@ enum WireFormat {
         name.isReserved ? reservedPath : path
     }
 
-    /// The interface that carries a name: the escaped name, or its hash where that would be too long.
+    /// The interface for a name: the escaped name, or its hash if that would be too long.
     static func interface(for name: NotifyName) -> String {
         interface(forName: name.string, hash: name.storage.hash)
     }
@@ -30,7 +30,7 @@ enum WireFormat {
         return hashedPrefix + String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Writes a name with the characters that an interface name may have; `unescape` is the way back.
+    /// Writes a name with the characters that an interface name may have; `unescape` is the inverse.
     ///
     /// Part by part between the dots: `A–Z a–z 0–9` stay; every other byte, a leading digit and `_` become `_` and two
     /// lowercase hexadecimal digits; an empty part becomes `_`.
@@ -60,7 +60,7 @@ enum WireFormat {
         return String(decoding: escaped, as: UTF8.self)
     }
 
-    /// The name that was escaped; nil if `escape` never gives this text.
+    /// The name that was escaped; nil if `escape` never produces this text.
     static func unescape(_ escaped: String) -> String? {
         var name: [UInt8] = []
         for (index, part) in escaped.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -80,7 +80,7 @@ enum WireFormat {
                 name.append(high << 4 | low)
             }
         }
-        // Only what `escape` writes is accepted, so that no two texts mean one name.
+        // Only what `escape` writes is accepted, so that no two texts represent one name.
         guard let result = String(validating: name, as: UTF8.self), escape(result).utf8.elementsEqual(escaped.utf8)
         else { return nil }
         return result

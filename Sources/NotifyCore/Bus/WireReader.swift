@@ -2,10 +2,10 @@
 
 import Glibc
 
-/// Reads bytes as D-Bus writes them, in place. See the D-Bus specification, "Marshaling (Wire Format)".
+/// Reads D-Bus's serialized form in place. See the D-Bus specification, "Marshaling (Wire Format)".
 ///
-/// Everything is nil where the bytes end too early, or hold what may not stand there. Lengths are compared before they
-/// are added to anything, so that none of them overflows, wherever `Int` has 32 bits as well.
+/// Every result is nil if the bytes end too early or are invalid. Lengths are compared before they are added to
+/// anything, so that none overflows, even where `Int` has 32 bits.
 package struct WireReader {
     /// The longest array that the specification allows.
     private static let longestArray: UInt32 = 67_108_864
@@ -17,8 +17,8 @@ package struct WireReader {
     private(set) var position: Int
 
     /// - Parameters:
-    ///   - bytes: from the beginning of a message on, from where alignment counts.
-    ///   - range: what is to be read; it lies within the bytes.
+    ///   - bytes: the message from its start, to which alignment refers.
+    ///   - range: the part to be read, within the bytes.
     init(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, isBigEndian: Bool) {
         self.bytes = bytes
         self.isBigEndian = isBigEndian
@@ -28,7 +28,7 @@ package struct WireReader {
 
     var isAtEnd: Bool { position == end }
 
-    /// Moves on to a multiple of a power of two, over zeros.
+    /// Skips zeros up to a multiple of a power of two.
     @inline(__always)
     mutating func align(to alignment: Int) -> Bool {
         let count = -position & (alignment - 1)
@@ -47,7 +47,7 @@ package struct WireReader {
         return bytes[position]
     }
 
-    /// Four bytes as they stand there, the first one in the lowest place.
+    /// Four bytes as they are in memory, the first one lowest.
     @inline(__always)
     mutating func fourBytes() -> UInt32? {
         guard end - position >= 4 else { return nil }
@@ -55,21 +55,21 @@ package struct WireReader {
         return UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
     }
 
-    /// Goes back over bytes that have been read.
+    /// Moves back over bytes that have been read.
     mutating func goBack(_ count: Int) {
         position -= count
     }
 
-    /// Reads how long an array is.
+    /// Reads the length of an array.
     ///
-    /// - Returns: where it ends; the reader then stands at its first element.
+    /// - Returns: its end; the reader is then at its first element.
     mutating func arrayEnd(alignment: Int) -> Int? {
         guard let count = uint32(), count <= WireReader.longestArray, align(to: alignment), Int(count) <= end - position
         else { return nil }
         return position + Int(count)
     }
 
-    /// Moves on to a place that has not been reached yet.
+    /// Moves forward to a position.
     mutating func skip(to place: Int) -> Bool {
         guard position <= place, place <= end else { return false }
         position = place
@@ -97,7 +97,7 @@ package struct WireReader {
         return isBigEndian ? UInt64(bigEndian: raw) : UInt64(littleEndian: raw)
     }
 
-    /// A string or an object path, without the NUL behind it. There is none inside.
+    /// A string or an object path, without the NUL at its end. It contains none.
     @inline(__always)
     mutating func string() -> UnsafeRawBufferPointer? {
         guard let count = uint32(), let length = Int(exactly: count) else { return nil }

@@ -2,11 +2,11 @@
 
 import Glibc
 
-/// Bytes on their way into a socket that takes as many as it has room for.
+/// Bytes being written to a socket that accepts as many as it has room for.
 struct WriteBuffer {
     enum Outcome { case progress, full, failed }
 
-    /// So much memory is kept for what comes next.
+    /// How much memory is kept for later.
     private static let usualCapacity = 65_536
 
     private var bytes: [UInt8] = []
@@ -35,7 +35,7 @@ struct WriteBuffer {
 
 /// Writes to a socket without waiting and without SIGPIPE. See send(2).
 ///
-/// - Returns: how many bytes the socket took, which is 0 when it is full; nil when the connection is gone.
+/// - Returns: how many bytes the socket accepted, 0 if it is full; nil if the connection is lost.
 func sendWithoutWaiting(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int? {
     while true {
         let flags = Int32(MSG_NOSIGNAL | MSG_DONTWAIT)

@@ -3,9 +3,9 @@
 import CLinux
 import Glibc
 
-/// A file or folder that is monitored.
+/// A monitored file or directory.
 package final class MonitoredFile: Sendable {
-    /// Absolute. It may lead over symbolic links, and need not exist.
+    /// Absolute. It may contain symbolic links, and need not exist.
     package let path: String
     fileprivate let changed: @Sendable () -> Void
     fileprivate let obstructed: @Sendable (String?) -> Void
@@ -13,7 +13,7 @@ package final class MonitoredFile: Sendable {
     /// - Parameters:
     ///   - changed: called by `readChanges`.
     ///   - obstructed: called with the reason when the file can't be watched, and with nil when it can again.
-    /// - Returns: nil if the path names no file.
+    /// - Returns: nil if the path does not name a file.
     package init?(
         path: String,
         changed: @escaping @Sendable () -> Void,
@@ -33,19 +33,19 @@ package final class MonitoredFile: Sendable {
     }
 }
 
-/// Files that are monitored: each creation, removal and write is told once. See inotify(7).
+/// Monitored files: each creation, removal and write is reported once. See inotify(7).
 ///
-/// The folders on the way are watched, not the file, so that it may come later, with its folders too, and may be replaced
-/// by rename(2). A symbolic link on the way is watched and followed.
+/// The directories on the path are watched, not the file, so that it and its directories may be created later, and it
+/// may be replaced by rename(2). A symbolic link on the path is watched and followed.
 package final class FileMonitors: Sendable {
     struct Entry {
         let file: MonitoredFile
         var trail: PathTrail
-        /// The numbers of the watches, one for each step; -1 for what can't be watched.
+        /// The numbers of the watches, one for each step; -1 for a step that can't be watched.
         var watches: [Int32] = []
-        /// When to tell of a write at the latest: as soon as the writer closes the file.
+        /// When to report a write at the latest: it is reported as soon as the writer closes the file.
         var written: MonotonicTime?
-        /// When to tell what came too soon after the change before.
+        /// When to report a change that came too soon after the previous one.
         var owed: MonotonicTime?
         var quietUntil = MonotonicTime(nanoseconds: .min)
         var obstacle: String?
@@ -59,24 +59,25 @@ package final class FileMonitors: Sendable {
 
     struct State {
         var entries: [ObjectIdentifier: Entry] = [:]
-        /// Whose steps stand on a watch: one for each folder, however it is called.
+        /// The steps that use a watch: one watch for each directory, whatever its path.
         var users: [Int32: Set<ObjectIdentifier>] = [:]
     }
 
-    /// What is to be called when the lock is released.
+    /// The callbacks to run once the lock is released.
     enum News {
         case changed(MonitoredFile)
         case obstructed(MonitoredFile, String?)
     }
 
-    /// How long to wait for the writer to close the file, in milliseconds: who opens a file to rewrite it empties it
-    /// first, and that must not count as a write of its own. And the shortest time between two changes that are told.
+    /// How long to wait for the writer to close the file, in milliseconds: a program that opens a file to rewrite it
+    /// truncates it first, which must not count as a separate write. Also the minimum time between two reported
+    /// changes.
     static let patience: Int64 = 50
 
     package let descriptor: Int32
     private let state = Monitor(State())
 
-    /// - Throws: `failed` if there are no more inotify instances.
+    /// - Throws: `failed` if no inotify instance is available.
     package init() throws(NotifyBusError) {
         descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
         if descriptor < 0 { throw .outOfDescriptors("an inotify instance", errno) }
@@ -86,7 +87,7 @@ package final class FileMonitors: Sendable {
 
     package var isEmpty: Bool { state.withLock { $0.entries.isEmpty } }
 
-    /// When to call `readChanges` although nothing can be read.
+    /// When to call `readChanges` although nothing is readable.
     package var deadline: MonotonicTime? {
         state.withLock { state in
             var first: MonotonicTime?
@@ -95,7 +96,7 @@ package final class FileMonitors: Sendable {
         }
     }
 
-    /// - Returns: what is in the way of watching it, if anything is; it is tried again.
+    /// - Returns: what prevents it from being watched, if anything; it is retried.
     @discardableResult
     package func add(_ file: MonitoredFile) -> String? {
         state.withLock { state in
@@ -113,7 +114,7 @@ package final class FileMonitors: Sendable {
         }
     }
 
-    /// Reads what has happened, and tells of each change.
+    /// Reads what has happened, and reports each change.
     package func readChanges() {
         let news = state.withLock { state in
             var news = takeOverdue(&state)
@@ -136,7 +137,7 @@ package final class FileMonitors: Sendable {
 
     // MARK: - Watches
 
-    /// Watches each step of a file's trail, and looks again until nothing has changed meanwhile.
+    /// Watches each step of a file's trail, and checks again until nothing has changed in the meantime.
     private func watch(_ id: ObjectIdentifier, _ state: inout State) {
         guard var entry = state.entries[id] else { return }
         let before = entry.watches
@@ -151,7 +152,7 @@ package final class FileMonitors: Sendable {
             }
             let trail = PathTrail(following: entry.file.path)
             if trail == entry.trail { break }
-            // What was there in between counts as it is found at the end.
+            // What existed in between counts as it is found in the end.
             entry.trail = trail
         }
         for watch in entry.watches where watch >= 0 { state.users[watch, default: []].insert(id) }
@@ -213,7 +214,7 @@ package final class FileMonitors: Sendable {
             }
             let users = state.users[watch] ?? []
             if mask & UInt32(IN_IGNORED) != 0 {
-                // The kernel has taken it off.
+                // The kernel has removed it.
                 state.users[watch] = nil
                 for id in users { state.entries[id]?.watches.indices.forEach { forget(watch, $0, of: id, &state) } }
             }
@@ -243,7 +244,7 @@ package final class FileMonitors: Sendable {
             case .entry(name):
                 if mask & UInt32(IN_MODIFY | IN_CLOSE_WRITE) == 0 { mustLook = true }
             case .file(name), .contents:
-                // Each file in a folder that is monitored is one of its entries.
+                // Each file in a monitored directory is one of its entries.
                 if mask & UInt32(IN_MODIFY) != 0 {
                     if state.entries[id]?.written == nil {
                         state.entries[id]?.written = .now + FileMonitors.patience
@@ -260,10 +261,10 @@ package final class FileMonitors: Sendable {
         if mustLook { lookAgain(id, isTold: isTold, &state, &news) }
     }
 
-    /// Something on the way has changed. If the path leads elsewhere now, or to something where nothing was, or the other
-    /// way round, that is a change.
+    /// Something on the path has changed. It is a change if the path now leads elsewhere, or to something where nothing
+    /// was, or vice versa.
     ///
-    /// - Parameter isTold: whether what is found is a change that was told already.
+    /// - Parameter isTold: whether what is found is a change that was already reported.
     private func lookAgain(
         _ id: ObjectIdentifier,
         isTold: Bool,

@@ -2,17 +2,17 @@
 
 import Glibc
 
-/// Which folders have to be watched for what, so that nothing that becomes of a path is missed: on the way to it each
-/// folder, each symbolic link and where it leads, and of what is missing the nearest folder that exists.
+/// Which directories must be watched, and for what, to miss nothing that happens to a path: every directory on the way,
+/// every symbolic link and its target, and for anything missing, the nearest existing directory.
 struct PathTrail: Equatable {
     enum Role: Hashable {
-        /// It is gone through: only its own end or move counts.
+        /// It is traversed: only its own removal or move counts.
         case passage
-        /// An entry that is missing, or is a symbolic link: whether it comes, goes or is replaced.
+        /// An entry that is missing or is a symbolic link: whether it is created, removed or replaced.
         case entry([UInt8])
         /// The file itself: also whether it is written.
         case file([UInt8])
-        /// Everything in it counts: it is a folder that is monitored.
+        /// Everything in it counts: it is a monitored directory.
         case contents
     }
 
@@ -21,7 +21,7 @@ struct PathTrail: Equatable {
         let role: Role
     }
 
-    /// What stands on the way: other links or another file are another answer to the same path.
+    /// The identity of what is on the way: other links or another file are another answer to the same path.
     struct Finding: Equatable {
         struct Place: Equatable {
             let device: UInt64
@@ -34,12 +34,12 @@ struct PathTrail: Equatable {
 
     private(set) var steps: [Step] = []
     private(set) var finding = Finding()
-    /// Why the path leads nowhere that can be watched; nil if it does, or if something is only missing.
+    /// Why the path leads nowhere that can be watched; nil if it does, or if something is merely missing.
     private(set) var obstacle: String?
 
     private static let maximumLinks = 40
 
-    /// Looks what there is now.
+    /// Finds out what currently exists.
     ///
     /// - Parameter path: absolute.
     init(following path: String) {
@@ -78,12 +78,12 @@ struct PathTrail: Equatable {
                 add(current, .file(part))
                 finding.file = found
                 if status.st_mode & S_IFMT == S_IFDIR { add(place, .contents) }
-                // What is no folder can't be gone through: it may become one.
+                // If it is not a directory, it can't be traversed, but it may become one.
                 if !rest.isEmpty { finding.file = nil }
                 return
             }
         }
-        // It leads to the root, or to a folder by "..".
+        // It leads to the root, or to a directory through "..".
         add(current, .contents)
         finding.file = Finding.Place(device: 0, inode: 0)
     }

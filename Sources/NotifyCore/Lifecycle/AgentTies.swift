@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which agent a program has to do with: the search for it, the registration, and what is to be said to it.
+/// A program's relation to the agent: the search for it, the registration, and what is to be reported to it.
 struct AgentTies {
     typealias Effect = ObserverLifecycle.Effect
 
@@ -11,30 +11,30 @@ struct AgentTies {
 
     /// The agent's unique name, while there is one and it knows this connection.
     private(set) var agent: String?
-    /// Whom this connection has registered with, until the answer comes.
+    /// The agent with which this connection is registering, until it replies.
     private(set) var candidate: String?
-    /// The agent before, which may still be ending.
+    /// The previous agent, which may still be terminating.
     private(set) var replaced: String?
-    /// The agent that knew this connection when it was lost. It may have parked the program; another one knows nothing of
-    /// what was posted then.
+    /// The agent that knew this connection when it was lost. It may have parked the program; another one knows nothing
+    /// of what was posted then.
     private var former: String?
-    /// Whether the agent is being looked for, or has not yet answered.
+    /// Whether the agent is being looked for, or has not yet replied.
     private var isRegistering = true
     private var search = 0
     private var ownName = ""
-    /// The unique names of this program's connections by which the agent may know it: that of the last registration that
-    /// was answered, and those of later ones that were not.
+    /// The unique names of this program's connections by which the agent may know it: that of the last registration
+    /// that was answered, and those of later ones that were not.
     private var knownNames: [String] = []
     /// More are not remembered.
     private static let knownNameLimit = 8
-    /// Who decided the state, in the agent's words. An agent that comes later is told.
+    /// Who decided on the state, in the agent's words. It is reported to a later agent.
     private var decider = AgentInterface.nobody
-    /// What the agent believes this to be: it says so when it is something else.
+    /// What the agent believes this to be: a difference is reported to it.
     private var toldDecider = AgentInterface.nobody
-    /// What is to be said once the agent knows this connection, or turns out not to be there.
+    /// What to report once the agent knows this connection, or turns out not to exist.
     private var postponed: [Postponed] = []
 
-    /// Whether somebody is the agent, or about to be.
+    /// Whether there is an agent, or about to be.
     func knows(_ sender: String) -> Bool { sender == agent || sender == candidate }
 
     // MARK: - Finding the agent
@@ -45,7 +45,7 @@ struct AgentTies {
         find(nil, &effects)
     }
 
-    /// - Parameter owner: who is the agent, if that is known.
+    /// - Parameter owner: the agent, if known.
     mutating func find(_ owner: String?, _ effects: inout [Effect]) {
         isRegistering = true
         replaced = agent ?? candidate ?? replaced
@@ -55,7 +55,7 @@ struct AgentTies {
         effects.append(.findAgent(search: search, owner: owner))
     }
 
-    /// Whether this is the search that counts, and not one for an agent that another one has replaced since.
+    /// Whether this search is current, and not for an agent that has since been replaced.
     func isSearching(_ number: Int) -> Bool { number == search }
 
     mutating func register(with agent: String, in state: LifecycleState, _ effects: inout [Effect]) {
@@ -67,14 +67,14 @@ struct AgentTies {
         toldDecider = decider
         isRegistering = true
         candidate = agent
-        // It says what is observed now.
+        // The registration reports what is observed now.
         postponed.removeAll { if case .statement = $0 { true } else { false } }
         effects.append(.register(agent: agent, registration))
     }
 
-    /// The agent has answered, has refused, or there is none.
+    /// The agent has replied, has refused, or does not exist.
     ///
-    /// - Returns: whether another one may have known what this program missed.
+    /// - Returns: whether another agent may have known what this program missed.
     mutating func registrationEnded(isAccepted: Bool) -> Bool {
         knownNames = [ownName]
         agent = isAccepted ? candidate : nil
@@ -88,15 +88,15 @@ struct AgentTies {
         if knows(sender) { (decider, toldDecider) = (text, text) }
     }
 
-    // MARK: - Losing it
+    // MARK: - Losing the agent
 
-    /// Nobody is the agent.
+    /// There is no agent.
     mutating func agentHasGone() {
         replaced = agent ?? candidate ?? replaced
         agent = nil
     }
 
-    /// The agent has stayed away for too long.
+    /// The agent has been away for too long.
     mutating func giveUp(_ effects: inout [Effect]) {
         agent = nil
         decider = AgentInterface.nobody
@@ -106,7 +106,7 @@ struct AgentTies {
 
     mutating func forgetConnection(_ effects: inout [Effect]) {
         if candidate != nil, knownNames.count < AgentTies.knownNameLimit {
-            // The agent may know this connection although its answer has not come.
+            // The agent may know this connection although its reply has not come.
             knownNames.append(ownName)
         }
         former = agent ?? candidate ?? former
@@ -118,11 +118,11 @@ struct AgentTies {
         effects.append(.setDeadline(nil))
     }
 
-    // MARK: - Telling it
+    // MARK: - Reporting to the agent
 
     mutating func say(_ statement: ObserverLifecycle.Statement, _ effects: inout [Effect]) {
         if isRegistering || candidate != nil {
-            // The agent may have been told what was observed before; it may also answer very late.
+            // The agent may have learnt what was observed before; it may also reply very late.
             postponed.append(.statement(statement))
         } else if let agent {
             effects.append(.tell(agent: agent, statement))

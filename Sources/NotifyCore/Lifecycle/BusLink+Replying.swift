@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Answers to calls that are known by sender and serial alone.
+// Replies to calls of which only sender and serial are known.
 extension BusLink {
     func reply(to call: ObserverLifecycle.Call, _ arguments: [BusValue] = []) {
         guard call.wantsReply else { return }

@@ -3,19 +3,19 @@
 import Glibc
 import Synchronization
 
-/// Runs the observer's half of the lifecycle protocol on a connection: hands what comes to the ``ObserverLifecycle``,
-/// and does what that wants done.
+/// Runs the observer's half of the lifecycle protocol on a connection: passes events to the ``ObserverLifecycle``, and
+/// carries out its effects.
 ///
 /// `@unchecked Sendable`: the variables are touched only by the thread that reads; `states` and `nameStates` have locks
 /// of their own.
 final class LifecyclePeer: BusPeer, @unchecked Sendable {
-    /// A question to the agent that waits until it can be asked.
+    /// A question to the agent, pending until it can be asked.
     private struct Request {
         let ask: @Sendable (_ agent: String, borrowing BusLink) -> Void
         let fail: @Sendable (NotifyBusError) -> Void
     }
 
-    /// The state that others see, and who wants to hear of changes.
+    /// The state that others see, and those who follow its changes.
     let states = LifecycleStates()
     /// The states of names that this program has set.
     let nameStates = NameStates()
@@ -27,7 +27,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     var keepsConnection: Bool { states.isFollowed || states.current == .suspended }
 
-    // MARK: - What comes
+    // MARK: - Incoming messages
 
     func linkIsReady(_ link: borrowing BusLink) {
         run(.connected(uniqueName: link.uniqueName, wasCutOff: link.wasCutOff), link)
@@ -74,7 +74,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
         guard call.path == ObserverInterface.path, call.interface == ObserverInterface.name else { return false }
         let caller = ObserverLifecycle.Call(sender: call.sender, serial: call.serial, wantsReply: call.wantsReply)
-        // What a stranger says need not be understood.
+        // A stranger's message need not be understood.
         let isAgent = call.sender == link.observing.lifecycle.agent
         do throws(ArgumentError) {
             switch call.member {
@@ -97,9 +97,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         return true
     }
 
-    // MARK: - What the program says
+    // MARK: - Reports by the program
 
-    /// Says which state the program is in by its own account.
+    /// Reports which state the program itself wants to be in.
     func report(
         _ state: LifecycleState,
         _ link: borrowing BusLink,
@@ -114,13 +114,13 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         }
     }
 
-    /// Calls a method of the agent, once it knows this connection.
+    /// Calls a method of the agent, once the agent knows this connection.
     func ask<Question: ProtocolCall>(
         _ question: Question,
         _ link: borrowing BusLink,
         then completion: @escaping @Sendable (Result<Question.Answer, AgentError>) -> Void
     ) {
-        // Nobody tries to reach the bus for its sake.
+        // This alone is no reason to connect to the bus.
         guard link.descriptor >= 0 else {
             return completion(.failure(.unreachable(link.observing.lossError ?? .disconnected)))
         }
@@ -136,13 +136,12 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         run(.asks(request: lastRequest), link)
     }
 
-    /// Says that the program wants to follow the desktop, or no longer. An agent that comes later hears it when it is
-    /// registered with.
+    /// Reports whether the program wants to follow the desktop. A later agent learns it from the registration.
     func followDesktop(_ follows: Bool, _ link: borrowing BusLink) {
         run(.says(.followsDesktop(follows)), link)
     }
 
-    // MARK: - What is to be done
+    // MARK: - Effects
 
     private func run(_ event: ObserverLifecycle.Event, _ link: borrowing BusLink) {
         let registry = link.engine.registry
@@ -150,8 +149,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         for effect in effects { perform(effect, link) }
     }
 
-    // What is called back below refers to this object strongly: the connection that keeps the questions keeps this object
-    // too. A weak reference would have it keep its count elsewhere, where LeakSanitizer sees nothing that points.
+    // The callbacks below refer to this object strongly, and the connection that keeps the questions also keeps this
+    // object. A weak reference would move its reference count elsewhere, where LeakSanitizer finds no pointer to it.
     private func perform(_ effect: ObserverLifecycle.Effect, _ link: borrowing BusLink) {
         switch effect {
         case .watchAgent: link.callBus("AddMatch", [.string(LifecyclePeer.ownerRule)])
@@ -183,8 +182,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
         + "arg0='\(AgentInterface.name)'"
 
-    /// Whoever serves the agent's name gets a duplicate of the socket and may silence the program: that is for root and
-    /// for the program's own user.
+    /// The owner of the agent's name gets a duplicate of the socket and may silence the program, so it must be root or
+    /// the program's own user.
     private func findAgent(_ search: Int, _ owner: String?, _ link: borrowing BusLink) {
         guard let owner else {
             return link.findOwner(of: AgentInterface.name, activates: true) { answer, link in

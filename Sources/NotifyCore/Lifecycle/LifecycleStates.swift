@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The state of a center's program as others see it, and who follows its changes.
+/// The state of a center's program as others see it, and those who follow its changes.
 package final class LifecycleStates: Sendable {
-    /// Somebody who is told of changes. Called with the lock held: it must only pass on what it hears.
+    /// A follower of changes. Called with the lock held, so it must only pass them on.
     package struct Follower: Sendable {
         let change: @Sendable (NotifyCenter.LifecycleState) -> Void
         let end: @Sendable () -> Void
@@ -42,9 +42,9 @@ package final class LifecycleStates: Sendable {
         }
     }
 
-    /// Tells of the changes from now on, and of the present state first if asked to.
+    /// Reports changes from now on, and first the current state if asked to.
     ///
-    /// - Returns: the number to end it with.
+    /// - Returns: the number by which to end that.
     func add(_ follower: Follower, beginningWithPresent: Bool) -> Int {
         contents.withLock { contents in
             if beginningWithPresent { follower.change(contents.current) }

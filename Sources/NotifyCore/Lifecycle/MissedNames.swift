@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names that were posted while the program did not listen: those that the agent has noted, or each that is observed when
+/// Names that were posted while the program was not listening: those that the agent has noted, or all observed names if
 /// nobody knows.
 struct MissedNames {
     /// Names to deliver once, in this order.
     private var order: [NotifyName] = []
     private var next = 0
     private var waiting: Set<NotifyName> = []
-    /// Names that were delivered because nobody knew what was posted, and are not to be delivered again when an agent knows
-    /// of them.
+    /// Names that were delivered because nobody knew what was posted, and that must not be delivered again if an agent
+    /// knows them.
     private var unasked: Set<NotifyName> = []
     /// Whether posts were made that nobody knows of: an agent died that may have known those made while the program was
     /// suspended, or the bus has cut the connection off.
     private(set) var areUnknown = false
-    /// Whether the agent has yet to deliver what it had noted, if only nothing: it ends each resumption with that.
+    /// Whether the agent has yet to deliver what it has noted, even if that is nothing: every resumption ends with
+    /// that.
     private var expectsDelivery = false
-    /// Whether each name that is observed waits for the gate to open.
+    /// Whether every observed name waits for the gate to open.
     private var waitsWithEverything = false
 
-    /// Whether names wait to be delivered.
+    /// Whether names are waiting to be delivered.
     var isWaiting: Bool { next < order.count }
 
     /// The next name to deliver.
@@ -58,7 +59,7 @@ struct MissedNames {
 
     mutating func noteUnknown() { areUnknown = true }
 
-    /// The agent has gone, or another one has come: what it had noted goes with it.
+    /// The agent has gone or been replaced, and with it what it had noted.
     ///
     /// - Parameters:
     ///   - isSuspended: whether posts may have been noted that were not delivered.
@@ -78,15 +79,15 @@ struct MissedNames {
         for name in unasked { enqueue(name) }
     }
 
-    /// A new agent starts counting what the program misses.
+    /// A new agent starts recording what the program misses.
     mutating func startCounting() { unasked = [] }
 
-    /// Other names are observed than those that wait.
+    /// The observed names differ from those that are waiting.
     mutating func namesHaveChanged() { waitsWithEverything = false }
 
     mutating func gateIsOpen() { waitsWithEverything = false }
 
-    /// What is posted in the background is meant for nobody.
+    /// Posts made in the background are never delivered.
     mutating func forgetAll() {
         (areUnknown, waitsWithEverything, unasked) = (false, false, [])
         forgetWaiting()

@@ -6,23 +6,23 @@ extension NotifyCenter {
 
     /// The state of this program, as the lifecycle agent sees it.
     ///
-    /// The agent decides by what the user, the desktop or the program itself says. Without an agent every program is in
-    /// the foreground. Posting works in every state.
+    /// The agent decides on it by what the user, the desktop or the program itself says. Without an agent every program
+    /// is in the foreground. Posting works in every state.
     public struct Lifecycle: Sendable {
         fileprivate let center: NotifyCenter
 
-        /// The state now.
+        /// The current state.
         ///
-        /// It is known once there is an observer, or somebody follows its changes; before that it is `foreground`.
+        /// It is known once there is an observer or somebody follows its changes; before that it is `foreground`.
         public var state: LifecycleState { center.peer?.states.current ?? .foreground }
 
         /// Whether this program follows the desktop: its observers hear posts only while it has the focus, and its
-        /// login session is active and not locked. False if it is not set.
+        /// login session is active and not locked. The default is false.
         ///
-        /// Set it in a program whose observers serve what it shows, and nothing else. Of what the agent cannot find out
-        /// nothing follows: where it does not know the focus, or there is no logind, the program stays in the
-        /// foreground. What the user sets with `notify-lifecycle`, and what the program reports, outranks the desktop.
-        /// The user's configuration can have the agent ignore the focus or the session; see `notify-agent(8)`.
+        /// Set it in a program whose observers only serve what it shows. Anything that the agent can't determine has no
+        /// effect: if it does not know the focus, or there is no logind, the program stays in the foreground. What the
+        /// user sets with `notify-lifecycle`, and what the program reports, overrides the desktop. The user's
+        /// configuration can make the agent ignore the focus or the session; see `notify-agent(8)`.
         public var followsDesktop: Bool {
             get { center.peer?.states.followsDesktop ?? false }
             nonmutating set {
@@ -32,10 +32,10 @@ extension NotifyCenter {
             }
         }
 
-        /// Has somebody told of changes from now on. It connects to the bus, if nothing else has.
+        /// Reports changes from now on to a callback. Connects to the bus if nothing else has.
         ///
-        /// - Parameter beginningWithPresent: whether to tell of the present state first.
-        /// - Returns: who tells, and the number to end it with.
+        /// - Parameter beginningWithPresent: whether to report the current state first.
+        /// - Returns: the object that reports, and the number by which to end it.
         package func follow(
             _ follower: LifecycleStates.Follower,
             beginningWithPresent: Bool = false
@@ -46,11 +46,11 @@ extension NotifyCenter {
             return (peer.states, number)
         }
 
-        /// Tells the agent which state this program is in now, and waits until that is in force for all its observers.
-        /// Blocks the thread; asynchronous code gets the form that does not.
+        /// Reports to the agent which state this program is in, and waits until that is in effect for all its
+        /// observers. Blocks the thread; asynchronous code uses a form that does not.
         ///
-        /// What the user has set with `notify-lifecycle` outranks it: then the agent notes the report for later, and
-        /// ``state`` stays as it is until the user releases it.
+        /// What the user has set with `notify-lifecycle` takes precedence: then the agent notes the report for later,
+        /// and ``state`` does not change until the user releases it.
         ///
         /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or
         ///   `disconnected` if the bus cannot be reached, `timedOut`, or `failed` with what the agent said.
@@ -69,7 +69,7 @@ extension NotifyCenter {
 }
 
 extension NotifyCenter {
-    /// The unique name of the observing connection, once the bus has let it in.
+    /// The unique name of the observing connection, once the bus has accepted it.
     package func observingName(timeout: Duration = .seconds(10)) throws(NotifyBusError) -> String {
         try barrier(timeout: timeout)
         let answer = Monitor<String?>(nil)

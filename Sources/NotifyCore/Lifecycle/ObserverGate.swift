@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether posts may pass, and how far a change of that has come: the observer's rules, the barriers behind them, and who
-/// waits for either.
+/// Whether posts may pass, and the progress of a change: the observer's rules, the barriers behind them, and who waits
+/// for either.
 struct ObserverGate {
     typealias Effect = ObserverLifecycle.Effect
 
-    /// Who waits for a change to be in force.
+    /// Those waiting for a change to take effect.
     enum Waiter {
         case registrations
         case call(ObserverLifecycle.Call)
     }
 
-    /// A change under way to a state in which nothing is heard.
+    /// A change in progress to a state in which nothing is heard.
     private struct Closing {
         let barrier: Int
         let state: LifecycleState
@@ -19,29 +19,30 @@ struct ObserverGate {
     }
 
     private(set) var position = ObserverLifecycle.Gate.open
-    /// The state in force.
+    /// The state in effect.
     private(set) var state = LifecycleState.foreground
-    /// What is being changed to, or the state.
+    /// The target of a change in progress, or else the state.
     private(set) var aim = LifecycleState.foreground
-    /// Whether the agent has yet to say which state a new connection begins in. Nothing is promised to anybody before.
+    /// Whether the agent has yet to report in which state a new connection starts. Until then no registration is
+    /// confirmed.
     private(set) var isEntering = false
     private var closings: [Closing] = []
     private var barrier = 0
-    /// Rules that are on their way back and have yet to be answered, the barrier behind them, and who waits for both.
+    /// Rules that are being restored and have yet to be answered, the barrier behind them, and who waits for both.
     private var unansweredRules = 0
     private var openingBarrier: Int?
     private var openingWaiters: [Waiter] = []
 
     // MARK: - The connection
 
-    /// - Parameter missesPosts: whether what was missed is delivered when the rules are in force again, and not before.
+    /// - Parameter missesPosts: whether missed names are delivered only once the rules are in place again.
     mutating func enter(missesPosts: Bool) {
         isEntering = true
         if missesPosts, position == .open { position = .closed }
     }
 
     mutating func forgetConnection(_ effects: inout [Effect]) {
-        // What the agent has been told nobody knows; the gate is closed, and the next agent decides.
+        // Nobody knows what the agent has been told; the gate is closed, and the next agent decides.
         if let last = closings.last, aim == last.state { publish(aim, &effects) }
         if position == .opening { position = .closed }
         aim = state
@@ -51,7 +52,7 @@ struct ObserverGate {
 
     // MARK: - Changes
 
-    /// Drops all posts from here on. It is in force when the bus holds nothing more for this connection.
+    /// Drops all posts from here on. It is in effect when the bus holds nothing more for this connection.
     mutating func close(_ new: LifecycleState, for waiter: Waiter, _ effects: inout [Effect]) {
         aim = new
         if position != .closed {
@@ -64,7 +65,7 @@ struct ObserverGate {
         effects.append(.askBarrier(barrier))
     }
 
-    /// Lets posts pass again. It is in force when every later post is heard.
+    /// Lets posts pass again. It is in effect when every later post is heard.
     mutating func open(for waiter: Waiter, _ effects: inout [Effect]) {
         aim = .foreground
         if position == .open {

@@ -1,70 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the observer's half of the lifecycle protocol is told, and what it wants done.
+// The events and effects of the observer's half of the lifecycle protocol.
 extension ObserverLifecycle {
     package enum Event: Sendable {
-        /// The bus has let the connection in. Registrations wait for the agent's word from here on.
+        /// The bus has accepted the connection. From here on registrations wait for the agent.
         ///
-        /// - Parameter wasCutOff: whether the connection takes the place of one that the same bus has closed. Posts made
-        ///   meanwhile were missed, unless the agent says that it has them all.
+        /// - Parameter wasCutOff: whether the connection replaces one that the same bus has closed. Posts made in the
+        ///   meantime were missed, unless the agent reports that it has them all.
         case connected(uniqueName: String, wasCutOff: Bool = false)
-        /// The connection is gone, and with it all that was under way.
+        /// The connection is lost, and with it everything pending.
         case lost
-        /// The answer to `findAgent`: who is the agent, or nil if there is none that this program trusts.
+        /// The result of `findAgent`: the agent, or nil if there is none that this program trusts.
         case found(search: Int, agent: String?)
-        /// The answer to `register`; nil if the agent has refused, or is gone.
+        /// The reply to `register`; nil if the agent has refused, or is gone.
         case registered(agent: String, AgentInterface.Register.Answer?)
-        /// Another connection has the agent's name, or nobody.
+        /// Another connection owns the agent's name, or nobody does.
         case ownerChanged(String)
         case decided(String, by: String)
         case setState(LifecycleState, Call)
         case deliver([String], Call)
-        /// A place in the stream, which the agent wanted to read itself: it has read some of what stood before.
+        /// A mark in the stream, which the agent wanted to read itself: it has read some of what came before.
         case marked(by: String)
-        /// The bus has answered a rule that was put back.
+        /// The bus has replied about a rule that was restored.
         case ruleAnswered
-        /// The answer to `askBarrier`: all that the bus had routed before has come.
+        /// The reply to `askBarrier`: everything that the bus had routed before has arrived.
         case barrierPassed(Int)
         case deadlinePassed
-        /// The program wants to tell the agent something.
+        /// The program wants to report something to the agent.
         case says(Statement)
         /// The program wants to ask the agent something; ends in `ask` or `fail`.
         case asks(request: Int)
     }
 
     package enum Effect: Equatable, Sendable {
-        /// Have the bus say when the agent's name passes to somebody else.
+        /// Make the bus report when the agent's name changes owner.
         case watchAgent
-        /// Find out who is the agent, and whether it is to be trusted; ends in `found`.
+        /// Find out which process is the agent, and whether to trust it; ends in `found`.
         ///
-        /// - Parameter owner: who is the agent, if that is known.
+        /// - Parameter owner: the agent, if known.
         case findAgent(search: Int, owner: String?)
-        /// Register; ends in `registered`. What is observed, and what is known of the process, is still to be entered.
+        /// Register; ends in `registered`. What is observed, and what is known of the process, is yet to be filled in.
         case register(agent: String, AgentInterface.Register)
-        /// Confirm the registrations that have waited for the agent's word.
+        /// Confirm the registrations that have waited for the agent.
         case confirmRegistrations
         case withdrawRules
-        /// Send all rules again; each that is sent is counted by ``rulesAreAsked(_:)`` and ends in `ruleAnswered`.
+        /// Send all rules again; ``rulesAreAsked(_:)`` counts those sent, and each ends in `ruleAnswered`.
         case putRules
         /// Ask the bus something; ends in `barrierPassed`.
         case askBarrier(Int)
-        /// The state is in force.
+        /// The state is in effect.
         case publish(LifecycleState)
-        /// The bus has cut the connection off, and nobody knows what was posted meanwhile.
+        /// The bus has cut the connection off, and nobody knows what was posted in the meantime.
         case noteCutOff
-        /// Answer a call of SetState: the change is in force.
+        /// Reply to a call of SetState: the change is in effect.
         case answer(Call)
-        /// Answer a call of Deliver.
+        /// Reply to a call of Deliver.
         case acknowledge(Call)
-        /// Answer a call of somebody who is not the agent.
+        /// Reply to a call by somebody other than the agent.
         case refuse(Call)
         case tell(agent: String, Statement)
         case ask(agent: String, request: Int)
-        /// There is no agent to be asked, or the connection is gone.
+        /// There is no agent to ask, or the connection is lost.
         case fail(request: Int)
-        /// Close the connection, as if it were lost, and make another.
+        /// Close the connection as if it were lost, and make another.
         case disconnect
-        /// Say `deadlinePassed` after so many milliseconds; nil for never. It takes the place of an earlier one.
+        /// Report `deadlinePassed` after this many milliseconds; nil for never. It replaces an earlier one.
         case setDeadline(Int64?)
     }
 
@@ -81,7 +81,7 @@ extension ObserverLifecycle {
         }
     }
 
-    /// What the agent is told, without an answer.
+    /// A report to the agent, without a reply.
     package enum Statement: Equatable, Sendable {
         case observes(names: [String], prefixes: [String])
         case observesNoMore(names: [String], prefixes: [String])

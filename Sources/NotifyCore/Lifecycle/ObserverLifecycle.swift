@@ -1,51 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The observer's half of the lifecycle protocol: whether posts may pass, and how far a change of that has come.
+/// The observer's half of the lifecycle protocol: whether posts may pass, and the progress of a change.
 ///
-/// A value: it is told what happens, and says what is to be done about it, in this order. It has no clock and no socket,
-/// so that it runs on a bus as in the simulation. See Documentation/lifecycle-protocol.md.
+/// A value: it takes events, and returns effects to be carried out in order. It has no clock and no socket, so it runs
+/// on a bus as well as in the simulation. See Documentation/lifecycle-protocol.md.
 ///
-/// What follows the agent's word in the queue of the bus is dropped; the rules are taken off the bus, so that it holds
-/// nothing for a program that is not in the foreground, and the program is not woken.
+/// Whatever follows the agent's call in the queue of the bus is dropped; the rules are removed from the bus, so that it
+/// holds nothing for a program that is not in the foreground, and the program is not woken.
 package struct ObserverLifecycle {
-    /// How long the agent may take to answer, and how long it may stay away until the gate opens, in milliseconds.
+    /// How long the agent may take to reply, and how long it may be away before the gate opens, in milliseconds.
     package static let patience: Int64 = 2_000
 
     package enum Gate: Equatable, Sendable {
         case open
         case closed
-        /// The rules are on their way back; until the bus has them all, posts are dropped.
+        /// The rules are being restored; until the bus has them all, posts are dropped.
         case opening
     }
 
-    /// Whether posts may pass. Asked for each of them.
+    /// Whether posts may pass. Checked for each of them.
     package private(set) var isOpen = true
     private var passage = ObserverGate()
     private var ties = AgentTies()
     private var missed = MissedNames()
-    /// Whether the bus has cut the connection off that this one replaces; until the agent says whether it knows what was
-    /// posted meanwhile.
+    /// Whether the bus has cut off the connection that this one replaces; until the agent reports whether it knows what
+    /// was posted in the meantime.
     private var wasCutOff = false
-    /// Whether the agent is reading the stream of this connection, and will end it when it has kept what was there.
+    /// Whether the agent is reading the stream of this connection, and will end it once it has kept the content.
     private var isBeingParked = false
     private var effects: [Effect] = []
 
     package init() {}
 
     package var gate: Gate { passage.position }
-    /// The state in force.
+    /// The state in effect.
     package var state: LifecycleState { passage.state }
-    /// Whether the agent has yet to say which state a new connection begins in. Nothing is promised to anybody before.
+    /// Whether the agent has yet to report in which state a new connection starts. Until then no registration is
+    /// confirmed.
     package var isEntering: Bool { passage.isEntering }
     /// The agent's unique name, while there is one and it knows this connection.
     package var agent: String? { ties.agent }
-    /// Whether the bus is to have the rules.
+    /// Whether the bus should have the rules.
     var hasRules: Bool { gate != .closed }
 
-    /// Takes note of what has happened.
+    /// Handles an event.
     ///
-    /// - Parameter names: the names that are observed, but no prefixes. Asked for when each of them is to be delivered.
-    /// - Returns: what is to be done, in this order.
+    /// - Parameter names: the observed names, but no prefixes. Requested when each of them is to be delivered.
+    /// - Returns: the effects, to be carried out in order.
     package mutating func handle(_ event: Event, names: () -> [NotifyName]) -> [Effect] {
         take(event, names)
         isOpen = gate == .open && !isEntering
@@ -66,7 +67,7 @@ package struct ObserverLifecycle {
     /// Whether names that were posted while the program did not listen wait, now or for the gate to open.
     var hasReplay: Bool { missed.isWaiting }
 
-    /// The next name that was posted while the program did not listen.
+    /// The next name that was posted while the program was not listening.
     package mutating func takeReplayed() -> NotifyName? { isOpen ? missed.takeNext() : nil }
 
     private mutating func take(_ event: Event, _ names: () -> [NotifyName]) {
@@ -101,7 +102,7 @@ package struct ObserverLifecycle {
         case .barrierPassed(let number): passage.barrierPassed(number, &effects)
         case .deadlinePassed:
             ties.giveUp(&effects)
-            // No agent will say in time what was posted meanwhile.
+            // No agent will report in time what was posted in the meantime.
             if wasCutOff { noteCutOff() }
             change(to: .foreground, [], .registrations, names)
         case .says(let statement):
@@ -111,12 +112,12 @@ package struct ObserverLifecycle {
         }
     }
 
-    // MARK: - The agent comes and goes
+    // MARK: - Gaining and losing the agent
 
     private mutating func registrationEnded(_ answer: AgentInterface.Register.Answer?, _ names: () -> [NotifyName]) {
         missed.startCounting()
         if ties.registrationEnded(isAccepted: answer != nil) { missed.noteUnknown() }
-        // It has parked this program, and goes on holding its names until they are heard here.
+        // It has parked this program, and keeps holding its names until they are heard here.
         missed.expectDelivery(answer.map { $0.state == .foreground && $0.isComplete } ?? false)
         if wasCutOff, answer?.isComplete != true { noteCutOff() }
         wasCutOff = false
@@ -127,7 +128,7 @@ package struct ObserverLifecycle {
             effects.append(.setDeadline(nil))
             change(to: .foreground, [], .registrations, names)
         } else {
-            // No agent: as long as one may come back, the state stays.
+            // There is no agent, but as long as one may come back, the state stays.
             passage.close(state, for: .registrations, &effects)
         }
         ties.sayPostponed(&effects)
@@ -163,7 +164,7 @@ package struct ObserverLifecycle {
 
     // MARK: - Parking
 
-    /// The agent was reading the stream: it ends the connection when it has kept what was there, or it has died.
+    /// The agent was reading the stream: it ends the connection once it has kept the content, or it has died.
     private mutating func marked(by sender: String) {
         if ties.knows(sender) {
             isBeingParked = true
@@ -172,7 +173,7 @@ package struct ObserverLifecycle {
         }
     }
 
-    /// Posts and answers that this connection waits for have gone with an agent.
+    /// Posts and replies for which this connection was waiting are lost along with an agent.
     private mutating func abandonStream() {
         isBeingParked = false
         missed.noteUnknown()

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the lifecycle wants done with the match rules.
+// The effects of the lifecycle on match rules.
 extension ObservingConnection {
-    /// Confirms the registrations that have waited for the agent's word.
+    /// Confirms the registrations that have waited for the agent.
     func confirmHeldTopics(on engine: Engine) {
         let topics = heldTopics
         heldTopics = []
         activate(topics, on: engine)
     }
 
-    /// Takes every rule off the bus.
+    /// Removes every rule from the bus.
     func withdrawAllRules(on engine: Engine) {
         if reach.mode != .narrow { withdraw(MatchRule.everything) }
         if reach.hasSpares { withdraw(MatchRule.spares) }
         var rules: [String] = []
-        // Whoever waits for a registration has it: it will be heard when the gate opens.
+        // Pending registrations succeed: they will be heard when the gate opens.
         var waiting: [Topic] = []
         engine.registry.settle { table in
             table.forEach { topic in

@@ -164,16 +164,16 @@ final class ObservingConnection: @unchecked Sendable {
 
     func peerObserver(on engine: Engine) -> Observer? {
         if peerObserver == nil, let peer {
-            let door = PeerDoor(peer: peer, engine: engine)
-            peerObserver = Observer(runner: .client(door), counters: engine.counters) { _ in }
+            let client = PeerClient(peer: peer, engine: engine)
+            peerObserver = Observer(runner: .client(client), counters: engine.counters) { _ in }
         }
         return peerObserver
     }
 
     func observer(for listener: any PostListener, on engine: Engine) -> Observer {
         if let listenerObserver { return listenerObserver }
-        let door = ListenerDoor(listener: listener, engine: engine)
-        let observer = Observer(runner: .client(door), counters: engine.counters) { _ in }
+        let client = ListenerClient(listener: listener, engine: engine)
+        let observer = Observer(runner: .client(client), counters: engine.counters) { _ in }
         listenerObserver = observer
         keepsSenders = true
         return observer

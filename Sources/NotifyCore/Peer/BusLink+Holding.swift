@@ -3,9 +3,11 @@
 extension BusLink {
     /// Hears names for the peer itself, from now until `release`. Each name may be held once.
     ///
-    /// The posts come to the peer's `handle(post:on:)`, on this thread, in their place among calls, signals and answers.
+    /// The posts are passed to the peer's `handle(post:on:)`, on this thread, in their order among calls, signals and
+    /// replies.
     ///
-    /// - Parameter completion: told when the bus has confirmed it all, or what was in the way; then nothing is held.
+    /// - Parameter completion: called once the bus has confirmed everything, or with what prevented it; then nothing is
+    ///   held.
     package func hold(
         names: [NotifyName],
         prefixes: [NamePrefix] = [],
@@ -14,9 +16,9 @@ extension BusLink {
         hold(BusLink.keys(names, prefixes), for: observing.peerObserver(on: engine), completion)
     }
 
-    /// Hears names for somebody beside the peer, who is told who has posted: the peer may hold the same ones.
+    /// Hears names for a listener besides the peer, and reports who posted: the peer may hold the same names.
     ///
-    /// The posts come to the listener, on this thread. A connection has one listener.
+    /// The posts are passed to the listener, on this thread. A connection has one listener.
     package func hold(
         names: [NotifyName],
         prefixes: [NamePrefix] = [],
@@ -38,7 +40,7 @@ extension BusLink {
         confirm(topics[...], keys, observer, completion)
     }
 
-    /// Hears these names no more.
+    /// Stops hearing these names.
     package func release(names: [NotifyName], prefixes: [NamePrefix] = []) {
         if let observer = observing.peerObserver(on: engine) { release(BusLink.keys(names, prefixes), observer) }
     }
@@ -47,8 +49,8 @@ extension BusLink {
         release(BusLink.keys(names, prefixes), observing.observer(for: listener, on: engine))
     }
 
-    /// Whether posts have come whose sender the bus is still asked for. They are handed on when it has answered, out of
-    /// their place.
+    /// Whether posts have come whose sender is still being determined. They are passed on once the bus has replied, out
+    /// of order.
     package var isHoldingPostsBack: Bool { observing.senders.isHolding }
 
     private func release(_ keys: [Topic.Key], _ observer: Observer) {
@@ -57,7 +59,7 @@ extension BusLink {
         }
     }
 
-    /// Looks at the topics when the bus has answered for the rules that were sent; again, if it takes other rules.
+    /// Checks the topics once the bus has replied about the rules that were sent; again, if it takes other rules.
     private func confirm(
         _ topics: ArraySlice<Topic>,
         _ keys: [Topic.Key],
@@ -85,12 +87,12 @@ extension BusLink {
     }
 }
 
-/// Hands posts to the peer as they come.
-final class PeerDoor: ObserverClient {
+/// Passes posts to the peer as they come.
+final class PeerClient: ObserverClient {
     private let peer: any BusPeer
     private let engine: Unowned
 
-    /// The engine keeps the door.
+    /// The engine keeps this client.
     private struct Unowned: @unchecked Sendable { unowned let engine: Engine }
 
     init(peer: any BusPeer, engine: Engine) {
@@ -107,18 +109,18 @@ final class PeerDoor: ObserverClient {
     func end() {}
 }
 
-/// Somebody who is told of posts, and who has made each.
+/// A listener, which is notified of posts and their senders.
 package protocol PostListener: AnyObject, Sendable {
-    /// - Parameter sender: the unique name of the connection that has posted; it may have left the bus since.
+    /// - Parameter sender: the unique name of the connection that posted; it may have left the bus since.
     func handle(post name: NotifyName, from sender: String, on link: borrowing BusLink)
 }
 
-/// Hands posts to a listener as they come.
-final class ListenerDoor: ObserverClient {
+/// Passes posts to a listener as they come.
+final class ListenerClient: ObserverClient {
     let listener: any PostListener
     private let engine: Unowned
 
-    /// The engine keeps the door.
+    /// The engine keeps this client.
     private struct Unowned: @unchecked Sendable { unowned let engine: Engine }
 
     init(listener: any PostListener, engine: Engine) {

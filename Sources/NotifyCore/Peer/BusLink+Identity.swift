@@ -4,6 +4,6 @@ extension BusLink {
     /// The unique name of the connection.
     package var uniqueName: String { observing.uniqueName }
 
-    /// Whether the connection takes the place of one that the same bus has cut off: posts may have been missed.
+    /// Whether the connection replaces one that the same bus has cut off, so that posts may have been missed.
     package var wasCutOff: Bool { observing.wasCutOff }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension BusLink {
-    /// Posts a name on this connection, in its place among the calls that are made on it.
+    /// Posts a name on this connection, in order with the calls made on it.
     package func post(_ name: NotifyName) {
         emit(
             path: WireFormat.path(for: name),

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a center's observing connection does beside posts: it answers calls and makes them.
+/// What a center's observing connection does besides posts: it answers calls and makes them.
 ///
-/// All of it happens on the thread that reads, in the order in which messages came, posts among them: that order is
-/// what the lifecycle protocol is built on. So nothing here may wait.
+/// All of it happens on the reading thread, in the order in which messages came, including posts: the lifecycle
+/// protocol depends on that order. So nothing here may block.
 package protocol BusPeer: AnyObject, Sendable {
-    /// Whether the connection is to be kept even without observers.
+    /// Whether to keep the connection even without observers.
     var keepsConnection: Bool { get }
-    /// Whether calls and signals may bring descriptors along.
+    /// Whether calls and signals may carry descriptors.
     var takesDescriptors: Bool { get }
     /// When `deadlineHasPassed` is to be called; nil means never.
     var deadline: MonotonicTime? { get }
     func deadlineHasPassed(_ link: borrowing BusLink)
     /// What is observed over the connection has changed.
     func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink)
-    /// The bus has let the connection in. The registrations follow after this.
+    /// The bus has accepted the connection. The registrations follow after this.
     func linkIsReady(_ link: borrowing BusLink)
-    /// The connection is gone, and with it everything that was asked for on it.
+    /// The connection is lost, and with it everything that was requested on it.
     func linkIsLost(_ error: NotifyBusError)
-    /// The same, for one that has something to change in the connection.
+    /// The same, for a peer that has something to change in the connection.
     func linkIsLost(_ error: NotifyBusError, on link: borrowing BusLink)
-    /// The bus has answered for one rule of those that are sent again.
+    /// The bus has replied about one of the rules that are sent again.
     func ruleIsAnswered(_ link: borrowing BusLink)
-    /// Somebody calls a method.
+    /// A method call has arrived.
     ///
-    /// - Returns: false if there is no such method; the caller is told so.
+    /// - Returns: false if there is no such method; the caller receives an error.
     func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool
-    /// A signal that is not a post. Descriptors among its arguments belong to whoever handles it.
+    /// A signal that is not a post. Descriptors among its arguments belong to the handler.
     func handle(_ signal: BusSignal, on link: borrowing BusLink)
     /// A post of a name that the peer holds; see ``BusLink/hold(names:prefixes:then:)``.
     func handle(post name: NotifyName, on link: borrowing BusLink)
@@ -53,7 +53,7 @@ package struct BusCall: Sendable {
     package let interface: String
     package let member: String
     package let wantsReply: Bool
-    /// Descriptors among them belong to whoever handles the call.
+    /// Descriptors among them belong to the handler of the call.
     package let arguments: [BusValue]
 }
 
@@ -66,7 +66,7 @@ package struct BusSignal: Sendable {
     package let arguments: [BusValue]
 }
 
-/// What a call was answered with, if not with a result.
+/// An error reply to a call.
 package struct BusFault: Error, Sendable {
     package let name: String
     package let message: String
@@ -80,7 +80,7 @@ package struct BusFault: Error, Sendable {
         BusFault(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
     }
 
-    /// Whether the fault says that the other side of a call has gone.
+    /// Whether the fault means that the other side of a call has gone.
     package var saysGone: Bool {
         switch name {
         case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
@@ -94,7 +94,7 @@ package struct BusFault: Error, Sendable {
         BusFault(name: "org.freedesktop.DBus.Error.NameHasNoOwner", message: "Nobody owns the name '\(name)'.")
     }
 
-    /// Whether the call had no answer when the connection was lost.
+    /// Whether the call had no reply when the connection was lost.
     var isOfLostConnection: Bool { name == BusFault.lost.name }
 
     static let lost = BusFault(name: "org.freedesktop.DBus.Error.Disconnected", message: "The connection is closed.")
@@ -103,11 +103,11 @@ package struct BusFault: Error, Sendable {
 package typealias BusAnswer = Result<[BusValue], BusFault>
 
 extension Result where Failure == BusFault {
-    /// Whether there was no answer before the connection was lost.
+    /// Whether there was no reply before the connection was lost.
     var isOfLostConnection: Bool { if case .failure(let fault) = self { fault.isOfLostConnection } else { false } }
 }
 
-/// The observing connection, for as long as the thread that reads has it in hand.
+/// The observing connection, while the reading thread is handling it.
 package struct BusLink: ~Copyable {
     let observing: ObservingConnection
     let engine: Engine
@@ -120,13 +120,13 @@ package struct BusLink: ~Copyable {
         self.engine = engine
     }
 
-    /// The socket. It stays the connection's.
+    /// The socket. It still belongs to the connection.
     package var descriptor: Int32 { observing.connection?.descriptor ?? -1 }
 
-    /// Calls a method; the answer comes to `completion`, on this thread.
+    /// Calls a method; `completion` receives the reply, on this thread.
     ///
-    /// Only the one that was called can answer. So a call to a well-known name first asks the bus who owns it now, and
-    /// goes to that connection.
+    /// Only the called peer can reply. So a call to a well-known name first asks the bus who owns it now, and goes to
+    /// that connection.
     package func call(
         _ destination: String,
         path: String,
@@ -169,7 +169,7 @@ package struct BusLink: ~Copyable {
 
     /// Finds the unique name of the connection that owns a well-known name.
     ///
-    /// - Parameter activates: whether the bus is to start the owner if there is none.
+    /// - Parameter activates: whether the bus should start the owner if there is none.
     package func findOwner(
         of name: String,
         activates: Bool = false,
@@ -203,16 +203,16 @@ package struct BusLink: ~Copyable {
         call(bus, path: "/org/freedesktop/DBus", interface: bus, member: member, arguments, then: completion)
     }
 
-    /// Sends what `body` sends in one piece, so that the bus passes on nothing in between.
+    /// Sends what `body` sends as a unit, so that the bus passes on nothing in between.
     package func gathering(_ body: (borrowing BusLink) -> Void) {
-        // Another connection may have taken its place.
+        // Another connection may have replaced it.
         guard let connection = observing.connection, !connection.gathers else { return body(self) }
         connection.gathers = true
         body(self)
         connection.gathers = false
     }
 
-    /// Calls a method and wants no answer.
+    /// Calls a method without requesting a reply.
     package func tell(
         _ destination: String,
         path: String,
@@ -257,7 +257,7 @@ package struct BusLink: ~Copyable {
     }
 }
 
-/// Arguments of a call that can't be made yet. Descriptors among them are duplicated, for the caller may close its own.
+/// Arguments of a call that can't be made yet. Descriptors among them are duplicated, as the caller may close its own.
 private final class KeptArguments: Sendable {
     let values: [BusValue]
 

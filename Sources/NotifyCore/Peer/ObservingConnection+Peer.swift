@@ -32,7 +32,7 @@ extension ObservingConnection {
                 sender: String(cString: sender),
                 serial: message.serial,
                 path: String(cString: path),
-                // A call may leave the interface out.
+                // A call may omit the interface.
                 interface: message.interface.map { String(cString: $0) } ?? "",
                 member: String(cString: member),
                 wantsReply: message.wantsReply,

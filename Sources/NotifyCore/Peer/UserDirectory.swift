@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which user is behind a unique name.
+/// The users of unique names.
 ///
-/// A bus never gives a unique name twice, so an answer is right as long as the connection to the bus lasts.
+/// A bus never reuses a unique name, so an answer is valid as long as the connection to the bus lasts.
 struct UserDirectory {
     typealias Completion = @Sendable (Result<UInt32, BusFault>, borrowing BusLink) -> Void
 
@@ -10,10 +10,10 @@ struct UserDirectory {
     private static let limit = 4_096
 
     private var users: [String: UInt32] = [:]
-    /// Who waits for the bus to answer, in order: what is done for the same connection must not be overtaken.
+    /// Those waiting for the reply, in order: actions for the same connection must not overtake each other.
     private var waiting: [String: [Completion]] = [:]
 
-    /// The user of a name that was asked for before, and for which nobody waits.
+    /// The user of a name that was asked for before, and for which nobody is waiting.
     subscript(name: String) -> UInt32? { waiting[name] == nil ? users[name] : nil }
 
     /// - Returns: whether the bus must be asked.
@@ -22,7 +22,7 @@ struct UserDirectory {
         return waiting[name]?.count == 1
     }
 
-    /// The next one who waited; nil when there is nobody any more.
+    /// The next one that was waiting; nil if there is none.
     mutating func nextWaiting(for name: String) -> Completion? {
         guard waiting[name]?.isEmpty == false else {
             waiting[name] = nil
@@ -38,7 +38,7 @@ struct UserDirectory {
 }
 
 extension BusLink {
-    /// Finds out which user a connection belongs to; the bus is asked once.
+    /// Determines which user a connection belongs to; asks the bus only once.
     ///
     package func findUser(
         of name: String,

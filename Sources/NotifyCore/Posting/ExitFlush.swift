@@ -3,14 +3,14 @@
 import CLinux
 import Glibc
 
-/// Writes, when the program ends, the posts that still wait in an outbox. See atexit(3).
+/// Writes the posts still queued in an outbox when the program exits. See atexit(3).
 ///
-/// A bus reads to the end what a program has left in its socket, unless it has something to write there: then dbus-daemon
-/// finds the connection broken, and gives up what it has not read. So a program that has filled the socket, or has asked
-/// the bus how far it is, waits for the answer to a last question. One that has posted no more than a few names has not,
-/// and pays nothing.
+/// A bus reads what a program has left in its socket to the end, unless it has something to write to it: then
+/// dbus-daemon finds the connection broken and discards what it has not read. So a program that has filled the socket,
+/// or has asked the bus about its progress, waits for the reply to a last question. One that has posted only a few
+/// names has done neither, and pays nothing.
 enum ExitFlush {
-    /// For how long all outboxes together may keep the program from ending, in milliseconds.
+    /// For how long all outboxes together may delay the exit, in milliseconds.
     private static let limit: Int64 = 1_000
 
     private struct State {
@@ -21,9 +21,9 @@ enum ExitFlush {
 
     private static let state = Monitor(State())
 
-    /// Flushes an outbox at the program's end. Called when a post is left waiting in it, or a question is asked.
+    /// Flushes an outbox when the program exits. Called when a post is left queued in it, or a question is asked.
     ///
-    /// Also while the program ends: a handler that was installed before this one runs after it, and may post.
+    /// Works even during exit: a handler that was installed before this one runs after it, and may post.
     static func cover(_ outbox: Outbox) {
         let mustArrange = state.withLock { state in
             if !state.outboxes.contains(where: { $0 === outbox }) { state.outboxes.append(outbox) }
@@ -39,7 +39,7 @@ enum ExitFlush {
     }
 
     private static func run() {
-        // What waits in the child of fork(2) is its parent's, and so is the thread that holds a lock.
+        // What is queued in the child of fork(2) belongs to its parent, and so does any thread that holds a lock.
         if linux_is_cut_off() { return }
         let deadline = MonotonicTime.now + limit
         let outboxes = state.withLock(until: deadline) { state in
@@ -51,18 +51,18 @@ enum ExitFlush {
 }
 
 extension Outbox {
-    /// Writes what waits, and waits until the bus has dealt with it, on the thread that ends the program; does not wait for
-    /// a bus that is away.
+    /// Writes what is queued, and waits until the bus has processed it, on the exiting thread; does not wait for a bus
+    /// that is away.
     ///
-    /// It takes no part in what other threads do but for the lock, and waits for that no longer than until the deadline: a
-    /// program may end inside a callback, and while another thread opens the connection.
+    /// It interacts with other threads only through the lock, for which it waits no longer than the deadline: a program
+    /// may exit inside a callback, and while another thread opens the connection.
     func finish(until deadline: MonotonicTime) {
-        // Another thread may write the last of it meanwhile, and nothing would come to wake this one.
+        // Another thread may write the last of it meanwhile, and then nothing would wake this one.
         let longestSleep: Int32 = 20
         while MonotonicTime.now < deadline {
             let request: PollRequest?? = state.withLock(until: deadline) { state in
                 if state.link == .open {
-                    // A second is not long, and no more than one queue of posts is left.
+                    // One second is short, and only one queue of posts is left.
                     state.pace.lift()
                     read(Int16(POLLIN), &state)
                     drain(&state)
@@ -74,7 +74,7 @@ extension Outbox {
                     guard let connection = state.connection else { return nil }
                     let events = Int16(POLLIN) | (state.canWrite ? Int16(POLLOUT) : 0)
                     return PollRequest(descriptor: connection.descriptor, events: events)
-                // The thread that opens it goes on with that; poll(2) passes over this number.
+                // The thread that opens the connection carries on; poll(2) ignores this number.
                 case .connecting, .opening: return PollRequest()
                 case .closed, .shut: return nil
                 }

@@ -2,14 +2,14 @@
 
 import Glibc
 
-/// How the connection is opened, and lost. Opening takes as long as the bus takes, so the lock is not held meanwhile.
+/// Opening and losing the connection. Opening takes as long as the bus takes, so the lock is not held meanwhile.
 extension Outbox {
-    /// Sees to it that there is a connection.
+    /// Ensures that there is a connection.
     ///
-    /// The first one is opened here, and whoever else needs it waits for the outcome. Where one was lost, this only
-    /// connects, which says at once whether there is a bus; the leader waits for the bus to let us in.
+    /// The first one is opened here, and other threads that need it wait for the outcome. After a loss this only
+    /// connects, which shows immediately whether there is a bus; the leader waits for the bus to accept the connection.
     ///
-    /// - Returns: whether the leader has to go on with it.
+    /// - Returns: whether the leader has to continue.
     func open(until deadline: MonotonicTime?) throws(NotifyBusError) -> Bool {
         let limit = MonotonicTime.earlier(deadline, .now + Outbox.openingLimit)
         var failuresBefore: Int?
@@ -21,12 +21,13 @@ extension Outbox {
             case .connecting: return state.wasOpen ? .success(.none) : nil
             case .shut: return .failure(.closed)
             case .closed:
-                // The attempt that was waited for has failed; another one would fail as well. But if the time of the
-                // caller that made it was over, that says nothing of the bus, and this caller may have more.
+                // The attempt that was waited for has failed, and another one would fail as well. But if it failed
+                // because its caller's time was up, that says nothing about the bus, and this caller may have more
+                // time.
                 if failures != state.failedAttempts, let error = state.openingError, error.code != .timedOut {
                     return .failure(error)
                 }
-                // With posts waiting the leader opens, less and less often.
+                // With posts queued, the leader opens it, at growing intervals.
                 if !state.isDrained { return .failure(.disconnected) }
                 state.link = .connecting
                 return .success(state.wasOpen ? .again : .first)
@@ -44,7 +45,7 @@ extension Outbox {
         }
     }
 
-    /// What a thread that needs a connection has to do for it.
+    /// What a thread that needs a connection has to do to get one.
     private enum Claim { case none, first, again }
 
     private func connectFirst(until limit: MonotonicTime?) throws(NotifyBusError) {
@@ -67,9 +68,9 @@ extension Outbox {
         state.wakeAll()
     }
 
-    /// Waits until the bus has let us in.
+    /// Waits until the bus has accepted the connection.
     ///
-    /// - Returns: how fast may be posted.
+    /// - Returns: how fast posts may go out.
     private func attend(
         _ connection: BusConnection,
         until limit: MonotonicTime?
@@ -88,7 +89,7 @@ extension Outbox {
         }
     }
 
-    /// Connects where a connection was lost. The claim to do so has been made.
+    /// Reconnects after a loss. The caller has already claimed this task.
     private func connectAgain() throws(NotifyBusError) {
         do throws(NotifyBusError) {
             let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
@@ -104,9 +105,9 @@ extension Outbox {
         }
     }
 
-    /// Notes that no connection could be had.
+    /// Notes that connecting failed.
     ///
-    /// - Returns: why not.
+    /// - Returns: why.
     private func fail(with error: NotifyBusError) -> NotifyBusError {
         let reason: NotifyBusError = state.withLock { state in
             state.openingDescriptor = -1
@@ -121,7 +122,7 @@ extension Outbox {
         return reason
     }
 
-    /// Looks for the answer to Hello.
+    /// Checks for the reply to Hello.
     ///
     /// - Returns: nil while there is none.
     private func welcome(_ connection: BusConnection) -> Result<PostingPace, NotifyBusError>? {
@@ -129,7 +130,7 @@ extension Outbox {
             switch message.kind {
             case .reply where message.replySerial == connection.helloSerial && message.isFromBus:
                 if let name = message.text { ownName.set(name) }
-                // The system bus's policy keeps its accounts from everyone else, and logs who asks.
+                // The system bus's policy keeps its statistics from everyone else, and logs attempts.
                 let mayLook = bus != .system || geteuid() == 0
                 return .success(PostingPace(welcome: message, mayLook: mayLook))
             case .error where message.replySerial == connection.helloSerial && message.isFromBus:
@@ -142,8 +143,8 @@ extension Outbox {
         return nil
     }
 
-    /// Gives up a connection that is gone. What was being written is said again on the next one: it may be heard
-    /// twice, but no name is lost.
+    /// Gives up a lost connection. What was being written is sent again on the next one: it may be heard twice, but no
+    /// name is lost.
     func lose(_ state: inout State) {
         for barrier in state.takeBarriers() { barrier.complete(.failure(BusConnection.lossError(bus.title))) }
         ownName.forget()
@@ -189,10 +190,10 @@ extension Outbox {
         }
     }
 
-    /// Does what the clock or the socket demand.
+    /// Handles timeouts and the socket.
     ///
-    /// - Parameter number: which connection the events are of. A thread that posts may have found the connection broken
-    ///   and made another one since: that the old one was hung up is no news of the new one.
+    /// - Parameter number: the connection that the events belong to. A posting thread may have found the connection
+    ///   broken and replaced it since: a hang-up of the old one says nothing about the new one.
     func service(_ events: Int16, on number: Int) {
         let (hasChanged, mustConnect) = state.withLock { state in
             let events = number == state.connectionNumber ? events : 0
@@ -208,7 +209,7 @@ extension Outbox {
             case .opening:
                 continueOpening(events, &state)
             case .open:
-                // Without an answer that was waited for, nothing more is made ready than the socket takes.
+                // Until a pending reply has arrived, nothing more is prepared than the socket accepts.
                 let mayGoOn = events & Int16(POLLOUT) != 0 || state.pace.isFull
                 if events & ~Int16(POLLOUT) != 0 { read(events & ~Int16(POLLOUT), &state) }
                 if mayGoOn { drain(&state) }

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// What goes out on the connection and what comes back, with the lock held.
+/// What is sent and received on the connection, with the lock held.
 extension Outbox {
     func read(_ events: Int16, _ state: inout State) {
         guard let connection = state.connection else { return }
@@ -11,11 +11,11 @@ extension Outbox {
             switch message.kind {
             case .reply, .error:
                 if let barrier = state.launcherBarriers.remove(UInt64(message.replySerial)) {
-                    // A forged answer only lets this program end sooner.
+                    // A forged reply only makes this program exit sooner.
                     barrier.complete(.success(()))
                     continue
                 }
-                // Anybody may send what looks like an answer.
+                // Anybody may send something that looks like a reply.
                 guard message.isFromBus else { continue }
                 switch state.pace.take(message) {
                 case .taken: continue
@@ -26,7 +26,7 @@ extension Outbox {
                 }
                 state.barriers.remove(UInt64(message.replySerial))?.complete(.success(()))
             case .call where message.wantsReply && state.rest.count < Outbox.batchSize:
-                // Goes out in its turn: between whole messages, and never without bound.
+                // Sent in turn: between whole messages, and in bounded numbers.
                 state.rest.append(BusConnection.refusalBytes(of: message, serial: state.nextSerial()))
             case .disconnected:
                 return lose(&state)
@@ -35,7 +35,7 @@ extension Outbox {
         }
     }
 
-    /// Writes what waits, as far as the socket takes it and the bus is not too far behind.
+    /// Writes what is queued, as far as the socket accepts it and the bus is not too far behind.
     func drain(_ state: inout State) {
         guard state.link == .open, let connection = state.connection else { return }
         while true {
@@ -52,7 +52,7 @@ extension Outbox {
         }
     }
 
-    /// Makes ready what may be written next.
+    /// Prepares what may be written next.
     private func fill(_ state: inout State) {
         askWhatIsDue(&state)
         while state.rest.count < Outbox.batchSize, !state.pace.isFull, let name = state.backlog.popFirst() {
@@ -65,13 +65,13 @@ extension Outbox {
         if state.pace.isFull, !state.backlog.isEmpty { listen(&state) }
     }
 
-    /// Has the bus send every post, unless it does.
+    /// Subscribes to every post, unless already subscribed.
     private func listen(_ state: inout State) {
         guard state.pace.beginListening() else { return }
         state.rest.append(BusConnection.callBytes("AddMatch", PostingPace.rule, serial: state.nextSerial()))
     }
 
-    /// Asks the questions that stand behind what has been taken out of the backlog.
+    /// Asks the questions that follow what has been taken out of the backlog.
     private func askWhatIsDue(_ state: inout State) {
         if state.pace.wantsQuestion {
             askAboutPosts(&state)
@@ -86,7 +86,7 @@ extension Outbox {
         }
     }
 
-    /// Asks a question behind the last post.
+    /// Asks a question after the last post.
     func askLast(_ state: inout State) {
         if !state.pace.isAsked { askAboutPosts(&state) }
         drain(&state)
@@ -115,7 +115,7 @@ extension Outbox {
         return serial
     }
 
-    /// Has the bus send no more posts some time after the last one.
+    /// Unsubscribes from posts some time after the last one.
     func restIfIdle(_ state: inout State) {
         guard state.link == .open, state.pace.isListening else { return }
         guard state.pace.rest(hasPosts: !state.isDrained, now: .now) else { return }
@@ -125,7 +125,7 @@ extension Outbox {
 }
 
 extension Outbox.State {
-    /// Whether something could be written if the socket took it.
+    /// Whether something could be written if the socket accepted it.
     var canWrite: Bool { !rest.isEmpty || (!backlog.isEmpty && !pace.isFull) }
 
     mutating func takeBarriers() -> [Barrier] {

@@ -2,87 +2,89 @@
 
 import Glibc
 
-/// The connection that is posted on, and what waits to be written to it.
+/// The connection for posting, and the queue of posts to be written to it.
 ///
-/// The bytes of a post are made by libdbus once for each name. What waits is bounded, because equal names coalesce.
+/// libdbus creates the bytes of a post once for each name. The queue is bounded, because equal names are coalesced.
 ///
-/// The lock is held while a post is written, which keeps posts whole and in order; the socket never blocks. It is never
-/// held while a connection is opened. The first post opens it on its own thread; once it was lost, the leader opens it again.
+/// The lock is held while a post is written, which keeps posts intact and in order; the socket never blocks. It is
+/// never held while a connection is opened. The first post opens it on its own thread; after a loss the leader reopens
+/// it.
 final class Outbox: Sendable {
     enum Link {
         case closed
-        /// A thread connects, and waits for the bus where it is the first to do so; it does not hold the lock.
+        /// A thread is connecting and, if it is the first to do so, waiting for the bus; it does not hold the lock.
         case connecting
-        /// Connected again; the leader waits for the bus to let us in.
+        /// Connected again; the leader is waiting for the bus to accept the connection.
         case opening
         case open
         /// The center was closed.
         case shut
     }
 
-    /// Who says that it has come as far as a barrier.
+    /// Who confirms that a barrier has been reached.
     enum Question {
         /// The bus.
         case bus
-        /// The agent that starts programs for names, which asks the bus who has posted; the bus if there is none.
+        /// The agent that starts programs for names, which asks the bus who posted; the bus if there is no such agent.
         case launcher
     }
 
     struct State {
         var link = Link.closed
-        /// There while the link is `opening` or `open`.
+        /// Set while the link is `opening` or `open`.
         var connection: BusConnection?
         /// Counts the connections.
         var connectionNumber = 0
         /// The socket of the connection, while the link is `open`.
         var descriptor: Int32 = -1
-        /// The socket of the thread that opens for the first time, so that closing the center can end its wait.
+        /// The socket of the thread that opens the first connection, so that closing the center can end its wait.
         var openingDescriptor: Int32 = -1
-        /// Until when the bus must have let us in, while the link is `opening`.
+        /// When the bus must have accepted the connection, while the link is `opening`.
         var openingLimit: MonotonicTime?
-        /// Whether the bus has let us in before.
+        /// Whether the bus has accepted a connection before.
         var wasOpen = false
-        /// How many attempts to open for the first time have failed, and why the last one did.
+        /// How many attempts to open the first connection have failed, and why the last one did.
         var failedAttempts = 0
         var openingError: NotifyBusError?
         var retry = BackOff()
 
-        /// What waits, beyond `inFlight`.
+        /// The queue, in addition to `inFlight`.
         var backlog = CoalescingQueue<NotifyName>()
-        /// Bytes that must go out before anything else: the rest of what the socket took in part.
+        /// Bytes that must be written before anything else: the rest of what the socket accepted in part.
         var rest = WriteBuffer()
-        /// The names whose bytes are in `rest`, to be said again if the connection is lost.
+        /// The names whose bytes are in `rest`, to be sent again if the connection is lost.
         var inFlight: [NotifyName] = []
-        /// How many posts have been put in the backlog, and how many were taken out of it.
+        /// How many posts have been added to the backlog, and how many were taken out of it.
         var enqueued = 0
         var dequeued = 0
         var pace = PostingPace()
 
         var templates = SignalTemplates()
         var serial: UInt32 = 1
-        /// Barriers that the bus was asked for.
+        /// Barriers requested from the bus.
         var barriers = ObjectTable<Barrier>()
-        /// Barriers that posts stand before: to be asked for when so many posts have been taken out of the backlog.
+        /// Barriers that come after queued posts: to be requested once this many posts have been taken out of the
+        /// backlog.
         var laterBarriers: [(position: Int, barrier: Barrier, question: Question)] = []
-        /// Barriers that the launcher was asked for, or the bus in its place.
+        /// Barriers requested from the launcher, or from the bus in its place.
         var launcherBarriers = ObjectTable<Barrier>()
 
         var waitingCount: Int { backlog.count + inFlight.count }
-        /// Whether a post may be written at once.
+        /// Whether a post may be written immediately.
         var isDrained: Bool { rest.isEmpty && backlog.isEmpty }
-        /// How many of the posts that were ever put in the backlog are written.
+        /// How many of the posts ever added to the backlog have been written.
         var written: Int { dequeued - inFlight.count }
 
         mutating func nextSerial() -> UInt32 {
-            // Zero is not a serial.
+            // Zero is not a valid serial.
             serial = serial == .max ? 1 : serial + 1
             return serial
         }
     }
 
-    /// How long the bus may take to let us in, in milliseconds.
+    /// How long the bus may take to accept the connection, in milliseconds.
     static let openingLimit: Int64 = 10_000
-    /// How much of the backlog is made ready for one write(2), in bytes.
+    /// How much of the backlog is prepared for one write(2), in bytes.
     static let batchSize = 32_768
 
     let bus: NotifyCenter.Bus
@@ -98,7 +100,7 @@ final class Outbox: Sendable {
     var waitingCount: Int { state.withLock { $0.waitingCount } }
     var wasOpen: Bool { state.withLock { $0.wasOpen } }
 
-    /// Writes a post, or leaves it for the leader if the socket is full or the bus is far behind.
+    /// Writes a post, or leaves it to the leader if the socket is full or the bus is far behind.
     ///
     /// - Returns: whether the leader is needed.
     func post(_ name: NotifyName) throws(NotifyBusError) -> Bool {
@@ -107,7 +109,7 @@ final class Outbox: Sendable {
             let needsLeader: Bool? = try state.withLock { state throws(NotifyBusError) in
                 switch state.link {
                 case .open: return try write(name, &state)
-                // The leader waits for the bus to let us in again.
+                // The leader is waiting for the bus to accept the connection again.
                 case .opening: return try queue(name, &state)
                 case .connecting where state.wasOpen: return try queue(name, &state)
                 case .connecting, .closed, .shut: return nil
@@ -118,11 +120,11 @@ final class Outbox: Sendable {
         }
     }
 
-    /// - Returns: whether the leader is needed; nil if the connection is gone.
+    /// - Returns: whether the leader is needed; nil if the connection is lost.
     private func write(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool? {
         guard state.isDrained else { return try queue(name, &state) }
         if state.pace.isFull {
-            // Without threads nobody else has looked for answers.
+            // Without threads nobody else has checked for replies.
             read(Int16(POLLIN), &state)
             drain(&state)
             guard state.link == .open else { return nil }
@@ -138,7 +140,7 @@ final class Outbox: Sendable {
             state.pace.notePost()
             guard state.pace.wantsQuestion else { return false }
             drain(&state)
-            // Somebody has to read what the bus sends from here on.
+            // From here on somebody has to read what the bus sends.
             return !state.isDrained || state.pace.isListening
         case .part(let rest):
             state.rest.append(rest)
@@ -153,13 +155,13 @@ final class Outbox: Sendable {
             state.pace.noteFullSocket()
             return try queue(name, &state)
         case .failed:
-            // The bus has gone since the last post. It may be back already.
+            // The bus has gone since the last post. It may already be back.
             lose(&state)
             return nil
         }
     }
 
-    /// - Returns: whether the leader has to be told, because nothing waited before.
+    /// - Returns: whether the leader must be notified, because nothing was queued before.
     private func queue(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool {
         let wasDrained = state.isDrained
         switch state.backlog.enqueue(name) {
@@ -176,15 +178,15 @@ final class Outbox: Sendable {
         return wasDrained
     }
 
-    /// The name with these bytes, if it was posted lately.
+    /// The name with these bytes, if it was posted recently.
     func recentName(_ bytes: UnsafeRawBufferPointer) -> NotifyName? {
         state.withLock { $0.templates.name(bytes) }
     }
 
-    /// Whether everything posted so far is written.
+    /// Whether everything posted so far has been written.
     var isWritten: Bool { state.withLock { $0.written >= $0.enqueued } }
 
-    /// Waits until everything posted before is written; does not wait for a bus that is away.
+    /// Waits until everything posted before has been written; does not wait for a bus that is away.
     func flush(until deadline: MonotonicTime?) throws(NotifyBusError) {
         var target: Int?
         let outcome: Result<Void, NotifyBusError>? = state.wait(until: deadline) { state in
@@ -201,7 +203,8 @@ final class Outbox: Sendable {
         try outcome.get()
     }
 
-    /// Asks the bus for a sign that it has routed everything posted before. Opens the connection, if need be.
+    /// Requests confirmation from the bus that it has routed everything posted before. Opens the connection if
+    /// necessary.
     func raise(
         _ barrier: Barrier,
         by question: Question = .bus,
@@ -220,9 +223,9 @@ final class Outbox: Sendable {
         state.wakeAll()
     }
 
-    /// Serves the connection on the caller's thread until the bus has answered, for a center without threads.
+    /// Serves the connection on the caller's thread until the bus has replied, for a center without threads.
     func serve(until barrier: Barrier, or deadline: MonotonicTime?) throws(NotifyBusError) {
-        // Threads may start meanwhile, and read the answer before we do: nothing would come to wake us.
+        // Threads may start meanwhile and read the reply first, and then nothing would wake us.
         let longestSleep: Int32 = 20
         while !barrier.isComplete, deadline.map({ $0 > .now }) ?? true {
             let request = pollRequest
@@ -234,7 +237,7 @@ final class Outbox: Sendable {
         try barrier.wait(until: .now)
     }
 
-    /// Posts no more. What waits is lost, and counted.
+    /// Stops posting. What is queued is lost, and counted.
     func close() {
         ExitFlush.forget(self)
         let barriers = state.withLock { state in

@@ -2,19 +2,19 @@
 
 import Glibc
 
-/// The unique name of the connection that a center posts on, by which it knows its own posts again.
+/// The unique name of the connection on which a center posts, by which it recognizes its own posts.
 ///
-/// It is forgotten with the connection: another bus may give the name to somebody else. So what is still on its way then
-/// counts as somebody else's post.
+/// It is forgotten along with the connection, as another bus may give the name to somebody else. So posts that are
+/// still on their way then count as somebody else's.
 final class OwnName: Sendable {
     private struct Contents {
-        /// With the NUL at its end; empty if there is none.
+        /// Including the NUL at its end; empty if there is none.
         var name: ContiguousArray<CChar> = []
     }
 
     private let contents = Monitor(Contents())
 
-    /// Notes the name that the bus has given to the connection.
+    /// Notes the name that the bus has assigned to the connection.
     func set(_ name: UnsafeRawBufferPointer) {
         contents.withLock { $0.name = ContiguousArray(name.map { CChar(bitPattern: $0) } + [0]) }
     }

@@ -2,8 +2,8 @@
 
 import Synchronization
 
-/// Somebody who is told of each post of a center at once, on the thread that posts, and so need not wait for the bus to
-/// bring it back.
+/// Is notified of each post of a center immediately, on the posting thread, and so need not wait for the bus to deliver
+/// it.
 final class PostWitness: Sendable {
     private let isThere = Atomic(false)
     private struct Contents {

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How much waits in dbus-broker for programs that read, and how far a poster may therefore go.
+/// How much dbus-broker has queued for programs that read, and so how far ahead a poster may get.
 ///
-/// For an answer the bus walks through all that waits: 10,000 messages, 20 MB, took it 1 ms. So the more waits, and the
-/// longer the bus takes to answer since it is short of time itself, the longer it is until the next look.
+/// To answer, the bus walks all its queues: 10,000 messages, 20 MB, took it 1 ms. So the more is queued, and the longer
+/// an overloaded bus takes to reply, the later the next check.
 struct QueueGauge {
-    /// How many posts may be under way without an answer: at first, and when queues are too long; and otherwise.
+    /// How many posts may be in flight without a reply: initially and while queues are too long; and otherwise.
     static let windows = 64...256
-    /// The least time between two looks, and what each million bytes that wait make it, in milliseconds.
+    /// The minimum time between two checks, and how much each million queued bytes adds to it, in milliseconds.
     private static let interval: Int64 = 5
-    /// Posters wait while queues take more than this part of what a user may have: 33 MB of the 263 of a session bus, 16,000
-    /// short posts. Waiting is the exception: the bus then sleeps until an observer reads, and writes 16 posts to it, so
-    /// that on a busy machine the queues get shorter at a third of the usual pace.
+    /// Posters wait while queues take more than this share of a user's quota: 33 MB of the 263 of a session bus, or
+    /// 16,000 short posts. Waiting should be the exception: the bus then sleeps until an observer reads, and writes it
+    /// 16 posts, so on a busy machine the queues shrink at a third of the usual rate.
     private static let part = 8
-    /// Nobody waits for a queue that has not got shorter in so many milliseconds and looks: a program that is stopped does
-    /// not read, and may never.
+    /// Nobody waits for a queue that has not shrunk in this many milliseconds and checks: a stopped program does not
+    /// read, and may never do so.
     private static let patience: (milliseconds: Int64, looks: Int) = (500, 20)
 
-    /// A queue as it was seen last.
+    /// A queue as last seen.
     private struct Seen {
         var bytes: Int
-        /// When it began to be there, or was seen to be shorter than before, and how often it was not since.
+        /// When it first appeared or was last seen to shrink, and in how many checks it has not shrunk since.
         var progress: MonotonicTime
         var vainLooks = 0
     }
 
-    /// Whether the bus tells.
+    /// Whether the bus answers.
     private(set) var isOpen: Bool
     /// Whether posters have to wait.
     private(set) var isTooHigh = false
-    /// How many posts may be under way without an answer.
+    /// How many posts may be in flight without a reply.
     private(set) var window: Int
     private var lookTime: MonotonicTime?
     private var nextTime: MonotonicTime?
@@ -42,9 +42,9 @@ struct QueueGauge {
         window = isOpen ? QueueGauge.windows.lowerBound : QueueGauge.windows.upperBound
     }
 
-    /// Whether the next question may be a look.
+    /// Whether the next question may be a check.
     var mayLook: Bool { isOpen && !isLooking && (nextTime.map { $0 <= .now } ?? true) }
-    /// When to look though nothing is posted.
+    /// When to check although nothing is posted.
     var nextLook: MonotonicTime? { isTooHigh && !isLooking ? nextTime : nil }
     var wantsAnotherLook: Bool { isTooHigh && mayLook }
 
@@ -53,7 +53,7 @@ struct QueueGauge {
         lookTime = now
     }
 
-    /// - Parameter queues: nil if the bus did not tell.
+    /// - Parameter queues: nil if the bus refused.
     mutating func take(_ queues: BrokerQueues?, now: MonotonicTime) {
         isLooking = false
         guard let queues else {
@@ -64,7 +64,7 @@ struct QueueGauge {
         let response = lookTime.map { (now.nanoseconds - $0.nanoseconds) / 1_000_000 } ?? 0
         nextTime = now + max(QueueGauge.interval, Int64(all / 1_000_000), response)
         look(at: queues.queues, now)
-        // Of the user for whom it is most, in parts of what may be there.
+        // For the user with the highest share of the quota.
         var load = 0.0
         for (user, limit) in queues.limits {
             let waiting = queues.queues.reduce(0) { sum, queue in
@@ -94,7 +94,7 @@ struct QueueGauge {
         }
     }
 
-    /// Whether a queue waits for a program that does not read.
+    /// Whether a queue belongs to a program that does not read.
     private func isStanding(_ name: String, _ now: MonotonicTime) -> Bool {
         guard let queue = seen[name] else { return false }
         let patience = QueueGauge.patience

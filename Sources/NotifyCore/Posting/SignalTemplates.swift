@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// The bytes of the signals that were posted lately, so that a repeated post is a copy.
+/// The bytes of recently posted signals, so that posting a name again only takes a copy.
 struct SignalTemplates {
     enum Outcome {
         case whole
@@ -11,7 +11,7 @@ struct SignalTemplates {
         case failed
     }
 
-    /// The signal of one name. The bytes stay; only the serial is rewritten for each post.
+    /// The signal of one name. The bytes are kept; only the serial is rewritten for each post.
     private final class Template {
         let name: NotifyName
         let bytes: UnsafeMutableRawBufferPointer
@@ -26,21 +26,22 @@ struct SignalTemplates {
         deinit { bytes.deallocate() }
 
         func setSerial(_ serial: UInt32) {
-            // Without bytes, memory has run out.
+            // Without bytes, memory is exhausted.
             guard bytes.count > 0 else { return }
             bytes.storeBytes(of: serial, toByteOffset: SignalTemplates.serialOffset, as: UInt32.self)
         }
     }
 
-    /// How many are kept: about 300 bytes each.
+    /// How many are kept, at about 300 bytes each.
     private static let limit = 1_024
-    /// Where the serial stands in a message. See the D-Bus specification, "Message Format".
+    /// The position of the serial in a message. See the D-Bus specification, "Message Format".
     private static let serialOffset = 8
 
-    /// Of names that share a hash the last is kept: it costs as much as a name that is posted for the first time.
+    /// Of names that share a hash, the last is kept; the other costs as much as a name that is posted for the first
+    /// time.
     private var templates = ObjectTable<Template>()
 
-    /// The name with these bytes, if it was posted lately: then it need not be looked at again.
+    /// The name with these bytes, if it was posted recently and so need not be validated again.
     func name(_ bytes: UnsafeRawBufferPointer) -> NotifyName? {
         guard let template = templates[fnv1a64(bytes)], template.name.hasBytes(bytes) else { return nil }
         return template.name
@@ -52,7 +53,7 @@ struct SignalTemplates {
         return UnsafeRawBufferPointer(template.bytes)
     }
 
-    /// Writes the signal to a socket that never waits.
+    /// Writes the signal to a socket that never blocks.
     mutating func write(_ name: NotifyName, serial: UInt32, to descriptor: Int32) -> Outcome {
         let bytes = bytes(for: name, serial: serial)
         switch sendWithoutWaiting(bytes, to: descriptor) {

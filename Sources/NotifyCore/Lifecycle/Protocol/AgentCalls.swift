@@ -28,7 +28,7 @@ extension AgentInterface {
         }
     }
 
-    /// A program says which state it is in by its own account.
+    /// A program reports the state that it wants to be in.
     package struct Report: ProtocolCall, StateArgument {
         package typealias Answer = Acknowledgement
         package static let member = "Report"
@@ -37,7 +37,7 @@ extension AgentInterface {
         package init(state: LifecycleState) { self.state = state }
     }
 
-    /// Somebody puts connections into a state.
+    /// A person or program puts connections into a state.
     package struct SetState: ProtocolCall {
         package typealias Answer = ConnectionCount
         package static let member = "SetState"
@@ -46,7 +46,7 @@ extension AgentInterface {
         /// `pid:N`, `:1.N` or `app:ID`.
         package var target: String
         package var state: LifecycleState
-        /// Whether to stop the processes, too.
+        /// Whether to stop the processes as well.
         package var freezes: Bool
 
         package init(target: String, state: LifecycleState, freezes: Bool) {
@@ -64,7 +64,7 @@ extension AgentInterface {
         package var arguments: [BusValue] { [.string(target), .string(state.rawValue), .boolean(freezes)] }
     }
 
-    /// Takes back what a person has set.
+    /// Undoes what a person has set.
     package struct Release: ProtocolCall {
         package typealias Answer = ConnectionCount
         package static let member = "Release"
@@ -96,7 +96,7 @@ extension AgentInterface {
         package var arguments: [BusValue] { [.uint32(connections)] }
     }
 
-    /// A registered connection wants to follow the desktop, or no longer.
+    /// A registered connection wants to follow the desktop, or no longer does.
     package struct FollowDesktop: ProtocolCall {
         package typealias Answer = Acknowledgement
         package static let member = "FollowDesktop"
@@ -112,7 +112,7 @@ extension AgentInterface {
         package var arguments: [BusValue] { [.boolean(follows)] }
     }
 
-    /// A desktop says which process has the focus.
+    /// A desktop reports which process has the focus.
     package struct SetForeground: ProtocolCall {
         package typealias Answer = Acknowledgement
         package static let member = "SetForeground"
@@ -123,7 +123,7 @@ extension AgentInterface {
 
         package init(process: Int32) { self.process = process }
 
-        /// Reads a number of the types i and d as well, for languages that have but one type of numbers.
+        /// Accepts numbers of the types i and d as well, for languages with only one numeric type.
         package init(_ arguments: [BusValue]) throws(ArgumentError) {
             let number: Int32? =
                 switch arguments.first {
@@ -147,7 +147,7 @@ extension AgentInterface {
         package var arguments: [BusValue] { [.uint32(UInt32(max(0, process)))] }
     }
 
-    /// Sets the number of a name.
+    /// Sets the state of a name.
     package struct SetNameState: ProtocolCall {
         package static let member = "SetNameState"
         package static let parameters = [Parameter("name", "s"), Parameter("value", "t")]
@@ -168,7 +168,7 @@ extension AgentInterface {
 
         package struct Answer: ProtocolArguments {
             package static let parameters = [Parameter("stamp", "t")]
-            /// When the agent took it, in nanoseconds of its monotonic clock: of two, the later one counts.
+            /// When the agent accepted it, in nanoseconds of its monotonic clock: of two, the later one wins.
             package var stamp: UInt64
 
             package init(stamp: UInt64) { self.stamp = stamp }
@@ -181,7 +181,7 @@ extension AgentInterface {
         }
     }
 
-    /// Asks for the number of a name.
+    /// Asks for the state of a name.
     package struct GetNameState: ProtocolCall {
         package static let member = "GetNameState"
         package static let parameters = [Parameter("name", "s")]

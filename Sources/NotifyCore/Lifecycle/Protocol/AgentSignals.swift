@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the agent announces. States and sources are text here: listeners show what an agent of a later version says.
+// The agent's signals. States and sources are text here, so that listeners can show what a later version of the agent
+// says.
 extension AgentInterface {
-    /// A connection is in another state. To everyone.
+    /// The state of a connection has changed. Broadcast.
     package struct StateChanged: ProtocolMessage {
         package static let member = "StateChanged"
         package static let parameters = [
@@ -36,12 +37,12 @@ extension AgentInterface {
         }
     }
 
-    /// A source of facts has another one. To everyone.
+    /// A source has reported a new fact. Broadcast.
     package struct FactChanged: ProtocolMessage {
         package static let member = "FactChanged"
         package static let parameters = [Parameter("source", "s"), Parameter("fact", "s")]
         package var source: String
-        /// For people.
+        /// For display.
         package var fact: String
 
         package init(source: String, fact: String) {
@@ -57,7 +58,7 @@ extension AgentInterface {
         package var arguments: [BusValue] { [.string(source), .string(fact)] }
     }
 
-    /// Who has decided the state of a connection is another than before. To that connection alone.
+    /// The decider of a connection's state has changed. Sent to that connection alone.
     package struct Decided: ProtocolMessage {
         package static let member = "Decided"
         package static let parameters = [Parameter("decider", "s")]
@@ -72,6 +73,6 @@ extension AgentInterface {
         package var arguments: [BusValue] { [.string(decider)] }
     }
 
-    /// What stands for a decider where nobody has decided anything: then a program is in the foreground.
+    /// The decider where nobody has decided anything, so that a program is in the foreground.
     package static let nobody = "default"
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads values without believing anything: a value of another type, or an array with an element of another type, is nil.
+// Reads untrusted values: a value of another type, or an array with an element of another type, is nil.
 extension BusValue {
-    /// Whether the value, and all that is in it, has a type.
+    /// Whether the value, with everything in it, has a type.
     func hasType(_ type: some StringProtocol) -> Bool {
         switch self {
         case .array(let element, let values):
@@ -32,7 +32,7 @@ extension BusValue {
         return texts
     }
 
-    /// The entries of an a{sv}, without the variants around the values; nil if it is none or a key comes twice.
+    /// The entries of an a{sv}, without the variants around the values; nil if it is not one or has a duplicate key.
     var exactDictionary: [String: BusValue]? {
         guard case .array("{sv}", let entries) = self else { return nil }
         var result: [String: BusValue] = [:]
@@ -50,7 +50,7 @@ extension [BusValue] {
         count == parameters.count && zip(self, parameters).allSatisfy { $0.hasType($1.type) }
     }
 
-    /// The argument at a place, whose type has been looked at.
+    /// The argument at an index, whose type has been checked.
     func read<Value>(_ index: Int, _ read: (BusValue) -> Value?) throws(ArgumentError) -> Value {
         guard indices.contains(index), let value = read(self[index]) else {
             throw .types(expected: "", given: map(\.signature).joined())
@@ -77,7 +77,7 @@ struct FieldReader {
         rest = fields
     }
 
-    /// Takes a value out; nil if the key is not there.
+    /// Takes a value out; nil if the key is missing.
     mutating func take<Value>(
         _ key: String,
         _ type: String,
@@ -90,7 +90,7 @@ struct FieldReader {
         return result
     }
 
-    /// Takes a value out that must be there.
+    /// Takes out a value that must be present.
     mutating func need<Value>(
         _ key: String,
         _ type: String,

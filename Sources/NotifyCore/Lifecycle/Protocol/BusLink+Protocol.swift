@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension BusLink {
-    /// Calls the agent; the answer comes to `completion`, on this thread.
+    /// Calls the agent; `completion` receives the reply, on this thread.
     ///
     /// - Parameter activates: whether the bus may start the agent.
     package func call<Call: ProtocolCall>(
@@ -20,7 +20,7 @@ extension BusLink {
         ) { answer, link in completion(answer.reading(Call.self), link) }
     }
 
-    /// Sends a signal of the agent, to everyone or to one connection.
+    /// Emits a signal of the agent, to everyone or to one connection.
     package func emit(_ signal: some ProtocolMessage, to destination: String? = nil) {
         emit(
             to: destination,
@@ -31,7 +31,7 @@ extension BusLink {
         )
     }
 
-    /// Calls the agent, and wants no answer.
+    /// Calls the agent without requesting a reply.
     package func tell(_ call: some ProtocolCall, to agent: String) {
         tell(
             agent,
@@ -44,7 +44,7 @@ extension BusLink {
 }
 
 extension BusAnswer {
-    /// The answer to a call; a fault if it is not what the protocol has.
+    /// The reply to a call; a fault if it does not conform to the protocol.
     package func reading<Call: ProtocolCall>(_ call: Call.Type) -> Result<Call.Answer, BusFault> {
         switch self {
         case .failure(let fault): return .failure(fault)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension AgentInterface {
-    /// What is started for names, and how far it is.
+    /// What is started for names, and its progress.
     package struct LaunchStatus: Equatable, Sendable {
         /// The name of its file, without `.conf`.
         package var name = ""
@@ -10,18 +10,18 @@ extension AgentInterface {
         package var prefixes: [String] = []
         /// `start`, `run` or `activate`.
         package var action = ""
-        /// The unit, the command line or the name on the bus.
+        /// The unit, the command line or the bus name.
         package var program = ""
         /// `idle`, `settling`, `starting`, `running`, `limited`, `off`, `waking`, or `broken` if the file can't be used.
         package var state = ""
-        /// Why it is off or broken, for people.
+        /// Why it is off or broken, for display.
         package var reason = ""
         /// How often it was started, and how often that failed.
         package var starts: UInt64 = 0
         package var failures: UInt64 = 0
-        /// How many names have been posted and not used up.
+        /// How many posted names are still due.
         package var due: UInt32 = 0
-        /// What became of the last start, for people.
+        /// The result of the last start, for display.
         package var result = ""
 
         package init() {}

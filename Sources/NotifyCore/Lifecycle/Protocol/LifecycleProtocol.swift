@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The agent's side of the lifecycle protocol: its name on the bus, and what it serves there.
+/// The agent's side of the lifecycle protocol: its name on the bus, and its interface.
 ///
-/// See Documentation/lifecycle-protocol.md. Every word of the protocol stands in this folder, once.
+/// See Documentation/lifecycle-protocol.md. This folder defines every element of the protocol, once.
 package enum AgentInterface {
     /// The well-known name, and the interface.
     package static let name = "org.notifybus.Agent1"
     package static let path = "/org/notifybus/Agent1"
-    /// Owned by the agent too while it starts programs for names: who posts and ends waits until it has asked whose the post
-    /// was.
+    /// Also owned by the agent while it starts programs for names: a program that posts and exits waits until the agent
+    /// has asked who posted.
     package static let launcherName = "org.notifybus.Launch1"
 
-    /// Each method, with the type of its call. The agent's introspection is made from it.
+    /// Each method, with the type of its call. The agent's introspection data is generated from it.
     package static let methods: [any ProtocolCall.Type] = [
         Register.self, AddNames.self, RemoveNames.self, Report.self, SetState.self, SetNameState.self,
         GetNameState.self, FollowDesktop.self, Release.self, SetForeground.self, List.self, Status.self,
     ]
     package static let signals: [any ProtocolMessage.Type] = [StateChanged.self, FactChanged.self, Decided.self]
 
-    /// The D-Bus errors that the agent answers with, beside those of the bus.
+    /// The D-Bus errors that the agent returns, besides those of the bus.
     package enum ErrorName {
         package static let noSuchTarget = "org.notifybus.Error.NoSuchTarget"
         package static let notObserved = "org.notifybus.Error.NotObserved"
@@ -33,13 +33,13 @@ package enum ObserverInterface {
     package static let path = "/org/notifybus/Observer1"
 }
 
-/// What a message carries: it writes itself into D-Bus arguments, and reads itself from them.
+/// The content of a message: it writes itself to D-Bus arguments, and reads itself from them.
 package protocol ProtocolArguments: Equatable, Sendable {
-    /// The names of the arguments, with their types as the D-Bus specification writes them.
+    /// The names of the arguments, with their types in D-Bus notation.
     static var parameters: [Parameter] { get }
     var arguments: [BusValue] { get }
 
-    /// Whether a descriptor among the arguments stays open, and belongs to whoever reads the message.
+    /// Whether a descriptor among the arguments stays open, and belongs to the reader of the message.
     static var keepsDescriptor: Bool { get }
 
     /// Reads arguments whose number and types are those of ``parameters``.
@@ -51,7 +51,7 @@ package protocol ProtocolMessage: ProtocolArguments {
     static var member: String { get }
 }
 
-/// A call, and what it is answered with.
+/// A call, and its reply.
 package protocol ProtocolCall: ProtocolMessage {
     associatedtype Answer: ProtocolArguments
 }
@@ -72,9 +72,9 @@ extension ProtocolArguments {
 
     package static var keepsDescriptor: Bool { false }
 
-    /// Reads arguments that have come over the bus, whatever they are.
+    /// Reads arguments received over the bus, whatever they are.
     ///
-    /// Descriptors among them are closed, but for one that the message keeps. If this throws, all are closed.
+    /// Descriptors among them are closed, except for one that the message keeps. If this throws, all are closed.
     package init(_ arguments: [BusValue]) throws(ArgumentError) {
         do throws(ArgumentError) {
             guard arguments.haveTypes(of: Self.parameters) else {
@@ -89,7 +89,7 @@ extension ProtocolArguments {
     }
 }
 
-/// An answer that says no more than that it is one.
+/// An empty reply.
 package struct Acknowledgement: ProtocolArguments {
     package static let parameters: [Parameter] = []
     package var arguments: [BusValue] { [] }
@@ -98,14 +98,14 @@ package struct Acknowledgement: ProtocolArguments {
     package init(reading arguments: [BusValue]) {}
 }
 
-/// Why arguments are not those of a message.
+/// Why arguments do not fit a message.
 package enum ArgumentError: Error, Equatable {
     case types(expected: String, given: String)
-    /// A dictionary lacks a key.
+    /// A key is missing in a dictionary.
     case missing(key: String)
     /// A value in a dictionary has another type.
     case mistyped(key: String, expected: String, given: String)
-    /// The types are right, but the value has no meaning.
+    /// The types are right, but the value is not valid.
     case value(String)
 
     /// A sentence for the caller.
@@ -119,11 +119,11 @@ package enum ArgumentError: Error, Equatable {
         }
     }
 
-    /// The answer to a call whose arguments these are.
+    /// The reply to a call with these arguments.
     package func fault(for member: String) -> BusFault {
         BusFault(name: "org.freedesktop.DBus.Error.InvalidArgs", message: text(for: member))
     }
 
-    /// A signature has at most 255 bytes; what comes out of a peer's arguments may have more.
+    /// A signature has at most 255 bytes; one derived from a peer's arguments may have more.
     private static func short(_ signature: String) -> String { signature.utf8.count > 255 ? "…" : signature }
 }

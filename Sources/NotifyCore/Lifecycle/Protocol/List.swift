@@ -40,21 +40,21 @@ extension AgentInterface {
         package var isParked = false
         /// How many names it observes.
         package var names: UInt32 = 0
-        /// How many names wait for it.
+        /// How many names are pending for it.
         package var pending: UInt32 = 0
         /// How many posts it has dropped.
         package var dropped: UInt64 = 0
-        /// When it came into its state, in seconds since 1970.
+        /// When it entered its state, in seconds since 1970.
         package var since: UInt64 = 0
-        /// Who has decided its state; nil if the agent doesn't say.
+        /// Who has decided on its state; nil if the agent doesn't say.
         package var decider: String?
         /// Whether its program has the focus; nil if the agent doesn't say.
         package var hasFocus: Bool?
-        /// The names that it observes, some of them if there are many; nil if the agent doesn't say.
+        /// The names that it observes, or some of them if there are many; nil if the agent doesn't say.
         package var observedNames: [String]?
         /// The prefixes that it observes, likewise.
         package var observedPrefixes: [String]?
-        /// What an agent of a later version says as well, by key.
+        /// Anything else that a later version of the agent says, by key.
         package var others: [(key: String, value: BusValue)] = []
 
         package init() {}
@@ -79,7 +79,7 @@ extension AgentInterface {
             others = reader.rest.sorted { $0.key < $1.key }
         }
 
-        /// All of it, in the order in which it is shown.
+        /// All fields, in display order.
         package var fields: [(String, BusValue)] {
             var fields: [(String, BusValue)] = [
                 ("name", .string(name)), ("pid", .uint32(process)), ("uid", .uint32(user)),

@@ -2,7 +2,7 @@
 
 // What the agent asks of an observer.
 extension ObserverInterface {
-    /// The observer goes into a state. The answer says that it is in force.
+    /// The observer enters a state. The reply means that the state is in effect.
     package struct SetState: ProtocolCall, StateArgument {
         package static let member = "SetState"
         package var state: LifecycleState
@@ -26,11 +26,11 @@ extension ObserverInterface {
 
     /// Names that were posted while the observer was suspended, to be delivered once each.
     ///
-    /// Each resumption ends with one of fewer than ``limit`` names, if only none: until then the agent owes some.
+    /// Each resumption ends with a call of fewer than ``limit`` names, possibly none: until then the agent has more.
     package struct Deliver: ProtocolCall {
         package typealias Answer = Acknowledgement
         package static let member = "Deliver"
-        /// As many go into one call: 2 MB at most.
+        /// How many fit into one call: 2 MB at most.
         package static let limit = 4_096
         package static let parameters = [Parameter("names", "as")]
         package var names: [String]
@@ -44,7 +44,7 @@ extension ObserverInterface {
         package var arguments: [BusValue] { [.strings(names)] }
     }
 
-    /// A place in the stream, for the agent itself, which reads the stream of a stopped process. Observers ignore it.
+    /// A mark in the stream, for the agent itself, which reads the stream of a stopped process. Observers ignore it.
     package struct Mark: ProtocolMessage {
         package static let member = "Mark"
         package static let parameters = [Parameter("number", "t")]

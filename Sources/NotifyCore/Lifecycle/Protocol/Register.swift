@@ -3,7 +3,7 @@
 import Glibc
 
 extension AgentInterface {
-    /// A connection says that it observes, what it observes, and what it was in before.
+    /// A connection registers as an observer, with what it observes and its previous state.
     ///
     /// Whoever reads one from the bus owns its socket.
     package struct Register: ProtocolCall {
@@ -13,23 +13,23 @@ extension AgentInterface {
 
         package var names: [String] = []
         package var prefixes: [String] = []
-        /// What the connection believes to be in; nil if it doesn't say.
+        /// The state that the connection believes to be in; nil if it doesn't say.
         package var state: LifecycleState?
         /// Its unique name before it was reconnected, or empty.
         package var previous = ""
-        /// Other unique names that it had before, and by which the agent may know it: a registration was under way when
-        /// the connection was lost.
+        /// Other previous unique names by which the agent may know it: a registration was in progress when the
+        /// connection was lost.
         package var earlier: [String] = []
-        /// Who has decided that state, as the last ``Decided`` said; empty if it doesn't know.
+        /// Who has decided on that state, according to the last ``Decided``; empty if unknown.
         package var decider = ""
-        /// Whether it wants to follow the desktop: to be in the foreground only while its program has the focus, and its
-        /// session is active and not locked.
+        /// Whether it wants to follow the desktop: to be in the foreground only while its program has the focus, and
+        /// its session is active and not locked.
         package var followsDesktop = false
-        /// The program's name, for people.
+        /// The program's name, for display.
         package var program = ""
         /// A duplicate of its own socket.
         package var socket: Int32?
-        /// The numbers of names that it had set under an agent before.
+        /// The states of names that it had set under an earlier agent.
         package var states: [NameStateEntry] = []
 
         package init() {}
@@ -72,8 +72,8 @@ extension AgentInterface {
             return [.dictionary(options)]
         }
 
-        /// What the connection is in now, the names that were posted while it was suspended or parked, and whether these
-        /// are all that it has missed since its previous connection ended.
+        /// The state that the connection is in, the names that were posted while it was suspended or parked, and
+        /// whether these are all that it has missed since its previous connection ended.
         package struct Answer: ProtocolArguments {
             package static let parameters = [
                 Parameter("state", "s"), Parameter("pending", "as"), Parameter("complete", "b"),
@@ -91,7 +91,7 @@ extension AgentInterface {
             package init(reading arguments: [BusValue]) throws(ArgumentError) {
                 state = try arguments.state(0)
                 pending = try arguments.read(1, \.exactStrings)
-                // An earlier agent does not say.
+                // An earlier version of the agent does not say.
                 isComplete = arguments.count > 2 ? try arguments.read(2, \.exactBoolean) : false
             }
 
@@ -99,7 +99,7 @@ extension AgentInterface {
         }
     }
 
-    /// The number of a name, and when the agent took it.
+    /// The state of a name, and when the agent accepted it.
     package struct NameStateEntry: Equatable, Sendable {
         package var name: String
         package var number: UInt64

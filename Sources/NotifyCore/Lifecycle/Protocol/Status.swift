@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension AgentInterface {
-    /// Asks what the agent says of itself.
+    /// Asks for the agent's status.
     package struct Status: ProtocolCall {
         package static let member = "Status"
         package static let parameters: [Parameter] = []
@@ -10,10 +10,10 @@ extension AgentInterface {
         package init() {}
         package init(reading arguments: [BusValue]) {}
 
-        /// Whatever an agent says is shown, so nothing here is looked at but by ``sources``.
+        /// Everything that an agent reports is shown, so nothing here is interpreted except by ``sources``.
         package struct Answer: ProtocolArguments {
             package static let parameters = [Parameter("status", "a{sv}")]
-            /// In the order in which they are shown.
+            /// In display order.
             package private(set) var fields: [(key: String, value: BusValue)]
 
             package init(reading arguments: [BusValue]) throws(ArgumentError) {
@@ -31,11 +31,11 @@ extension AgentInterface {
         }
     }
 
-    /// What an agent says of itself.
+    /// The status of an agent.
     package struct StatusReport: Sendable {
         package var version = ""
         package var process: UInt32 = 0
-        /// When it began to serve, in seconds since 1970.
+        /// When it started, in seconds since 1970.
         package var since: UInt64 = 0
         package var observers: UInt32 = 0
         package var processes: UInt32 = 0
@@ -43,7 +43,7 @@ extension AgentInterface {
         package var background: UInt32 = 0
         package var suspended: UInt32 = 0
         package var parked: UInt32 = 0
-        /// How many names and prefixes it matches for others.
+        /// How many names and prefixes it matches on behalf of others.
         package var held: UInt32 = 0
         package var sources: [SourceEntry] = []
         package var events: [EventEntry] = []
@@ -70,11 +70,11 @@ extension AgentInterface {
     package struct SourceEntry: Equatable, Sendable {
         package var name: String
         package var isLive: Bool
-        /// Why it is not live, for people.
+        /// Why it is not live, for display.
         package var reason: String
-        /// The last fact, for people.
+        /// The last fact, for display.
         package var fact: String
-        /// How many there were.
+        /// How many facts it has reported.
         package var facts: UInt64
 
         package init(name: String, isLive: Bool, reason: String, fact: String, facts: UInt64) {
@@ -116,7 +116,7 @@ extension AgentInterface {
     package struct EventEntry: Equatable, Sendable {
         package var name: String
         package var isLive: Bool
-        /// Why it is not live, for people.
+        /// Why it is not live, for display.
         package var reason: String
         /// How many observers want it.
         package var wanted: UInt32
