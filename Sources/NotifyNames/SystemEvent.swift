@@ -81,8 +81,8 @@ package struct SystemEvent: Sendable {
             .network,
             "kNotifySCNetworkChange",
             "An address, a default route or the set of interfaces that are up changed.",
-            state: "the sum of 1 for an IPv4 default route, 2 for an IPv6 default route, and 4 if an interface other than "
-                + "lo is up"
+            state: "the sum of 1 for an IPv4 default route, 2 for an IPv6 default route, and 4 if an interface other "
+                + "than lo is up"
         ),
         SystemEvent(
             alias: "com.apple.system.config.network_change.nwi",
