@@ -5,8 +5,8 @@ package import NotifyNames
 extension Coordinator {
     // MARK: - SetState and Release
 
-    /// The processes that a target means, and those that are the same for the kernel: whoever passes the call on says which
-    /// of them the caller may not stop.
+    /// The processes of a target, and those that are the same to the kernel: the caller of this method determines which
+    /// of them the requester may not stop.
     package func processes(of target: Target) -> [ProcessID] {
         directory.wholes(of: directory.connections(of: target))
     }
@@ -32,7 +32,7 @@ extension Coordinator {
             }
         }
         if freezes {
-            // A process stands still as a whole, with all its connections.
+            // A process is stopped as a whole, with all its connections.
             processes = directory.wholes(of: meant)
             try checkFreeze(processes, caller, strangers)
             meant = processes.flatMap { directory.connections(of: $0) }
@@ -78,7 +78,7 @@ extension Coordinator {
             directory.forgetWishes(of: caller.user == 0 ? nil : caller.user)
         }
         for id in meant { directory.change(id) { $0.person = nil } }
-        // That it stands still was set by a person, too.
+        // A person also decided that it is stopped.
         for process in directory.processes(of: meant) { thaw(process) }
         guard !meant.isEmpty else { return answer(call, .connections(0)) }
         apply(meant, call, .connections(meant.count))
@@ -90,7 +90,7 @@ extension Coordinator {
         let all = directory.connections(of: target)
         guard let first = all.first.flatMap({ directory[$0] }) else { throw Refusal.noSuchTarget(target) }
         let meant = all.filter { id in directory[id].map { caller.mayChange($0.user) } ?? false }
-        // Of an application that others run too, one's own part is meant.
+        // If others run the application too, only the caller's own part is meant.
         let isApplication = if case .application = target { true } else { false }
         guard !meant.isEmpty, meant.count == all.count || isApplication else {
             throw Refusal(
@@ -110,16 +110,16 @@ extension Coordinator {
 
     // MARK: - Report
 
-    /// A process says what it is in.
+    /// A process reports its own state.
     mutating func report(_ call: CallID, _ id: ConnectionID, _ state: LifecycleState) {
         guard let process = directory[id]?.process else { return }
         directory[process: process]?.report = state
         apply(directory.connections(of: process), call, .done)
     }
 
-    // MARK: - All of them
+    // MARK: - Several connections
 
-    /// Brings connections into what has been decided for them, and answers the call when they are there.
+    /// Brings connections into the state decided for them, and answers the call once they are in it.
     private mutating func apply(
         _ connections: [ConnectionID],
         _ call: CallID,
@@ -140,7 +140,7 @@ extension Coordinator {
         change(connections, request)
     }
 
-    /// Decides again, and brings connections into what comes out.
+    /// Decides again, and brings connections into the resulting state.
     private mutating func change(_ connections: [ConnectionID], _ request: RequestID?) {
         for id in connections {
             guard let observer = directory[id] else { continue }
@@ -151,7 +151,7 @@ extension Coordinator {
             }
         }
         let processes = directory.processes(of: connections)
-        // What is to hear or to drop posts must run.
+        // A process that is to hear or to drop posts must be running.
         for process in processes where !mayStandStill(process) { thaw(process) }
         for id in connections {
             guard let observer = directory[id] else { continue }
@@ -168,14 +168,14 @@ extension Coordinator {
         }
     }
 
-    /// The wish is in force at once: it is what the process will find when it runs again.
+    /// The request takes effect immediately: it is the state in which the process will continue.
     private mutating func changeParked(_ id: ConnectionID, to state: LifecycleState, _ request: RequestID?) {
         guard let observer = directory[id] else { return }
         let old = observer.state
         let new: LifecycleState = state == .background ? .background : .suspended
         directory.change(id) { observer in
             observer.stateAfterParking = state
-            // Posts that come before its names are held stand in its stream.
+            // Posts that come before its names are held are in its stream.
             observer.transition = Transition(
                 new,
                 isHolding: new == .suspended,
@@ -194,7 +194,7 @@ extension Coordinator {
 
     // MARK: - Deciding
 
-    /// What a connection is to be in by all that is known now.
+    /// The state decided for a connection by everything that is known now.
     func decide(_ observer: Observer) -> Decision {
         guard let process = directory[process: observer.process] else { return observer.decision }
         let user = process.id.user
@@ -212,13 +212,13 @@ extension Coordinator {
         return known.decision
     }
 
-    /// Changes what is no longer as decided. Nobody waits for it.
+    /// Brings connections in line with changed decisions. Nobody waits for it.
     mutating func reconsider(_ connections: some Sequence<ConnectionID>) {
         let changed = connections.filter { id in directory[id].map { decide($0) != $0.decision } ?? false }
         if !changed.isEmpty { change(changed, nil) }
     }
 
-    /// Ends in `changesAreInForce` when all changes that are under way now are over, and after 5 seconds at the latest.
+    /// Ends in `changesAreInForce` when all pending changes have completed, after 5 seconds at the latest.
     mutating func awaitChanges(_ number: UInt64) {
         let changing = directory.all.filter { id in
             directory[id].map { !$0.isParked && !$0.transition.isSettled } ?? false
@@ -237,7 +237,7 @@ extension Coordinator {
         reconsider(directory.all)
     }
 
-    /// Tells a connection who has decided its state, to be told so again by it if this agent should die.
+    /// Informs a connection who has decided on its state, so that it can report that to a new agent if this one dies.
     mutating func tellDecider(_ id: ConnectionID) {
         guard let observer = directory[id], observer.toldDecider != observer.decision.decider else { return }
         directory.change(id) { $0.toldDecider = observer.decision.decider }

@@ -3,7 +3,7 @@
 import NotifyNames
 
 extension Coordinator {
-    /// Holds names for a connection, as far as they are not held already.
+    /// Holds names for a connection, unless they are already held.
     mutating func hold(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
         guard let observer = directory[id] else { return }
         directory.change(id) { $0.holdWaiters.append(waiter) }
@@ -11,7 +11,7 @@ extension Coordinator {
         followHolding()
     }
 
-    /// Keeps nothing more for a connection.
+    /// Releases everything held for a connection.
     mutating func releaseHeld(of id: ConnectionID) {
         holding.releaseAll(for: .connection(id))
         followHolding()
@@ -19,7 +19,7 @@ extension Coordinator {
         _ = takeDelivered(to: id)
     }
 
-    /// Passes on what the holding wants.
+    /// Carries out the effects of the holding.
     mutating func followHolding() {
         for output in holding.takeOutputs() {
             switch output {
@@ -38,7 +38,7 @@ extension Coordinator {
         }
     }
 
-    /// The names of a connection are held, or this was in the way.
+    /// The names of a connection are held, or this prevented it.
     mutating func goOn(_ waiter: Observer.HoldWaiter, _ id: ConnectionID, _ failure: String?) {
         switch waiter {
         case .transition: advance(id) { $0.namesAreHeld(failure) }
@@ -56,12 +56,12 @@ extension Coordinator {
         }
     }
 
-    /// Answers one that is suspended, or that was parked and runs again.
+    /// Replies to a connection that is suspended, or that was parked and runs again.
     ///
     /// The names of the latter stay with the agent until it has confirmed that it hears them itself.
     private mutating func welcome(_ id: ConnectionID, _ call: CallID) {
         guard let observer = directory[id] else { return }
-        // What was wished meanwhile counts.
+        // Requests made in the meantime count.
         guard observer.returns, observer.decision.state == .foreground else {
             directory.change(id) { observer in
                 observer.returns = false
@@ -75,7 +75,7 @@ extension Coordinator {
         }
         let names = takePending(of: id)
         if directory[id]?.returning.isEmpty == true, !names.isEmpty {
-            // They are heard again before the answer: a post that comes earlier is made good by the answer.
+            // They are heard again before the reply: the reply covers any post that comes earlier.
             directory.change(id) { observer in
                 observer.returning = names
                 observer.holdWaiters.append(.registration(call))
@@ -100,7 +100,7 @@ extension Coordinator {
 
     mutating func posted(_ name: NotifyName) {
         let holders = holding.holders(of: name)
-        // A rule may stand a moment longer than its name is observed.
+        // A rule may briefly outlive the observation of its name.
         for (prefix, id) in holders.byPrefix where subjects(of: id)?.prefixes.contains(prefix) == true {
             _ = keep(name, for: id)
         }
@@ -121,8 +121,8 @@ extension Coordinator {
         }
     }
 
-    /// Sets a bit for a name that is observed: that it is is for the caller to know, for to look at each of a thousand
-    /// prefixes again would cost more than all the rest.
+    /// Sets a bit for an observed name. The caller must know that it is observed, as checking a thousand prefixes again
+    /// would cost more than everything else.
     ///
     /// - Returns: whether another post of the name would be news.
     private mutating func keep(_ name: NotifyName, for id: HolderID) -> Bool {
@@ -149,7 +149,7 @@ extension Coordinator {
         directory.change(id) { $0.keep(name, &ledger).leavesNews } ?? false
     }
 
-    /// Names that were found in the stream of a parked connection: sets bits, or delivers if it is listening again.
+    /// Names found in the stream of a parked connection: sets bits, or delivers if it is listening again.
     mutating func keep(_ names: [NotifyName], for id: ConnectionID) {
         guard let observer = directory[id] else { return }
         let observed = names.filter(observer.subjects.contains)
@@ -165,13 +165,14 @@ extension Coordinator {
 
     // MARK: - Deliveries
 
-    /// Hands over what waits for a connection; if only none: it then knows that this was all.
+    /// Delivers what is pending for a connection, even if nothing is: the connection then knows that it has everything.
     mutating func deliverPending(to id: ConnectionID) {
         guard let names = directory.change(id, { $0.pending.take() }) else { return }
         if names.isEmpty { emit(.deliver(id, [])) } else { deliver(names, to: id) }
     }
 
-    /// Hands over names, which are on their user's account until the connection has read them: it may be stopped before.
+    /// Delivers names, which count towards their user's quota until the connection has read them: it may be stopped
+    /// before.
     private mutating func deliver(_ names: [NotifyName], to id: ConnectionID) {
         guard !names.isEmpty else { return }
         directory.change(id) { $0.deliveries.append(names) }
@@ -179,7 +180,7 @@ extension Coordinator {
         emit(.deliver(id, names))
     }
 
-    /// A connection has read what was delivered to it first.
+    /// A connection has read its oldest delivery.
     mutating func deliveryIsRead(_ id: ConnectionID) {
         guard let observer = directory[id], let names = observer.deliveries.first else { return }
         directory.change(id) { _ = $0.deliveries.removeFirst() }
@@ -204,7 +205,7 @@ extension Coordinator {
         return names
     }
 
-    /// What was pending for a name that a holder observes no more.
+    /// Drops what was pending for a name that a holder no longer observes.
     mutating func dropPending(of id: HolderID) {
         switch id {
         case .connection(let id):

@@ -3,7 +3,7 @@
 package import NotifyNames
 
 extension Coordinator {
-    /// A connection, as others are shown it.
+    /// A connection, as shown to others.
     package struct Entry: Sendable {
         package let id: ConnectionID
         package let name: String
@@ -31,7 +31,7 @@ extension Coordinator {
         package var held = 0
     }
 
-    /// Every connection, in the order in which they came.
+    /// Every connection, in the order of registration.
     package var list: [Entry] { directory.all.compactMap(entry) }
 
     package func entry(of id: ConnectionID) -> Entry? {
@@ -72,7 +72,7 @@ extension Coordinator {
         return totals
     }
 
-    // MARK: - Who is who
+    // MARK: - Identities
 
     package func id(of name: String) -> ConnectionID? { directory.id(of: name) }
     package func name(of id: ConnectionID) -> String? { directory[id]?.name }

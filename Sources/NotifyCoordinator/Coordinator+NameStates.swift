@@ -16,12 +16,12 @@ extension Coordinator {
         answer(call, .stamp(nameStates.set(value, of: name, now: stamp)))
     }
 
-    /// The same right as to post the name.
+    /// The same permission as to post the name.
     private func maySetState(of name: NotifyName, _ user: UInt32) -> Bool {
         user == 0 || name.isOpen(to: user) && !(configuration.reservesNames && name.isReserved)
     }
 
-    /// Takes over what a connection had set under an agent before this one.
+    /// Takes over the states that a connection had set under an earlier agent.
     mutating func restoreStates(_ statement: Newcomer.Statement, of user: UInt32) {
         for (name, entry) in statement.states
         where statement.subjects.names.contains(name) && maySetState(of: name, user)

@@ -2,17 +2,17 @@
 
 import NotifyNames
 
-// Processes that stand still: those that the agent stops, and those that others have stopped.
+// Stopped processes: those that the agent stops, and those stopped from outside.
 extension Coordinator {
     // MARK: - Freezing
 
-    /// Whether nothing is wished for a process but that it is suspended.
+    /// Whether the only requests for a process are to suspend it.
     func mayStandStill(_ id: ProcessID) -> Bool {
         directory.connections(of: id).allSatisfy { directory[$0]?.decision.state == .suspended }
     }
 
-    /// Stops a process that somebody wants to stand still, if all its connections are suspended: the last step of that
-    /// change. What is decided now counts, not what was decided when the change began.
+    /// Stops a process that is to be frozen, if all its connections are suspended: the last step of that change. The
+    /// current decisions count, not those made when the change began.
     mutating func freezeIfSuspended(_ id: ProcessID) {
         guard let process = directory[process: id], process.freezing.isWaiting, mayStandStill(id) else { return }
         let isSuspended = process.connections.allSatisfy { connection in
@@ -36,12 +36,12 @@ extension Coordinator {
         updateLook(at: id)
     }
 
-    /// Lets a process go on, and lets nobody stop it on behalf of an earlier wish.
+    /// Lets a process continue, and cancels earlier requests to stop it.
     mutating func thaw(_ id: ProcessID) {
         for same in directory.same(as: id) { stepFreezing(same) { $0.mustRun() } }
     }
 
-    /// Nobody else would know that these processes are to run again.
+    /// Nobody else would know that these processes must continue.
     mutating func thawEverything() {
         for id in directory.processes.keys.sorted() { thaw(id) }
     }
@@ -61,7 +61,7 @@ extension Coordinator {
 
     // MARK: - Parking
 
-    /// A process stands still, and nobody has asked the agent for it. Its connections are parked before the bus drowns.
+    /// A process was stopped from outside. Its connections are parked before the bus overflows.
     mutating func processStopped(_ id: ProcessID) {
         guard let process = directory[process: id], !process.freezing.isStopped else { return }
         directory[process: id]?.isStopped = true
@@ -76,13 +76,13 @@ extension Coordinator {
         }
     }
 
-    /// The source that says which processes stand still.
+    /// The source that reports which processes are stopped.
     package static let freezerSource = "freezer"
 
-    /// A connection's names are taken over: what was queued for it until now is read.
+    /// A connection's names are held: now what was queued for it is read.
     mutating func namesAreHeldForParking(_ id: ConnectionID) {
         guard let observer = directory[id], case .draining = observer.parking, observer.hasSocket else { return }
-        // From here on posts set bits; those that came before stand in the stream before the mark.
+        // From here on posts set bits; earlier ones are in the stream before the mark.
         step(id) { $0.park(returningTo: observer.stateAfterParking) }
         guard let state = directory[id]?.state else { return }
         directory.change(id) { observer in
@@ -92,13 +92,13 @@ extension Coordinator {
         if state == .background {
             releaseHeld(of: id)
         } else {
-            // It may stand in the stream, which nobody reads for that.
+            // The answer may be in the stream, which nobody reads for it.
             for name in takeDelivered(to: id) { _ = keep(name, for: id) }
         }
         emit(.drain(id))
     }
 
-    /// Who gets what is found in the stream of a connection; nil if nobody is left.
+    /// The recipient of what is found in the stream of a connection; nil if there is none any more.
     package func receiver(ofStream id: ConnectionID) -> ConnectionID? {
         let receiver = successors[id] ?? id
         return directory[receiver] == nil ? nil : receiver
@@ -116,7 +116,7 @@ extension Coordinator {
 
     // MARK: - Looking
 
-    /// Has the process looked at as long as the bus may queue posts for it.
+    /// Watches the process while the bus may queue posts for it.
     mutating func updateLook(at id: ProcessID) {
         guard let process = directory[process: id], process.facts.isWatched else { return }
         let mustLook = !process.freezing.isStopped && process.queued > 0

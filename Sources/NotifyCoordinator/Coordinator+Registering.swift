@@ -8,7 +8,7 @@ extension Coordinator {
         try ledger.checkConnection(of: newcomer.user)
         let previous = predecessor(of: newcomer)
         if let previous, let subjects = directory[previous]?.subjects {
-            // What the one before observed counts no longer.
+            // What the previous one observed no longer counts.
             ledger.observeLess(subjects, by: newcomer.user)
             do throws(Refusal) {
                 try ledger.observe(newcomer.statement.subjects, by: newcomer.user)
@@ -22,7 +22,7 @@ extension Coordinator {
         enter(call, newcomer, previous)
     }
 
-    /// The connection that this one takes the place of.
+    /// The connection that this one replaces.
     private func predecessor(of newcomer: Newcomer) -> ConnectionID? {
         for name in [newcomer.statement.previous] + newcomer.statement.earlier {
             guard let id = directory.id(of: name), let other = directory[id], other.process == newcomer.process.id,
@@ -70,7 +70,7 @@ extension Coordinator {
         if let process = directory[process: observer.process] {
             observer.person = directory.wish(for: process, isNew: statement.state == nil)
             if let previous { observer.person = previous.person }
-            // Whoever has it stopped has all of it suspended, whichever connection was meant.
+            // Freezing a process suspends all of it, whichever connection was meant.
             if process.freezing.wish != nil { observer.person = .suspended }
         }
         if let previous {
@@ -84,7 +84,7 @@ extension Coordinator {
         return observer.decision.state
     }
 
-    /// Takes over what an agent before this one had decided, as the observer remembers it.
+    /// Takes over what an earlier agent had decided, as the observer remembers it.
     private mutating func believe(_ decider: String, _ state: LifecycleState, of observer: inout Observer) {
         switch Decider(name: decider) {
         case .person: observer.person = observer.person ?? state
@@ -96,7 +96,7 @@ extension Coordinator {
         }
     }
 
-    /// Gives a connection what is kept for the one that it takes the place of.
+    /// Passes on to a connection what is kept for the one that it replaces.
     private mutating func inherit(from previous: ConnectionID, to id: ConnectionID) {
         guard let old = directory[previous] else { return }
         directory.change(id) { observer in
@@ -108,12 +108,12 @@ extension Coordinator {
         let names = old.unconfirmed + old.returning + takeDelivered(to: previous) + takePending(of: previous)
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
         if case .draining = old.parking { successors[previous] = id }
-        // The names go from hand to hand: the rules that both need stay on the bus.
+        // The names are handed over directly: rules that both need stay on the bus.
         if observer.state == .suspended { holding.hold(observer.subjects, for: .connection(id), of: observer.user) }
         remove(previous, keepsAccount: true)
     }
 
-    /// A connection registers that has done so before: what it says now replaces what it said then.
+    /// A registered connection registers again: its new registration replaces the old one.
     private mutating func renew(_ id: ConnectionID, _ call: CallID, _ newcomer: Newcomer) throws(Refusal) {
         guard let observer = directory[id] else { return }
         let (old, new) = (observer.subjects, newcomer.statement.subjects)
@@ -139,7 +139,7 @@ extension Coordinator {
         holdIfNeeded(new, for: id, then: .renewal(call))
     }
 
-    // MARK: - Names that come and go
+    // MARK: - Added and removed names
 
     mutating func addNames(_ call: CallID, _ id: ConnectionID, _ added: Subjects) throws(Refusal) {
         guard let observer = directory[id] else { return }
@@ -167,7 +167,7 @@ extension Coordinator {
         answer(call, .done)
     }
 
-    /// A connection observes these no more; that is noted already.
+    /// A connection no longer observes these, which has already been noted.
     private mutating func forget(_ removed: Subjects, of id: ConnectionID) {
         guard !removed.isEmpty else { return }
         holding.release(removed, for: .connection(id))
@@ -177,7 +177,7 @@ extension Coordinator {
     }
 
     private mutating func holdIfNeeded(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
-        // One that is being parked will need them as well.
+        // If it is being parked, it will need them as well.
         if directory[id]?.transition.isHolding == true || directory[id]?.isParked == true {
             hold(subjects, for: id, then: waiter)
         } else {
@@ -193,9 +193,9 @@ extension Coordinator {
         remove(id)
     }
 
-    /// Forgets a connection, and all that was kept for it.
+    /// Forgets a connection, and everything kept for it.
     ///
-    /// - Parameter keepsAccount: what it observed is on somebody else's account already.
+    /// - Parameter keepsAccount: what it observed has already been transferred to another connection's account.
     mutating func remove(_ id: ConnectionID, keepsAccount: Bool = false) {
         guard var observer = directory.remove(id) else { return }
         ledger.forgetPending(observer.pending.take() + observer.deliveries.joined(), of: observer.user)
@@ -208,7 +208,7 @@ extension Coordinator {
         window.hasAnswered(.state(id))
         window.hasAnswered(.delivery(id))
         for waiter in observer.holdWaiters {
-            // Nobody hears it any more; but the call is no longer under way.
+            // Nobody hears it any more, but the call is no longer pending.
             switch waiter {
             case .call(let call), .registration(let call), .renewal(let call):
                 refuse(call, Refusal(.failed, "The connection has left the bus."))
@@ -222,7 +222,7 @@ extension Coordinator {
         if directory.observers.isEmpty { emit(.observersHaveGone) }
     }
 
-    /// A process has one connection less.
+    /// A process has lost a connection.
     private mutating func processHasLost(_ id: ProcessID) {
         guard let process = directory[process: id] else { return }
         if process.connections.isEmpty, !process.facts.isWatched || !process.isWorthRemembering {
@@ -234,7 +234,7 @@ extension Coordinator {
     }
 
     private mutating func forget(_ process: ObservedProcess) {
-        // One that nobody observes in any more must not stand still for ever.
+        // A process without observers must not stay frozen forever.
         thaw(process.id)
         settleRequests(waitingFor: process.id, failure: nil)
         directory.remove(process)

@@ -2,9 +2,9 @@
 
 package import NotifyNames
 
-// Holders without a connection: they want names, are told that something is pending, and take it.
+// Holders without a connection: they want names, are notified that something is pending, and take it.
 extension Coordinator {
-    /// What was posted for a resident and not taken, in the order of the first posts.
+    /// What was posted for a resident and not yet taken, in the order of the first posts.
     package func pendingNames(of id: ResidentID) -> [NotifyName] { residents[id]?.pending.names ?? [] }
 
     mutating func residentWants(_ id: ResidentID, _ subjects: Subjects, _ user: UInt32) {
@@ -46,7 +46,7 @@ extension Coordinator {
         followHolding()
     }
 
-    /// A resident wants these no more; that is noted already.
+    /// A resident no longer wants these, which has already been noted.
     private mutating func forget(_ removed: Subjects, of id: ResidentID) {
         guard !removed.isEmpty else { return }
         holding.release(removed, for: .resident(id))
@@ -60,7 +60,7 @@ extension Coordinator {
         ledger.forgetPending(names, of: user)
     }
 
-    /// Its names are held, or this was in the way.
+    /// Its names are held, or this prevented it.
     mutating func residentIsHeld(_ id: ResidentID, _ failure: String?) {
         guard residents[id] != nil else { return }
         if failure == nil { residents[id]?.isCollecting = true }

@@ -3,7 +3,7 @@
 import NotifyNames
 
 extension Coordinator {
-    /// Does what a connection's transition asks for.
+    /// Carries out the next steps of a connection's transition.
     mutating func perform(_ actions: [Transition<RequestID>.Action], for id: ConnectionID) {
         for action in actions {
             switch action {
@@ -14,7 +14,7 @@ extension Coordinator {
                 holding.releaseAll(for: .connection(id))
                 followHolding()
             case .mark:
-                // Goes with what is told next, so that little lies between the two.
+                // Sent along with the next call, so that little comes between the two.
                 directory.change(id) { $0.isToBeMarked = true }
             case .tell(let state):
                 window.enqueue(id, state)
@@ -30,7 +30,7 @@ extension Coordinator {
         }
     }
 
-    /// Changes the transition of a connection, and does what it asks for.
+    /// Changes the transition of a connection, and carries out its next steps.
     mutating func step(
         _ id: ConnectionID,
         _ event: (inout Transition<RequestID>) -> [Transition<RequestID>.Action]
@@ -39,7 +39,7 @@ extension Coordinator {
         perform(actions, for: id)
     }
 
-    /// The same for what comes from outside: a parked connection has nothing under way.
+    /// The same for external events: a parked connection has nothing pending.
     mutating func advance(
         _ id: ConnectionID,
         _ event: (inout Transition<RequestID>) -> [Transition<RequestID>.Action]
@@ -51,9 +51,9 @@ extension Coordinator {
         updateLook(at: observer.process)
     }
 
-    // MARK: - Telling
+    // MARK: - State calls
 
-    /// Tells those who wait for it their state, as many as the bus allows at once.
+    /// Informs waiting connections of their states, as many as the bus allows at once.
     mutating func pumpWindow() {
         while let (id, state) = window.next(now: now.nanoseconds) {
             guard let observer = directory[id], !observer.isParked else {
@@ -70,7 +70,7 @@ extension Coordinator {
         defer { pumpWindow() }
         switch reply {
         case .done(let dropped, let isHoldingBack):
-            // What was sent to it before it has read.
+            // It has read what was sent to it before.
             directory.change(id) { $0.unconfirmed = [] }
             if let dropped { directory.change(id) { $0.dropped = dropped } }
             advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }
@@ -101,7 +101,7 @@ extension Coordinator {
 
     // MARK: - Requests
 
-    /// A connection is in what a request wants, or this was in the way.
+    /// A connection has reached the state that a request asks for, or this prevented it.
     mutating func reached(_ request: RequestID, _ id: ConnectionID, _ failure: String?) {
         let over = requests.change(request) { request in
             request.missing.remove(id)
@@ -110,7 +110,7 @@ extension Coordinator {
         if let over { finish(over) }
     }
 
-    /// Nobody waits any longer for a process to stand still.
+    /// Nobody waits any longer for a process to be frozen.
     mutating func settleRequests(waitingFor process: ProcessID, failure: String?) {
         for id in requests.waiting(for: process) {
             let over = requests.change(id) { request in

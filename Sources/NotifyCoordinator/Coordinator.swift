@@ -2,52 +2,52 @@
 
 package import NotifyNames
 
-/// Who observes what, in which state, and by whose word.
+/// The observers, what they observe, their states, and who decided on these.
 ///
-/// A value: it is told what happens, and says what is to be done about it. It has no clock, asks nobody and knows neither
-/// D-Bus nor processes but by their numbers. So the same events give the same effects, on a bus as in a simulation.
+/// A value: it takes events, and returns effects. It has no clock, asks nobody, and knows nothing of D-Bus, and
+/// processes only by number. So the same events have the same effects, on a bus as in a simulation.
 package struct Coordinator {
     package struct Configuration: Sendable {
         /// Applications that stay in the foreground.
         package var exemptApplications: Set<String> = []
-        /// Which facts may put whom in the background.
+        /// Which facts may put which programs in the background.
         package var facts = FactPolicy()
-        /// The sources of facts, by name, in the order in which they count.
+        /// The sources of facts by name, in order of precedence.
         package var sources: [String] = []
         /// Processes that nobody may freeze.
         package var untouchables: Set<Int32> = [1]
-        /// Whether reserved names belong to root, as on the bus of the machine.
+        /// Whether reserved names belong to root, as on the system bus.
         package var reservesNames = false
         package var quotas = Quotas()
         /// Above so many prefixes there is one rule for all of them.
         package var prefixRules = PrefixRules.limit
         /// The names of which it is told whether anybody wants them.
         package var interests: Set<NotifyName> = []
-        /// Names whose state the agent alone sets.
+        /// Names whose state only the agent sets.
         package var events: Set<NotifyName> = []
-        /// Names whose state stays although nobody observes them, and what it is at first.
+        /// Names whose state is kept even if nobody observes them, and their initial states.
         package var pinnedStates: [NotifyName: UInt64] = [:]
 
         package init() {}
     }
 
     let configuration: Configuration
-    /// What is known by the sources of facts.
+    /// What the sources of facts have reported.
     package internal(set) var sources: SourceTable
-    /// Which names somebody observes.
+    /// The observed names.
     package internal(set) var observedNames: ObservedNames
     var directory = Directory()
     var residents: [ResidentID: Resident] = [:]
     var holding: Holding
     var nameStates: NameStateTable
-    /// What is known of names that the agent posts itself.
+    /// The states of names that the agent posts itself.
     var eventStates: [NotifyName: UInt64] = [:]
     var requests = Requests()
     var window = CallWindow()
     var ledger: Ledger
-    /// Who has made the calls that are under way.
+    /// The callers of pending calls.
     var callers: [CallID: UInt32] = [:]
-    /// Connections whose stream is being read, and which others have taken the place of.
+    /// Connections whose stream is being read and that have been replaced.
     var successors: [ConnectionID: ConnectionID] = [:]
     var now = Moment(nanoseconds: 0)
     private var effects: [Effect] = []
@@ -61,9 +61,9 @@ package struct Coordinator {
         holding = Holding(prefixRules: configuration.prefixRules)
     }
 
-    /// Takes note of what has happened.
+    /// Handles an event.
     ///
-    /// - Returns: what is to be done, in this order.
+    /// - Returns: the effects, to be carried out in order.
     package mutating func handle(_ event: Event, at now: Moment) -> [Effect] {
         self.now = now
         take(event)
@@ -150,7 +150,7 @@ package struct Coordinator {
 
     // MARK: - Calls
 
-    /// Lets a call in, if its user has not too many under way.
+    /// Admits a call, unless its user has too many pending.
     private mutating func accept(
         _ call: CallID,
         of user: UInt32,

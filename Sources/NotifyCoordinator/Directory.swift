@@ -2,33 +2,33 @@
 
 import NotifyNames
 
-/// Who has registered, and what persons have set for whom.
+/// The registered observers, and what persons have set for them.
 struct Directory {
-    /// An application of one user: on the bus of the machine several users may run the same one.
+    /// An application of one user: on the system bus several users may run the same one.
     private struct Application: Hashable {
         let id: String
         let user: UInt32
     }
 
-    /// Also those that are parked.
+    /// Includes parked ones.
     private(set) var observers: [ConnectionID: Observer] = [:]
     private var numbers: [String: ConnectionID] = [:]
     private(set) var processes: [ProcessID: ObservedProcess] = [:]
-    /// Processes that have, or had, the same number; but for a moment it is one.
+    /// Processes that have, or had, the same number; except for brief moments there is only one.
     private var byPid: [Int32: Set<ProcessID>] = [:]
-    /// What persons have set for applications, and have not released.
+    /// What persons have set for applications and not released.
     private var applicationWishes: [Application: LifecycleState] = [:]
     private var lastNumber: UInt64 = 0
-    /// How many connections are in a state from under an agent before this one.
+    /// How many connections still have a state from an earlier agent.
     private var remembered = 0
 
     func id(of name: String) -> ConnectionID? { numbers[name] }
 
     subscript(id: ConnectionID) -> Observer? { observers[id] }
 
-    /// Changes a connection in place, if it is there.
+    /// Changes a connection in place, if it exists.
     ///
-    /// - Returns: what the change returns.
+    /// - Returns: the result of the change.
     @discardableResult
     mutating func change<Result>(_ id: ConnectionID, _ change: (inout Observer) -> Result) -> Result? {
         guard let index = observers.index(forKey: id) else { return nil }
@@ -44,7 +44,7 @@ struct Directory {
         _modify { yield &processes[id] }
     }
 
-    /// All connections, in the order in which they came.
+    /// All connections, in the order of registration.
     var all: [ConnectionID] { observers.keys.sorted() }
 
     mutating func nextID() -> ConnectionID {
@@ -103,8 +103,8 @@ struct Directory {
         Set(connections.compactMap { observers[$0]?.process }).sorted()
     }
 
-    /// The processes of these connections, and those that are the same for the kernel: a process may have connections as
-    /// more than one user, and stands still with all of them.
+    /// The processes of these connections, and those that are the same to the kernel: a process may have connections as
+    /// more than one user, and is stopped with all of them.
     func wholes(of connections: some Sequence<ConnectionID>) -> [ProcessID] {
         Set(processes(of: connections).flatMap(same(as:))).sorted()
     }
@@ -113,14 +113,14 @@ struct Directory {
         (byPid[id.pid] ?? []).filter { $0.startTime == id.startTime }.sorted()
     }
 
-    /// Processes that had the number of this one before, and whose end has not been noticed.
+    /// Processes that had this number before, and whose exit has not been noticed yet.
     func earlier(than id: ProcessID) -> [ProcessID] {
         (byPid[id.pid] ?? []).filter { $0.startTime != id.startTime }.sorted()
     }
 
-    // MARK: - What persons have set
+    // MARK: - Set by persons
 
-    /// Remembers what a person has set, for those that come later. nil if it was released.
+    /// Remembers what a person has set, for later processes. nil if it was released.
     mutating func note(_ state: LifecycleState?, for target: Target, of user: UInt32) {
         switch target {
         case .connection: break
@@ -138,7 +138,7 @@ struct Directory {
         }
     }
 
-    /// Forgets all that was set for processes and applications of a user; nil means all users.
+    /// Forgets everything set for processes and applications of a user; nil means all users.
     mutating func forgetWishes(of user: UInt32?) {
         for key in applicationWishes.keys where user == nil || key.user == user { applicationWishes[key] = nil }
         for key in processes.keys where user == nil || key.user == user {
@@ -147,14 +147,14 @@ struct Directory {
         }
     }
 
-    /// What a person has set that counts for a new connection of a process.
+    /// What a person has set that applies to a new connection of a process.
     ///
-    /// - Parameter isNew: whether the connection itself has nothing to say about an agent before this one.
+    /// - Parameter isNew: whether the connection itself reports nothing about an earlier agent.
     func wish(for process: ObservedProcess, isNew: Bool) -> LifecycleState? {
         let application = Application(id: process.application, user: process.id.user)
         if let wish = process.wish { return wish }
         if !process.isReleased, let wish = applicationWishes[application] { return wish }
-        // A restarted agent knows no wishes, but it sees what they had led to before.
+        // A restarted agent knows no requests, but it sees what they had led to.
         guard isNew, remembered > 0 else { return nil }
         var relatives = process.connections.compactMap { observers[$0] }.filter(\.isRemembered)
         if relatives.isEmpty, !application.id.isEmpty {

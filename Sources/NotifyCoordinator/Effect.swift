@@ -2,24 +2,24 @@
 
 package import NotifyNames
 
-/// What the coordinator wants done, in this order.
+/// The effects of the coordinator, to be carried out in order.
 package enum Effect: Sendable {
-    // MARK: Answers to calls
+    // MARK: Replies to calls
 
     case answer(CallID, Answer)
     case refuse(CallID, Refusal)
 
     // MARK: To observers
 
-    /// Tell a connection its state; ends in `told`.
+    /// Inform a connection of its state; ends in `told`.
     ///
-    /// - Parameter marks: just before, find the place in the stream of posts from which on they set bits; ends in
+    /// - Parameter marks: just before that, find the point in the stream of posts from which they set bits; ends in
     ///   `markIsReached`.
     case tell(ConnectionID, LifecycleState, marks: Bool)
-    /// Hand over names that were posted while a connection was suspended; if there are any, it ends in `delivered`. None
-    /// says that there are no more.
+    /// Deliver names that were posted while a connection was suspended; ends in `delivered` if there are any. An empty
+    /// list says that there are no more.
     case deliver(ConnectionID, [NotifyName])
-    /// Tell a connection who has decided its state.
+    /// Inform a connection who has decided on its state.
     case tellDecider(ConnectionID, Decider)
     /// Wait until no post is held back any more; ends in `nothingIsHeldBack`.
     case awaitHeldBack(ConnectionID)
@@ -31,68 +31,68 @@ package enum Effect: Sendable {
 
     // MARK: Rules on the bus
 
-    /// Hear posts of these names and prefixes; ends in `rulesAreSet` when the bus has confirmed it. With neither it is a
-    /// question to the bus that says when it has come this far.
+    /// Hear posts of these names and prefixes; ends in `rulesAreSet` when the bus has confirmed it. Without any it is a
+    /// question to the bus that shows when it has come this far.
     case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
-    /// Hear them no more; ends in `rulesAreSet` when the bus has come this far, if there is a ticket.
+    /// Stop hearing them; ends in `rulesAreSet` when the bus has come this far, if there is a ticket.
     case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
 
     // MARK: Processes
 
-    /// Stop a process if it may still be done on behalf of this user; ends in `froze`.
+    /// Stop a process if this user may still do so; ends in `froze`.
     case freeze(ProcessID, onBehalfOf: UInt32)
-    /// Let it go on; ends in `thawed`.
+    /// Let it continue; ends in `thawed`.
     case thaw(ProcessID)
-    /// Look whether a process stands still, or no longer.
+    /// Watch whether a process is stopped, or no longer do so.
     case look(ProcessID, Bool)
     /// Read what the bus has queued for a stopped process, and end the connection; ends in `drained`.
     case drain(ConnectionID)
     case stopDraining(ConnectionID)
 
-    // MARK: What is wanted inside the agent
+    // MARK: Inside the agent
 
-    /// Somebody wants a name of interest and nobody did, or nobody does any more.
+    /// A name of interest is wanted for the first time, or no longer.
     case interest(NotifyName, isWanted: Bool)
-    /// From now on each post of a name that a resident wants is kept for it; or this was in the way, and it has what it
+    /// From now on each post of a name that a resident wants is kept for it; or this prevented it, and it has what it
     /// had before.
     case residentIsHeld(ResidentID, failure: String?)
-    /// A name is pending for a resident for which none was. It is told so again when it has taken what is pending.
+    /// A name has become pending for a resident that had none. It is notified again once it has taken what is pending.
     case residentHasPending(ResidentID)
 
-    /// The changes that were under way are over, or have taken too long.
+    /// The changes that were pending have completed, or have taken too long.
     case changesAreInForce(UInt64)
 
-    // MARK: Comings and goings
+    // MARK: Connections and processes
 
     /// A connection observes: watch for its end.
     case begin(ConnectionID)
     /// A connection is forgotten: close what belongs to it.
     case forget(ConnectionID, name: String)
-    /// Nothing of a process is of interest any more.
+    /// A process is no longer of interest.
     case forgetProcess(ProcessID)
-    /// A process observes that did not.
+    /// A process has its first observer.
     case present(ProcessID)
     /// The first connection is about to come.
     case observersCome
-    /// The last connection has gone.
+    /// The last connection is gone.
     case observersHaveGone
 
-    /// Much of what was kept is not needed any more.
+    /// Much of what was kept is no longer needed.
     case giveMemoryBack
-    /// Say `alarm` at this moment of the monotonic clock, in nanoseconds; it takes the place of an earlier one.
+    /// Report `alarm` at this time of the monotonic clock, in nanoseconds; it replaces an earlier one.
     case alarm(at: Int64)
 
-    /// What a call is answered with.
+    /// The reply to a call.
     package enum Answer: Equatable, Sendable {
         case done
-        /// - Parameter isComplete: whether `pending` is all that the connection can have missed.
+        /// - Parameter isComplete: whether `pending` is everything that the connection can have missed.
         case registered(LifecycleState, pending: [NotifyName], isComplete: Bool)
         case connections(Int)
         case stamp(UInt64)
         case value(UInt64)
     }
 
-    /// A connection is in another state.
+    /// A connection has changed its state.
     package struct StateChange: Equatable, Sendable {
         package let id: ConnectionID
         package let name: String
@@ -103,7 +103,7 @@ package enum Effect: Sendable {
     }
 }
 
-/// Why a call is refused, in a sentence.
+/// Why a call is refused, as a sentence.
 package struct Refusal: Error, Hashable, Sendable {
     package enum Kind: Sendable {
         case invalidArguments, accessDenied, limitExceeded, failed, noSuchTarget, notRegistered, notObserved, timedOut

@@ -2,7 +2,7 @@
 
 package import NotifyNames
 
-/// What the coordinator is told. Facts about callers come with the calls: it asks nobody itself.
+/// The events of the coordinator. Facts about callers come with the calls, as it asks nobody itself.
 package enum Event: Sendable {
     // MARK: Calls. Each ends in one `answer` or `refuse`.
 
@@ -10,55 +10,55 @@ package enum Event: Sendable {
     /// A connection observes more.
     case addNames(CallID, from: String, Subjects)
     case removeNames(CallID, from: String, Subjects)
-    /// A program says what it is in.
+    /// A program reports its own state.
     case report(CallID, from: String, LifecycleState)
-    /// A program asks to follow the desktop, or no longer.
+    /// A program asks to follow the desktop, or no longer to do so.
     case followDesktop(CallID, from: String, Bool)
     /// Somebody puts connections into a state.
     ///
-    /// - Parameter strangers: processes of the target that the caller may not stop, as things are now; see
+    /// - Parameter strangers: processes of the target that the caller currently may not stop; see
     ///   `Coordinator.processes(of:)`. Needed only if it `freezes`.
     case setState(CallID, by: Caller, Target, LifecycleState, freezes: Bool, strangers: Set<ProcessID>)
-    /// Somebody takes back what was set; of everyone if there is no target.
+    /// Somebody undoes what was set; for everyone if there is no target.
     case release(CallID, by: Caller, Target?)
     case setNameState(CallID, by: Caller, NotifyName, UInt64)
     case getNameState(CallID, NotifyName)
 
-    // MARK: Answers to effects
+    // MARK: Results of effects
 
-    /// The answer to `subscribe` or `unsubscribe`: the bus has dealt with it.
+    /// The result of `subscribe` or `unsubscribe`: the bus has processed it.
     case rulesAreSet(Ticket, failure: String?)
-    /// The answer to the mark of `tell`: later posts of held names set bits.
+    /// The result of the mark of `tell`: later posts of held names set bits.
     case markIsReached(ConnectionID)
-    /// The answer to `tell`.
+    /// The result of `tell`.
     case told(ConnectionID, Reply)
-    /// The answer to `deliver` with names: the connection has read them. The answers come in the order of the calls.
+    /// The result of `deliver` with names: the connection has read them. The results come in the order of the calls.
     case delivered(ConnectionID)
-    /// The answer to `awaitHeldBack`.
+    /// The result of `awaitHeldBack`.
     case nothingIsHeldBack(ConnectionID)
-    /// The answer to `freeze`.
+    /// The result of `freeze`.
     case froze(ProcessID, FreezeOutcome)
-    /// The answer to `thaw`.
+    /// The result of `thaw`.
     case thawed(ProcessID, failure: String?)
-    /// The answer to `drain`: the stream is read, and the connection is shut down.
+    /// The result of `drain`: the stream has been read, and the connection is shut down.
     case drained(ConnectionID)
-    /// Names that were found in the stream of a parked connection. They come after `drained`, to
+    /// Names found in the stream of a parked connection. They come after `drained`, to
     /// `Coordinator.receiver(ofStream:)`.
     case found(ConnectionID, [NotifyName])
 
     // MARK: What happens
 
-    /// A post of a name that is subscribed to.
+    /// A post of a subscribed name.
     case posted(NotifyName)
     /// The connection has left the bus.
     case connectionEnded(ConnectionID)
     case processEnded(ProcessID)
-    /// A process stands still, or runs again, and the agent has not done it.
+    /// A process was stopped, or continued, by somebody other than the agent.
     case processStopped(ProcessID)
     case processContinued(ProcessID)
-    /// What a name that the agent posts itself stands for; nil if nobody knows.
+    /// The current state of a name that the agent posts itself; nil if unknown.
     case eventState(NotifyName, UInt64?)
-    /// Somebody inside the agent wants names: these, and no others any more. Ends in `residentIsHeld`, once for all such
+    /// A part of the agent wants names: these, and no others any more. Ends in `residentIsHeld`, once for all such
     /// events until then.
     case residentWants(ResidentID, Subjects, of: UInt32)
     /// A resident has used up what was pending: each of these names is news again. Ends in `residentIsHeld`.
@@ -66,36 +66,36 @@ package enum Event: Sendable {
     case residentLeft(ResidentID)
     /// What the sources of facts have found since the last time.
     case news([String: SourceNews])
-    /// A source was started, or stopped for this reason: what it has said no longer counts.
+    /// A source was started, or stopped for this reason: its earlier facts no longer count.
     case sourceWasReset(String, SourceCondition?)
-    /// Somebody inside the agent waits for all changes that are under way. Ends in `changesAreInForce`.
+    /// A part of the agent waits for all pending changes. Ends in `changesAreInForce`.
     case awaitChanges(UInt64)
-    /// The moment of `alarm` has come.
+    /// The time set by `alarm` has come.
     case alarm
-    /// The agent ends.
+    /// The agent terminates.
     case ending
 
-    /// How an observer answered.
+    /// How an observer replied.
     package enum Reply: Sendable {
-        /// - Parameter isHoldingBack: whether posts have come whose sender the bus is still asked for.
+        /// - Parameter isHoldingBack: whether posts have come whose sender is still being determined.
         case done(dropped: UInt64?, isHoldingBack: Bool)
         case failed(String)
-        /// It is not on the bus any more.
+        /// It is no longer on the bus.
         case gone
     }
 
     package enum FreezeOutcome: Equatable, Sendable {
         case frozen
-        /// Whoever wanted it may not do that to this process any more.
+        /// The requester may no longer do that to this process.
         case denied
         case failed(String)
     }
 }
 
-/// Who calls.
+/// The caller.
 package struct Caller: Sendable {
     package let user: UInt32
-    /// Whether it is in a sandbox, and so may change nobody's state.
+    /// Whether it is in a sandbox, and so may change nobody else's state.
     package let isSandboxed: Bool
 
     package init(user: UInt32, isSandboxed: Bool = false) {
@@ -113,7 +113,7 @@ package struct Newcomer: Sendable {
     package var name: String
     package var user: UInt32
     package var process: ProcessFacts
-    /// Whether a duplicate of its socket was given, so that it can be parked.
+    /// Whether a duplicate of its socket was provided, so that it can be parked.
     package var hasSocket: Bool
     package var statement: Statement
 
@@ -130,9 +130,10 @@ package struct Newcomer: Sendable {
         package var id: ProcessID
         /// Empty if it belongs to none.
         package var application: String
-        /// The id of the login session that it runs in; nil if it is the user's service manager that runs it, or nobody.
+        /// The ID of the login session in which it runs; nil if it was started by the user's service manager, or is in
+        /// none.
         package var session: String?
-        /// Whether its end will be told.
+        /// Whether its exit will be reported.
         package var isWatched: Bool
 
         package init(id: ProcessID, application: String = "", session: String? = nil, isWatched: Bool = true) {
@@ -143,21 +144,21 @@ package struct Newcomer: Sendable {
         }
     }
 
-    /// What a connection says of itself.
+    /// What a connection says about itself.
     package struct Statement: Sendable {
         package var subjects: Subjects
-        /// What it was in before; nil if it is new, and has no reason to be in anything but the foreground.
+        /// Its previous state; nil if it is new, and has no reason to be anywhere but in the foreground.
         package var state: LifecycleState?
         /// Its unique name before it was reconnected.
         package var previous = ""
-        /// Other names that it had before: registrations of it that were not answered.
+        /// Other previous names: registrations of it that were not answered.
         package var earlier: [String] = []
-        /// Who decided that state, as it was told; empty if it does not know.
+        /// Who decided on that state, as it was informed; empty if it does not know.
         package var decider = ""
         package var followsDesktop = false
-        /// For people.
+        /// For display.
         package var program = ""
-        /// The states of names that it had set under an agent before this one.
+        /// The states of names that it had set under an earlier agent.
         package var states: [(name: NotifyName, entry: NameStateTable.Entry)] = []
 
         package init(_ subjects: Subjects) { self.subjects = subjects }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An observing connection that has registered. Numbers are never used again.
+/// A registered observing connection. Numbers are never reused.
 package struct ConnectionID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let number: UInt64
 
@@ -11,10 +11,10 @@ package struct ConnectionID: Hashable, Comparable, Sendable, CustomStringConvert
     package static func < (left: ConnectionID, right: ConnectionID) -> Bool { left.number < right.number }
 }
 
-/// A process, and no other that gets its number later.
+/// A process, as distinct from any that gets its number later.
 package struct ProcessID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let pid: Int32
-    /// When it began, in the unit of `/proc/PID/stat`.
+    /// When it started, in the unit of `/proc/PID/stat`.
     package let startTime: UInt64
     /// The user that it runs as.
     package let user: UInt32
@@ -39,7 +39,7 @@ package struct CallID: Hashable, Sendable {
     package init(_ number: UInt64) { self.number = number }
 }
 
-/// A question to the bus about rules, or a request for some: told apart from others by its answer.
+/// A question or request to the bus about rules, identified in the reply.
 package struct Ticket: Hashable, Comparable, Sendable {
     package let number: UInt64
 
@@ -48,11 +48,11 @@ package struct Ticket: Hashable, Comparable, Sendable {
     package static func < (left: Ticket, right: Ticket) -> Bool { left.number < right.number }
 }
 
-/// When something happens. The coordinator has no clock: each event brings the time along.
+/// The time of an event. The coordinator has no clock, so each event brings the time along.
 package struct Moment: Sendable {
     /// Nanoseconds of the monotonic clock.
     package let nanoseconds: Int64
-    /// Seconds since 1970, for people.
+    /// Seconds since 1970, for display.
     package let wallClock: UInt64
 
     package init(nanoseconds: Int64, wallClock: UInt64 = 0) {

@@ -4,14 +4,14 @@ package import NotifyNames
 
 /// Which names are observed, by connections in whatever state and by residents, and by how many.
 ///
-/// Some names are of interest: whoever provides what they stand for begins with the first who wants one, and ends some
-/// time after the last. A name is wanted by its name and by each prefix of it.
+/// Some names are of interest: their provider starts with the first observer, and stops some time after the last. A
+/// name is wanted by its name and by each of its prefixes.
 package struct ObservedNames: Sendable {
     private var names: [NotifyName: Int] = [:]
     private var prefixes = PrefixIndex<Int>()
-    /// By how many each name of interest is wanted.
+    /// How many want each name of interest.
     private var interests: [NotifyName: Int] = [:]
-    /// The names of interest, byte by byte, so that those with a prefix stand together.
+    /// The names of interest in byte order, so that those with a common prefix are adjacent.
     private let ordered: [NotifyName]
     /// Those that may have become wanted or unwanted, and whether they were wanted before.
     private var touched: [NotifyName: Bool] = [:]
@@ -27,7 +27,7 @@ package struct ObservedNames: Sendable {
     /// Whether anybody would hear a post of the name.
     package func contains(_ name: NotifyName) -> Bool { count(of: name) > 0 }
 
-    /// How many want a post of the name. Who observes it by two prefixes counts twice.
+    /// How many want a post of the name. An observer with two matching prefixes counts twice.
     package func count(of name: NotifyName) -> Int {
         if let count = interests[name] { return count }
         var count = names[name] ?? 0
@@ -65,7 +65,7 @@ package struct ObservedNames: Sendable {
         }
     }
 
-    /// The names of interest that somebody wants now and nobody did before, or the other way round, since the last time.
+    /// The names of interest that have become wanted or unwanted since the last time.
     mutating func takeChanges() -> [(name: NotifyName, isWanted: Bool)] {
         guard !touched.isEmpty else { return [] }
         defer { touched = [:] }

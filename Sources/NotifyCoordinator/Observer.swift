@@ -2,22 +2,22 @@
 
 import NotifyNames
 
-/// An observing connection that has registered.
+/// A registered observing connection.
 struct Observer {
-    /// How far the parking of a connection has come.
+    /// The progress of parking a connection.
     enum Parking {
         case none
         /// The names are being held, and the stream is read up to the mark.
         case draining
-        /// The bus has forgotten the connection; the entry waits for the process to come back.
+        /// The bus has forgotten the connection; the entry waits for the process to return.
         case parked
     }
 
-    /// Who waits until its names are held.
+    /// Those waiting until its names are held.
     enum HoldWaiter {
         case transition
         case parking
-        /// A call that has only to be answered.
+        /// A call that only needs a reply.
         case call(CallID)
         /// It registers, and is suspended, or runs again after it was parked.
         case registration(CallID)
@@ -34,37 +34,38 @@ struct Observer {
     var subjects: Subjects
     var transition = Transition<RequestID>(.foreground)
     var pending = PendingNames()
-    /// How many posts it has dropped, as it said last.
+    /// How many posts it has dropped, by its last report.
     var dropped: UInt64 = 0
-    /// Since when it is in its state, in seconds since 1970.
+    /// When it entered its state, in seconds since 1970.
     var since: UInt64
     var parking = Parking.none
-    /// What it is to be in when its process runs again.
+    /// Its state once its process continues.
     var stateAfterParking = LifecycleState.foreground
-    /// Whether it takes the place of one that was parked or cut off while its names were held, and is to hear again.
+    /// Whether it replaces one that was parked or cut off while its names were held, and is to hear again.
     var returns = false
-    /// What is pending for one that returns, to be answered when it is heard again.
+    /// What is pending for one that returns, to be reported once it hears again.
     var returning: [NotifyName] = []
-    /// What the answer to its registration has told it, until it is known to have read that.
+    /// What the reply to its registration has reported, until it is known to have read that.
     var unconfirmed: [NotifyName] = []
-    /// What was delivered to it, a list for each call, until it is known to have read that. It is on its user's account.
+    /// What was delivered to it, one list per call, until it is known to have read that. It counts towards its user's
+    /// quota.
     var deliveries: [[NotifyName]] = []
-    /// Whether posts are to set bits from the moment on at which it is told its state.
+    /// Whether posts are to set bits from the moment it is informed of its state.
     var isToBeMarked = false
     var holdWaiters: [HoldWaiter] = []
     /// Whether there is a duplicate of its socket, so that it can be parked.
     var hasSocket: Bool
-    /// Whether its state is the one it was in under an agent before this one.
+    /// Whether its state is the one that it had under an earlier agent.
     var isRemembered: Bool
-    /// What a person has set for it, and has not released.
+    /// What a person has set for it and not released.
     var person: LifecycleState?
-    /// What a source of an agent before this one decided; until this agent's source has said something.
+    /// What a source of an earlier agent decided; until this agent's source has reported something.
     var remembered: Decision?
     /// Whether it has asked to follow the desktop.
     var followsDesktop: Bool
-    /// What it is to be in, and by whose word.
+    /// The state decided for it, and by whom.
     var decision = Decision(.foreground, by: .rule)
-    /// Who it believes has decided that.
+    /// Who it believes has decided on that.
     var toldDecider: Decider
 
     init(_ newcomer: Newcomer, id: ConnectionID, now: Moment) {
@@ -88,29 +89,29 @@ struct Observer {
 
     var isParked: Bool { if case .none = parking { false } else { true } }
 
-    /// Whether the bus may queue posts for the connection, so that a stop of its process would do harm. It may as long as
-    /// the connection has not said that it is in its state.
+    /// Whether the bus may queue posts for the connection, so that stopping its process would do harm. It may as long
+    /// as the connection has not confirmed its state.
     var mayBeQueuedFor: Bool { !isParked && !((transition.isSettled || transition.isEntering) && state != .foreground) }
 }
 
 extension Newcomer.Statement {
-    /// Who decided its state as far as the connection knows.
+    /// Who decided on its state, as far as the connection knows.
     var believedDecider: Decider { decider.isEmpty ? .rule : Decider(name: decider) }
 }
 
 /// A process that has, or had, observing connections.
 struct ObservedProcess {
     let facts: Newcomer.ProcessFacts
-    /// What a person has set for the whole process, and has not released.
+    /// What a person has set for the whole process and not released.
     var wish: LifecycleState?
-    /// Whether a person has released it after a wish for its application, which then does not count for it.
+    /// Whether a person has released it after a request for its application, which then does not apply to it.
     var isReleased = false
-    /// What it has reported of itself.
+    /// The state that it has reported.
     var report: LifecycleState?
     var freezing = Freezing()
-    /// Whether it stands still, and the agent has not stopped it.
+    /// Whether it was stopped from outside.
     var isStopped = false
-    /// Also those that are parked.
+    /// Includes parked ones.
     var connections: Set<ConnectionID> = []
     /// For how many of them the bus may queue posts.
     var queued = 0

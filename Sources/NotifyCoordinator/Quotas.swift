@@ -2,24 +2,24 @@
 
 import NotifyNames
 
-/// How much of the agent one user may take up. Beyond it a call is refused at once.
+/// How much of the agent's resources one user may use. Calls beyond that are refused immediately.
 package struct Quotas: Sendable {
     package var connections = 4_096
     /// In all connections together.
     package var names = 65_536
     package var prefixes = 4_096
-    /// What names and prefixes take up, each its length and 64 bytes.
+    /// The size of names and prefixes, each its length plus 64 bytes.
     package var bytes = 12 << 20
-    /// Calls that are under way.
+    /// Pending calls.
     package var calls = 1_024
-    /// Names that wait for suspended connections.
+    /// Names pending for suspended connections.
     package var pendingNames = 131_072
     package var pendingBytes = 12 << 20
 
     package init() {}
 }
 
-/// What each user takes up.
+/// The usage of each user.
 struct Ledger {
     struct Account {
         var connections = 0
@@ -37,7 +37,7 @@ struct Ledger {
 
     let quotas: Quotas
     private var accounts: [UInt32: Account] = [:]
-    /// What all users take up, and the most that it was since `hasShrunk` said so.
+    /// The usage of all users, and its maximum since `hasShrunk` last returned true.
     private var bytes = 0
     private var peak = 0
 
@@ -45,14 +45,14 @@ struct Ledger {
 
     subscript(user: UInt32) -> Account { accounts[user] ?? Account() }
 
-    /// What a name or prefix counts for.
+    /// What a name or prefix counts as.
     static func cost(_ text: String) -> Int { text.utf8.count + 64 }
 
     static func cost(_ subjects: Subjects) -> Int {
         subjects.names.reduce(0) { $0 + cost($1.string) } + subjects.prefixes.reduce(0) { $0 + cost($1.string) }
     }
 
-    // MARK: - Connections and what they observe
+    // MARK: - Connections and their subjects
 
     func checkConnection(of user: UInt32) throws(Refusal) {
         guard self[user].connections < quotas.connections else {
@@ -60,7 +60,7 @@ struct Ledger {
         }
     }
 
-    /// Takes note that a connection observes more. Nothing is noted if it is too much.
+    /// Records that a connection observes more. Nothing is recorded if it is too much.
     mutating func observe(_ subjects: Subjects, by user: UInt32) throws(Refusal) {
         var account = self[user]
         account.names += subjects.names.count
@@ -100,7 +100,7 @@ struct Ledger {
 
     // MARK: - Pending names
 
-    /// - Returns: whether there is room for one more, which is noted then.
+    /// - Returns: whether there was room for one more, which is then recorded.
     mutating func keepPending(_ name: NotifyName, of user: UInt32) -> Bool {
         let cost = Ledger.cost(name.string)
         let account = self[user]
@@ -131,7 +131,7 @@ struct Ledger {
         peak = max(peak, bytes)
     }
 
-    /// Whether so much less is taken up than before that it is worth giving memory back. Says so once.
+    /// Whether usage has dropped enough to make releasing memory worthwhile. Returns true once.
     mutating func hasShrunk() -> Bool {
         guard peak > 1 << 20, bytes < peak / 2 else { return false }
         peak = bytes

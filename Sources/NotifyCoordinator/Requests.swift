@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A request whose change is not in force everywhere yet.
+/// A request whose change has not taken effect everywhere yet.
 struct RequestID: Hashable, Comparable, Sendable {
     let number: UInt64
 
     static func < (left: RequestID, right: RequestID) -> Bool { left.number < right.number }
 }
 
-/// A call of SetState, Release or Report that waits for its change to be in force.
+/// A call of SetState, Release or Report that waits for its change to take effect.
 struct ChangeRequest {
     /// How long a change may take, in nanoseconds.
     static let limit: Int64 = 5_000_000_000
 
-    /// What is answered in the end.
+    /// The eventual reply.
     enum Asker {
         case call(CallID, Effect.Answer)
-        /// Somebody who waits for the changes that are under way.
+        /// A part of the agent that waits for pending changes.
         case inside(UInt64)
     }
 
     let asker: Asker
     let deadline: Int64
-    /// Connections that have yet to get there.
+    /// Connections that have yet to change.
     var missing: Set<ConnectionID>
-    /// Processes that have yet to stand still.
+    /// Processes that have yet to be frozen.
     var running: Set<ProcessID>
     var failure: String?
 
     var isOver: Bool { missing.isEmpty && running.isEmpty }
 }
 
-/// Who waits for which change.
+/// The pending requests.
 struct Requests {
     private var all: [RequestID: ChangeRequest] = [:]
-    /// The oldest first; each has as much time as the others.
+    /// The oldest first; all have the same time limit.
     private var order: [RequestID] = []
     private var last: UInt64 = 0
 
@@ -50,7 +50,7 @@ struct Requests {
 
     /// Changes a request.
     ///
-    /// - Returns: it, if it is over now; it is forgotten then.
+    /// - Returns: the request if it is now complete, in which case it is forgotten.
     mutating func change(_ id: RequestID, _ change: (inout ChangeRequest) -> Void) -> ChangeRequest? {
         guard all[id] != nil else { return nil }
         if var request = all[id] {
@@ -61,14 +61,14 @@ struct Requests {
         return all.removeValue(forKey: id)
     }
 
-    /// Those that wait for a process to stand still.
+    /// The requests that wait for a process to be frozen.
     func waiting(for process: ProcessID) -> [RequestID] {
         all.filter { $0.value.running.contains(process) }.map(\.key).sorted()
     }
 
-    /// Takes out those whose time is over.
+    /// Takes out those that have timed out.
     ///
-    /// - Returns: they, and when the next one's time is over.
+    /// - Returns: those, and when the next one times out.
     mutating func takeExpired(now: Int64) -> (expired: [ChangeRequest], next: Int64?) {
         var expired: [ChangeRequest] = []
         while let first = order.first {

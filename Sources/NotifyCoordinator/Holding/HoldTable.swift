@@ -2,11 +2,11 @@
 
 import NotifyNames
 
-/// For whom which names are held. The rule of a name stands once for all of them.
+/// Which names are held for whom. The rule of a name is shared by all of them.
 struct HoldTable {
-    /// How far the rule of a name is.
+    /// The status of a name's rule.
     enum Rule: Equatable {
-        /// It is not on the bus: everybody who holds the name has its bit, and another post says nothing new.
+        /// It is not on the bus: every holder of the name has its bit set, and another post would be no news.
         case none
         /// The bus has yet to confirm it.
         case asked(Ticket)
@@ -34,7 +34,7 @@ struct HoldTable {
     func holds(prefix: NamePrefix) -> Bool { prefixes[prefix] != nil }
     func rule(of name: NotifyName) -> Rule? { names[name]?.rule }
 
-    /// - Returns: how far its rule was; nil if nobody held the name.
+    /// - Returns: the previous status of its rule; nil if nobody held the name.
     mutating func add(_ holder: HolderID, _ name: NotifyName) -> Rule? {
         guard let entry = names[name] else {
             names[name] = Entry(holders: .one(holder), rule: .none)
@@ -53,7 +53,7 @@ struct HoldTable {
 
     mutating func set(_ rule: Rule, of name: NotifyName) { names[name]?.rule = rule }
 
-    /// - Returns: how far the rule of the name was, if nobody holds it any more.
+    /// - Returns: the status of the name's rule, if nobody holds it any more.
     mutating func remove(_ holder: HolderID, _ name: NotifyName) -> Rule? {
         guard let entry = names[name] else { return nil }
         switch entry.holders {
@@ -71,7 +71,7 @@ struct HoldTable {
 
     /// Forgets a name whose rule the bus has refused.
     ///
-    /// - Returns: who held it.
+    /// - Returns: its holders.
     mutating func drop(_ name: NotifyName) -> [HolderID] {
         switch names.removeValue(forKey: name)?.holders {
         case nil: []
@@ -103,7 +103,7 @@ struct HoldTable {
         return Array(prefixes[prefix] ?? [])
     }
 
-    /// For whom a post of the name is kept. One that holds two prefixes of it is there twice.
+    /// The holders for whom a post of the name is kept. One that holds two matching prefixes appears twice.
     func holders(of name: NotifyName) -> (byName: [HolderID], byPrefix: [(NamePrefix, HolderID)]) {
         var byPrefix: [(NamePrefix, HolderID)] = []
         prefixes.forEachPrefix(of: name) { prefix, holders in
@@ -118,7 +118,7 @@ struct HoldTable {
         return (byName, byPrefix)
     }
 
-    /// Gives memory back that is no longer needed.
+    /// Releases memory that is no longer needed.
     mutating func compact() {
         if names.isEmpty {
             names = [:]

@@ -2,8 +2,8 @@
 
 import NotifyNames
 
-/// Somebody inside the agent who observes names without a connection of its own: an entry that starts a program, an
-/// observer that a relay serves. Who brings residents chooses their numbers.
+/// A part of the agent that observes names without a connection of its own: an entry that starts a program, or an
+/// observer that a relay serves. The owner of residents assigns their numbers.
 package struct ResidentID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package enum Kind: UInt8, Sendable {
         case launch, relayed
@@ -24,21 +24,21 @@ package struct ResidentID: Hashable, Comparable, Sendable, CustomStringConvertib
     }
 }
 
-/// For whom the agent keeps names.
+/// Whoever the agent keeps names for.
 enum HolderID: Hashable, Comparable, Sendable {
     case connection(ConnectionID)
     case resident(ResidentID)
 }
 
-/// What it takes for posts to set bits.
+/// The conditions for posts to set bits.
 protocol NameHolder {
-    /// Whose quota the names count for.
+    /// The user whose quota the names count towards.
     var user: UInt32 { get }
     var subjects: Subjects { get }
     /// Whether posts set bits.
     var isCollecting: Bool { get }
     var pending: PendingNames { get set }
-    /// How many names were posted for which there was no room.
+    /// How many posted names were dropped for lack of room.
     var dropped: UInt64 { get set }
 }
 
@@ -70,7 +70,7 @@ extension NameHolder {
         return .kept(isFirst: isFirst)
     }
 
-    /// Takes out what is pending and not observed any more.
+    /// Takes out what is pending but no longer observed.
     mutating func dropPending() -> [NotifyName] {
         var gone: [NotifyName] = []
         let subjects = subjects
@@ -83,7 +83,7 @@ extension NameHolder {
     }
 }
 
-/// What a post is for a holder.
+/// The effect of a post on a holder.
 enum Keeping: Equatable {
     /// Posts set no bits.
     case deaf

@@ -2,35 +2,35 @@
 
 import NotifyNames
 
-/// Puts names under the agent's own rules and takes them off again, a few at a time: one holder with ten thousand names
-/// does not keep the others waiting. Users take turns, and so do the holders of a user.
+/// Puts names under the agent's own rules and removes them, a few at a time: a holder with ten thousand names does not
+/// keep the others waiting. Users take turns, and so do the holders of a user.
 struct Holding {
     enum Output {
         case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
         case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
-        /// All that was asked for a holder is held, or this was in the way.
+        /// Everything requested for a holder is held, or this prevented it.
         case held(HolderID, failure: String?)
     }
 
-    /// How many rules the bus is asked for at once in one request, and in all requests under way.
+    /// How many rules are requested from the bus at once, in one request and in all pending requests.
     static let chunk = 256
     private static let allowance = 1_024
-    /// How many names are looked at before others have their turn.
+    /// How many names are processed before others get their turn.
     private static let patience = 4_096
 
-    /// What is to be done for one holder.
+    /// The pending work for one holder.
     private struct Work {
         let user: UInt32
         /// What is to be held in the end.
         var wanted = Subjects()
         var held = Subjects()
-        /// What has to be looked at, because one of the two has changed.
+        /// What must be checked, because one of the two has changed.
         var names: [NotifyName] = []
         var prefixes: [NamePrefix] = []
         /// Whether somebody waits for `held`.
         var isAwaited = false
         var isQueued = false
-        /// The bus has yet to deal with these.
+        /// The bus has yet to process these.
         var ticket: Ticket?
 
         var isDone: Bool { names.isEmpty && prefixes.isEmpty }
@@ -40,7 +40,7 @@ struct Holding {
     private struct Request {
         var names: [NotifyName] = []
         var prefixes: [NamePrefix] = []
-        /// Who waits for it.
+        /// The holder that waits for it.
         var waiting: Set<HolderID> = []
         var size: Int { names.count + prefixes.count }
     }
@@ -48,7 +48,7 @@ struct Holding {
     private(set) var table = HoldTable()
     private var rules: PrefixRules
     private var works: [HolderID: Work] = [:]
-    /// Users with work, in turn, and of each the holders with work.
+    /// Users with work, in turn, and for each the holders with work.
     private var users: [UInt32] = []
     private var queues: [UInt32: [HolderID]] = [:]
     private var requests: [Ticket: Request] = [:]
@@ -62,7 +62,7 @@ struct Holding {
     func held(for id: HolderID) -> Subjects { works[id]?.held ?? Subjects() }
     func holdsAnything(for id: HolderID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
 
-    /// Whether all that is to be done has been done.
+    /// Whether there is no work left.
     var isAtRest: Bool { users.isEmpty && requests.isEmpty }
 
     mutating func takeOutputs() -> [Output] {
@@ -70,9 +70,9 @@ struct Holding {
         return outputs
     }
 
-    // MARK: - What is wanted
+    // MARK: - Requests
 
-    /// Holds names for a holder, as far as they are not held already; ends in `held`.
+    /// Holds names for a holder, unless they are already held; ends in `held`.
     mutating func hold(_ subjects: Subjects, for id: HolderID, of user: UInt32) {
         var work = works.removeValue(forKey: id) ?? Work(user: user)
         let missing = subjects.subtracting(work.held)
@@ -85,7 +85,7 @@ struct Holding {
         pump()
     }
 
-    /// Makes sure that posts of names which are held are heard again: their bits have been cleared. Ends in `held`.
+    /// Ensures that posts of held names are heard again, as their bits have been cleared. Ends in `held`.
     mutating func resubscribe(_ id: HolderID) {
         guard let work = works[id] else { return outputs.append(.held(id, failure: nil)) }
         works[id]?.names += work.held.names.filter { table.rule(of: $0) == HoldTable.Rule.none }
@@ -114,20 +114,20 @@ struct Holding {
         pump()
     }
 
-    /// For whom a post of the name is kept.
+    /// The holders for whom a post of the name is kept.
     func holders(of name: NotifyName) -> (byName: [HolderID], byPrefix: [(NamePrefix, HolderID)]) {
         table.holders(of: name)
     }
 
-    /// Another post of the name would be news for nobody: its rule comes off the bus until somebody's bit is cleared, and
-    /// half a million posts of it cost nothing.
+    /// Another post of the name would be news for nobody: its rule is removed from the bus until somebody's bit is
+    /// cleared, and half a million posts of it cost nothing.
     mutating func unsubscribe(_ name: NotifyName) {
         guard table.rule(of: name) == .stands else { return }
         table.set(.none, of: name)
         outputs.append(.unsubscribe(nil, names: [name], prefixes: []))
     }
 
-    /// The bus has dealt with a request.
+    /// The bus has processed a request.
     mutating func rulesAreSet(_ ticket: Ticket, failure: String?) {
         guard let request = requests.removeValue(forKey: ticket) else { return }
         underWay -= request.size
@@ -144,7 +144,7 @@ struct Holding {
         if works.isEmpty { table.compact() }
     }
 
-    /// - Returns: whose names are not heard now.
+    /// - Returns: the holders whose names are not heard now.
     private mutating func refused(_ request: Request, _ ticket: Ticket) -> Set<HolderID> {
         var losers: Set<HolderID> = []
         for name in request.names where table.rule(of: name) == .asked(ticket) {
@@ -162,7 +162,7 @@ struct Holding {
         return losers
     }
 
-    /// Gives up what was asked for a holder. What is held stays so.
+    /// Abandons what was requested for a holder. What is held stays held.
     private mutating func fail(_ id: HolderID, _ failure: String) {
         guard let work = works[id] else { return }
         works[id]?.wanted = work.held
@@ -182,7 +182,7 @@ struct Holding {
         queues[work.user, default: []].append(id)
     }
 
-    /// The next holder, of the user whose turn it is.
+    /// The next holder of the user whose turn it is.
     private mutating func next() -> HolderID? {
         guard !users.isEmpty else { return nil }
         let user = users.removeFirst()
@@ -205,7 +205,7 @@ struct Holding {
         }
     }
 
-    /// Goes on when the bus has come this far; others have their turn meanwhile.
+    /// Continues when the bus has come this far; others get their turn meanwhile.
     private mutating func pause() {
         guard !requests.values.contains(where: { $0.size == 0 && $0.waiting.isEmpty }) else { return }
         let ticket = nextTicket()
@@ -218,9 +218,9 @@ struct Holding {
         return Ticket(lastTicket)
     }
 
-    /// Does the next piece of a holder's work.
+    /// Does the next part of a holder's work.
     ///
-    /// - Returns: how many names it has looked at.
+    /// - Returns: how many names it has processed.
     private mutating func advance(_ id: HolderID) -> Int {
         guard var work = works.removeValue(forKey: id) else { return 0 }
         let ticket = nextTicket()
@@ -260,7 +260,7 @@ struct Holding {
             }
         }
         works[id] = work
-        // What was asked for in this turn and is not needed after all, or the other way round, stays as it is.
+        // Requests in this turn that turned out to be unnecessary cancel out.
         let both = Set(asked.prefixes).intersection(given.prefixes)
         if !both.isEmpty {
             asked.prefixes.removeAll(where: both.contains)
@@ -278,7 +278,7 @@ struct Holding {
         after other: Ticket?
     ) {
         if given.size > 0 {
-            // With a ticket of its own if nothing else tells when the bus has dealt with it.
+            // With a ticket of its own if nothing else shows when the bus has processed it.
             let own = asked.size == 0 && given.size >= Holding.chunk / 2 ? ticket : nil
             outputs.append(.unsubscribe(own, names: given.names, prefixes: given.prefixes))
             if own != nil {

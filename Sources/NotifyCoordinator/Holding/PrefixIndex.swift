@@ -2,10 +2,10 @@
 
 package import NotifyNames
 
-/// Values by prefix, found for a name without a look at each prefix.
+/// Values by prefix, found for a name without comparing each prefix.
 ///
-/// A name's bytes are gone through once. At each length that a prefix has, one look into a table says whether the bytes
-/// up to there are one. So a name of 40 bytes costs at most 41 looks, however many prefixes there are.
+/// A name's bytes are traversed once. At each length that some prefix has, one table lookup determines whether the
+/// bytes up to there are a prefix. So a name of 40 bytes takes at most 41 lookups, however many prefixes there are.
 package struct PrefixIndex<Value> {
     fileprivate struct Entry {
         let prefix: NamePrefix
@@ -17,7 +17,7 @@ package struct PrefixIndex<Value> {
     /// How many prefixes have each length.
     private var lengths: [Int] = []
     package private(set) var count = 0
-    /// Strangers choose prefixes, and must not know which of them share a hash.
+    /// Strangers choose prefixes, and must not be able to predict collisions.
     private let seed = UInt64.random(in: .min ... .max)
     private let factor = UInt64.random(in: .min ... .max) | 1
 
@@ -25,7 +25,7 @@ package struct PrefixIndex<Value> {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// The value of a prefix; nil takes it out.
+    /// The value of a prefix; nil removes it.
     package subscript(prefix: NamePrefix) -> Value? {
         get { entries[hash(of: prefix)]?.first { $0.prefix == prefix }?.value }
         set {
@@ -47,7 +47,7 @@ package struct PrefixIndex<Value> {
         }
     }
 
-    /// All prefixes that a name begins with, the shortest first.
+    /// All prefixes of a name, the shortest first.
     package func forEachPrefix(of name: NotifyName, _ body: (NamePrefix, Value) -> Void) {
         guard !isEmpty else { return }
         var hash = seed

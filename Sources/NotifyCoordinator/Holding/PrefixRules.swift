@@ -2,18 +2,19 @@
 
 import NotifyNames
 
-/// Which rules stand for the prefixes that are held: one for each while they are few, one for all names when they are
-/// many. A bus looks at each rule of a prefix for each post; what the coordinator looks at does not grow with them.
+/// The rules for held prefixes: one for each while they are few, and one for all names when they are many. A bus checks
+/// each rule of a prefix for each post; the coordinator's own work does not grow with them.
 struct PrefixRules {
-    /// So many prefixes have a rule each; above that there is one rule for all, until there are only half as many.
+    /// Up to this many prefixes have a rule each; beyond that there is one rule for all, until they are only half as
+    /// many.
     package static let limit = 128
 
     enum Addition: Equatable {
-        /// Its rule stands.
+        /// Its rule is in place.
         case nothing
-        /// These are to be asked for.
+        /// These are to be requested.
         case ask([NamePrefix])
-        /// Its rule has been asked for.
+        /// Its rule has been requested.
         case wait(Ticket)
     }
 
@@ -21,7 +22,7 @@ struct PrefixRules {
         case no
         case asked(Ticket)
         case stands
-        /// Rules for each prefix have been asked for, and take its place when the bus has them.
+        /// Rules for each prefix have been requested, and replace it once the bus has them.
         case leaving(Ticket)
     }
 
@@ -30,7 +31,7 @@ struct PrefixRules {
 
     private let limit: Int
     private var wide = Wide.no
-    /// Those that have a rule of their own, or wait for it.
+    /// Those that have a rule of their own, or wait for one.
     private var single: [NamePrefix: Ticket?] = [:]
 
     init(limit: Int) { self.limit = limit }
@@ -39,7 +40,7 @@ struct PrefixRules {
         table.prefixCount > limit || table.holds(prefix: PrefixRules.all)
     }
 
-    /// A prefix is held that the table has taken in.
+    /// The table has accepted a prefix.
     ///
     /// - Parameter isNew: whether nobody held it before.
     mutating func add(_ prefix: NamePrefix, isNew: Bool, _ table: borrowing HoldTable, _ ticket: Ticket) -> Addition {
@@ -63,7 +64,7 @@ struct PrefixRules {
         return .ask([prefix])
     }
 
-    /// Nobody holds a prefix any more: the table has it no more.
+    /// Nobody holds a prefix any more, and it is no longer in the table.
     mutating func remove(
         _ prefix: NamePrefix,
         _ table: borrowing HoldTable,
@@ -84,9 +85,9 @@ struct PrefixRules {
         return (ask, release)
     }
 
-    /// The bus has what was asked for.
+    /// The bus has what was requested.
     ///
-    /// - Returns: the prefixes whose rules are not needed any more.
+    /// - Returns: the prefixes whose rules are no longer needed.
     mutating func confirmed(_ ticket: Ticket) -> [NamePrefix] {
         for (prefix, asked) in single where asked == ticket { single[prefix] = .some(nil) }
         switch wide {
@@ -101,7 +102,7 @@ struct PrefixRules {
         }
     }
 
-    /// The bus has refused what was asked for.
+    /// The bus has refused what was requested.
     ///
     /// - Returns: the prefixes that are not heard.
     mutating func refused(_ ticket: Ticket, _ table: borrowing HoldTable) -> [NamePrefix] {

@@ -2,7 +2,7 @@
 
 package import NotifyNames
 
-/// What a connection is to be in, and who has decided it.
+/// The state decided for a connection, and who decided it.
 package struct Decision: Equatable, Sendable {
     package let state: LifecycleState
     package let decider: Decider
@@ -13,9 +13,9 @@ package struct Decision: Equatable, Sendable {
     }
 }
 
-/// Who can decide what a connection is in. On the wire by ``name``.
+/// Who can decide on a connection's state. On the wire by ``name``.
 package enum Decider: Hashable, Sendable {
-    /// Somebody who called SetState: `notify-lifecycle`, a script, a desktop.
+    /// A caller of SetState: `notify-lifecycle`, a script, a desktop.
     case person
     /// The program itself, by Report.
     case program
@@ -23,7 +23,7 @@ package enum Decider: Hashable, Sendable {
     case source(String)
     /// The configuration keeps the application in the foreground.
     case exemption
-    /// Nobody: everyone is in the foreground.
+    /// Nobody: the default is the foreground.
     case rule
 
     package var name: String {
@@ -36,10 +36,10 @@ package enum Decider: Hashable, Sendable {
         }
     }
 
-    /// Reads what an observer remembers of an agent that was there before.
+    /// Parses what an observer remembers of an earlier agent.
     package init(name: String) {
         switch name {
-        // An observer that does not say keeps what it is in, until somebody changes it.
+        // If an observer does not say, it keeps its state until somebody changes it.
         case "person", "": self = .person
         case "program": self = .program
         case "exempt": self = .exemption
@@ -49,30 +49,30 @@ package enum Decider: Hashable, Sendable {
     }
 }
 
-/// All that is known of a connection when it is decided what it is to be in.
+/// Everything known about a connection when its state is decided.
 package struct Circumstances: Sendable {
     /// Whether the configuration keeps the application in the foreground.
     package var isExempt = false
-    /// What a person has set, and has not released.
+    /// What a person has set and not released.
     package var person: LifecycleState?
-    /// What the program has reported of itself.
+    /// The state that the program has reported.
     package var report: LifecycleState?
-    /// What it was in under an agent before this one, by the word of a source that this agent has not heard yet.
+    /// Its state under an earlier agent, by the word of a source that this agent has not heard yet.
     package var remembered: Decision?
-    /// Which of the following facts concern the program, by its own wish or the user's.
+    /// Which of the following facts apply to the program, by its own choice or the user's.
     package var follows: FactPolicy.Facts = []
-    /// The source that says that the machine goes to sleep.
+    /// The source that reports that the machine is going to sleep.
     package var sleep: String?
-    /// The source that says that the program's session is inactive or locked.
+    /// The source that reports that the program's session is inactive or locked.
     package var absence: String?
-    /// Whether the program has the focus, and which source says so; nil if no source knows.
+    /// Whether the program has the focus, and the source that reports that; nil if no source knows.
     package var focus: (hasIt: Bool, source: String)?
 
     package init() {}
 
-    /// The rule: a person, then the program, then those of the sources that it follows, then the foreground.
+    /// The rule: a person, then the program, then the sources that it follows, then the foreground.
     ///
-    /// A source can only take somebody out of the foreground. Where no source knows, nobody is taken out.
+    /// A source can only take a program out of the foreground. If no source knows, it stays there.
     package var decision: Decision {
         if isExempt {
             return report.map { Decision($0, by: .program) } ?? Decision(.foreground, by: .exemption)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a source says is the case, all of it: a fact takes the place of the one before.
+/// The complete current report of a source: each fact replaces the previous one.
 package enum Fact: Equatable, Sendable {
-    /// The processes that have the focus; none if nobody has it. Of others than those it was looked for `among` it says
-    /// nothing; nil means that they are all that there are.
+    /// The processes that have the focus; none if nobody has it. It says nothing about processes other than those that
+    /// were searched `among`; nil means all processes.
     case focus([FocusedProcess], among: Set<Int32>? = nil)
     /// The login sessions of the machine, and whether it is asleep.
     case logins(Logins)
-    /// A process stands still, or runs again. It decides nothing: such a process is parked.
+    /// A process was stopped or continued. It decides nothing: such a process is parked.
     case stillness(process: Int32, isStill: Bool)
 
-    /// For people, on one line.
+    /// For display, on one line.
     package var text: String {
         switch self {
         case .focus([], among: nil): "nobody has the focus"
@@ -25,7 +25,7 @@ package enum Fact: Equatable, Sendable {
 /// A process that has the focus.
 package struct FocusedProcess: Hashable, Sendable {
     package let pid: Int32
-    /// Its application; empty if it has none. Others of the same application and user have the focus with it.
+    /// Its application; empty if it has none. Other processes of the same application and user share the focus.
     package let application: String
     package let user: UInt32?
 
@@ -43,18 +43,18 @@ package struct FocusedProcess: Hashable, Sendable {
     var text: String { "process \(pid)" + (application.isEmpty ? "" : " (\(application))") }
 }
 
-/// Whether a source is at work.
+/// The status of a source.
 package enum SourceCondition: Equatable, Sendable {
     case live
-    /// Not now, for this reason.
+    /// Not available, for this reason.
     case off(String)
 }
 
-/// What a source has found since it was asked last: the newest only.
+/// What a source has found since it was last asked: only the newest.
 package struct SourceNews: Sendable {
     package var condition: SourceCondition?
     package var fact: Fact?
-    /// How many facts came, those that others have taken the place of included.
+    /// How many facts came, including replaced ones.
     package var count: UInt64 = 0
 
     package init() {}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whom the desktop's facts concern. What the configuration file sets.
+/// Which programs the desktop's facts apply to, as set in the configuration file.
 ///
-/// The rule is the same for each kind of fact: it can put a program into the background only if the program has asked to
-/// follow the desktop, or the user has said so.
+/// The rule is the same for each kind of fact: it can put a program in the background only if the program has opted in
+/// to following the desktop, or the user has configured that.
 package struct FactPolicy: Sendable {
     /// Kinds of facts.
     package struct Facts: OptionSet, Sendable {
@@ -15,22 +15,22 @@ package struct FactPolicy: Sendable {
         package static let focus = Facts(rawValue: 1)
         /// Whether its login session is active and not locked.
         package static let session = Facts(rawValue: 2)
-        /// Whether the machine goes to sleep.
+        /// Whether the machine is going to sleep.
         package static let sleep = Facts(rawValue: 4)
     }
 
-    /// Whom one kind of fact concerns.
+    /// Which programs one kind of fact applies to.
     package struct Followers: Sendable {
         package enum Others: Sendable {
-            /// Programs that have asked to follow the desktop.
+            /// Programs that have opted in to following the desktop.
             case asking
             case everyone
             case nobody
         }
 
-        /// Applications that it concerns in any case.
+        /// Applications to which it applies in any case.
         package var applications: Set<String> = []
-        /// Whom it concerns among all others.
+        /// To which of all others it applies.
         package var others: Others
 
         package init(others: Others = .asking) {
@@ -49,18 +49,18 @@ package struct FactPolicy: Sendable {
 
     package var focus = Followers()
     package var session = Followers()
-    /// Nobody if it is not set: even a program that follows the desktop may have something to do just before.
+    /// By default nobody: even a program that follows the desktop may have something to do just before.
     package var sleep = Followers(others: .nobody)
-    /// The sources that are not to be asked at all, by name.
+    /// The sources that are not to be used, by name.
     package var ignoredSources: Set<String> = []
 
     package init() {}
 
-    /// The facts that concern a program.
+    /// The facts that apply to a program.
     ///
     /// - Parameters:
     ///   - application: the application that it belongs to; empty if none.
-    ///   - asks: whether it has asked to follow the desktop.
+    ///   - asks: whether it has opted in to following the desktop.
     package func facts(for application: String, asks: Bool) -> Facts {
         var facts: Facts = []
         if focus.includes(application, asks: asks) { facts.insert(.focus) }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What of the login sessions concerns one user, as numbers: what events are made of.
+/// The state of the login sessions as it concerns one user, in numbers from which events are derived.
 package struct LoginState: Equatable, Sendable {
-    /// Of the user's graphical sessions, or where there are none of all the user's sessions.
+    /// Of the user's graphical sessions or, if there are none, of all the user's sessions.
     package var isLocked = false
     package var isActive = false
     package var isIdle = false
@@ -13,7 +13,7 @@ package struct LoginState: Equatable, Sendable {
 
     package init() {}
 
-    /// - Parameter user: whose sessions; nil where those of one user mean nothing.
+    /// - Parameter user: the owner of the sessions; nil if those of one user are meaningless.
     package init(_ logins: Logins, of user: UInt32?) {
         let own = logins.sessions.values.filter { $0.user == user && $0.isForPeople }
         let graphical = own.filter(\.isGraphical)

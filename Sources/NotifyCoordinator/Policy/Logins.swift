@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The login sessions of the machine, as logind has them. See org.freedesktop.login1(5).
+/// The login sessions of the machine, from logind. See org.freedesktop.login1(5).
 package struct Logins: Equatable, Sendable {
     package struct Session: Equatable, Sendable {
         package var user: UInt32
@@ -19,13 +19,13 @@ package struct Logins: Equatable, Sendable {
         var isGraphical: Bool { type == "x11" || type == "wayland" || type == "mir" }
         /// Whether somebody can be looking at it.
         var isAttended: Bool { isActive && !isLocked }
-        /// Whether it is one that people work in.
+        /// Whether it is a user session.
         var isForPeople: Bool { category.isEmpty || category.utf8.starts(with: "user".utf8) }
     }
 
     /// By id.
     package var sessions: [String: Session] = [:]
-    /// The ids of the sessions of all users that people work in.
+    /// The IDs of the user sessions of all users.
     package var people: Set<String> = []
     package var isAsleep = false
     package var isShuttingDown = false
@@ -40,9 +40,10 @@ package struct Logins: Equatable, Sendable {
 
     /// Whether nobody can be looking at a process.
     ///
-    /// A process in the cgroup of a session belongs to that one. Any other, as those of the user's service manager,
-    /// belongs to the user's graphical sessions, or where there are none to all the user's sessions: one that is active
-    /// and not locked is enough. The process of a user without a session is a service, and nobody ever looked at it.
+    /// A process in the cgroup of a session belongs to that session. Any other, such as one of the user's service
+    /// manager, belongs to the user's graphical sessions or, if there are none, to all the user's sessions: it is
+    /// enough if one is active and not locked. The process of a user without a session is a service, which nobody ever
+    /// looked at.
     package func areAway(from user: UInt32, session id: String?) -> Bool {
         if let id, let session = sessions[id], session.user == user { return !session.isAttended }
         let own = sessions.values.filter { $0.user == user && $0.isForPeople }

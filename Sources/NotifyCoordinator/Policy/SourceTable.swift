@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the agent knows by its sources.
+/// What the agent knows from its sources.
 package struct SourceTable: Sendable {
     package struct Entry: Sendable {
         package let name: String
-        /// nil until the source has said whether it is live.
+        /// nil until the source has reported whether it is live.
         package var condition: SourceCondition?
         package var fact: Fact?
         package var count: UInt64 = 0
 
-        /// What it says now: a source that is not live says nothing.
+        /// Its current report: a source that is not live reports nothing.
         var current: Fact? { condition == .live ? fact : nil }
     }
 
@@ -32,7 +32,7 @@ package struct SourceTable: Sendable {
         }
     }
 
-    /// - Returns: the facts that are others than before.
+    /// - Returns: the facts that have changed.
     package mutating func note(_ news: [String: SourceNews]) -> [(source: String, fact: Fact)] {
         var changes: [(source: String, fact: Fact)] = []
         for index in entries.indices {
@@ -43,7 +43,7 @@ package struct SourceTable: Sendable {
             }
             entries[index].count += news.count
             if let fact = news.fact, fact != entries[index].fact {
-                // What is the same for people is told to programs alone.
+                // Changes that make no difference for display are reported only to programs.
                 if fact.text != entries[index].fact?.text { changes.append((entries[index].name, fact)) }
                 entries[index].fact = fact
             }
@@ -56,7 +56,7 @@ package struct SourceTable: Sendable {
         change(&entries[index])
     }
 
-    /// What a source has said no longer counts; it is about to say something, or has been stopped.
+    /// The earlier report of a source no longer counts; it is about to report again, or has been stopped.
     package mutating func reset(_ name: String, _ condition: SourceCondition?) {
         change(name) { entry in
             entry.condition = condition
@@ -64,7 +64,7 @@ package struct SourceTable: Sendable {
         }
     }
 
-    /// Whether a source has said anything, or will never do so.
+    /// Whether a source has reported anything, or never will.
     package func isSettled(_ name: String) -> Bool {
         guard let entry = entries.first(where: { $0.name == name }) else { return true }
         switch entry.condition {
@@ -74,12 +74,12 @@ package struct SourceTable: Sendable {
         }
     }
 
-    // MARK: - What it comes to
+    // MARK: - Results
 
-    /// The source that says that the machine goes to sleep, if one does.
+    /// The source that reports that the machine is going to sleep, if any.
     package var sleep: String? { source { $0.isAsleep } }
 
-    /// The source that says that the session of a process is inactive or locked, if one does.
+    /// The source that reports that the session of a process is inactive or locked, if any.
     package func absence(user: UInt32, session: String?) -> String? {
         source { $0.areAway(from: user, session: session) }
     }
@@ -91,9 +91,9 @@ package struct SourceTable: Sendable {
         }?.name
     }
 
-    /// Whether a process has the focus, and who says so; nil if no source knows anything of the focus.
+    /// Whether a process has the focus, and the source that reports that; nil if no source knows about the focus.
     ///
-    /// With more than one source it is enough that one sees it in front.
+    /// With several sources, it is enough if one sees it in front.
     package func focus(pid: Int32, application: String, user: UInt32) -> (hasIt: Bool, source: String)? {
         var other: String?
         for entry in entries {

@@ -2,20 +2,20 @@
 
 import NotifyNames
 
-/// Which connections are being asked something, and which have to wait until they are told their state.
+/// Which connections have a pending call, and which must wait before they can be informed of their state.
 ///
-/// A bus lets a connection wait for a limited number of answers: a default system bus for 128.
+/// A bus lets a connection wait for a limited number of replies: a default system bus for 128.
 struct CallWindow {
     private static let limit = 64
 
-    /// A call that a connection has yet to answer.
+    /// A call to which a connection has yet to reply.
     enum Call: Hashable {
         case state(ConnectionID)
         /// All that was delivered to it.
         case delivery(ConnectionID)
     }
 
-    /// Until when an answer counts as under way, in nanoseconds of the monotonic clock.
+    /// Until when a reply counts as pending, in nanoseconds of the monotonic clock.
     private var underWay: [Call: Int64] = [:]
     private var waiting: [(id: ConnectionID, state: LifecycleState)] = []
     private var head = 0
@@ -24,7 +24,7 @@ struct CallWindow {
         waiting.append((id, state))
     }
 
-    /// A connection was delivered something. That does not wait: it takes the place of the call that it follows.
+    /// Something was delivered to a connection. That does not wait: it takes over the slot of the call that it follows.
     mutating func delivers(to id: ConnectionID, now: Int64) {
         underWay[.delivery(id)] = now + ChangeRequest.limit
     }
@@ -33,11 +33,11 @@ struct CallWindow {
         underWay[call] = nil
     }
 
-    /// The next connection that can be told.
+    /// The next connection that can be informed.
     mutating func next(now: Int64) -> (id: ConnectionID, state: LifecycleState)? {
         guard head < waiting.count else { return nil }
         if underWay.count >= CallWindow.limit {
-            // One that does not answer must not hold up the others for ever.
+            // One that does not reply must not hold up the others forever.
             underWay = underWay.filter { $0.value > now }
             guard underWay.count < CallWindow.limit else { return nil }
         }

@@ -2,11 +2,11 @@
 
 import NotifyNames
 
-/// The numbers that programs have set for names.
+/// The states that programs have set for names.
 package struct NameStateTable {
     package struct Entry: Sendable {
         package var value: UInt64
-        /// When it was set, in nanoseconds since boot. An observer that tells it to the next agent says when that was.
+        /// When it was set, in nanoseconds since boot. An observer reports that along with it to the next agent.
         package var stamp: UInt64
 
         package init(value: UInt64, stamp: UInt64) {
@@ -17,7 +17,7 @@ package struct NameStateTable {
 
     private var entries: [NotifyName: Entry] = [:]
     private var lastStamp: UInt64 = 0
-    /// Names whose state stays, and what it is at first.
+    /// Names whose state is kept permanently, and their initial states.
     private let pinned: [NotifyName: UInt64]
 
     init(pinned: [NotifyName: UInt64] = [:]) { self.pinned = pinned }
@@ -28,14 +28,14 @@ package struct NameStateTable {
 
     /// Sets a state now.
     ///
-    /// - Returns: the stamp, which no other setting has.
+    /// - Returns: the stamp, which is unique.
     mutating func set(_ value: UInt64, of name: NotifyName, now: UInt64) -> UInt64 {
         lastStamp = max(now, lastStamp + 1)
         entries[name] = Entry(value: value, stamp: lastStamp)
         return lastStamp
     }
 
-    /// Takes over what was set earlier, unless what is known is newer. Nothing can have been set later than now.
+    /// Takes over what was set earlier, unless a newer state is known. Nothing can have been set in the future.
     mutating func restore(_ entry: Entry, of name: NotifyName, now: UInt64) {
         let stamp = min(entry.stamp, now)
         if let known = entries[name], known.stamp >= stamp { return }

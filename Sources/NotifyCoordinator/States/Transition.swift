@@ -2,22 +2,22 @@
 
 import NotifyNames
 
-/// How one connection gets from state to state: what to do next, without doing it.
+/// How one connection gets from state to state: decides what to do next, without doing it.
 ///
-/// Only one change is under way at a time. Of the wishes that come meanwhile the last one wins; who wished is answered
-/// when the change that took the place of theirs is in force.
+/// Only one change is in progress at a time. Of the requests that come meanwhile, the last one wins; those who made the
+/// others are answered when the change that superseded theirs has taken effect.
 struct Transition<Waiter> {
     enum Step: Equatable {
         case settled
-        /// The connection registers, and has yet to be answered: nothing can be told to it before.
+        /// The connection is registering and has yet to be answered: it can't be informed of anything before.
         case entering
         /// The names are being put under the agent's own rules.
         case takingOver
-        /// The observer was told to close its gate.
+        /// The observer was asked to close its gate.
         case closing(LifecycleState)
-        /// The observer was told to open its gate.
+        /// The observer was asked to open its gate.
         case opening
-        /// The gate is open; posts whose sender the bus is still asked for are waited for.
+        /// The gate is open; waiting for posts whose sender is still being determined.
         case handingBack
     }
 
@@ -25,13 +25,13 @@ struct Transition<Waiter> {
         /// Match the names; ends in `namesAreHeld`.
         case hold
         case release
-        /// Find the place in the stream of posts from which on they set bits; ends in `markIsReached`.
+        /// Find the point in the stream of posts from which they set bits; ends in `markIsReached`.
         case mark
-        /// Tell the observer its state; ends in `observerAnswered`.
+        /// Inform the observer of its state; ends in `observerAnswered`.
         case tell(LifecycleState)
         /// Wait for posts that are held back; ends in `nothingIsHeldBack`.
         case awaitHeldBack
-        /// Hand over what is pending.
+        /// Deliver what is pending.
         case deliver
         case forgetPending
         case announce(from: LifecycleState, to: LifecycleState)
@@ -43,21 +43,21 @@ struct Transition<Waiter> {
         case failed(String)
     }
 
-    /// The state in force.
+    /// The state in effect.
     private(set) var state: LifecycleState
     private(set) var step = Step.settled
     /// Whether posts set bits.
     private(set) var isCollecting: Bool
-    /// Whether the names are under the agent's rules, or on their way there.
+    /// Whether the names are under the agent's rules, or about to be.
     private(set) var isHolding: Bool
-    /// What is being changed to, or the state.
+    /// The target of a change in progress, or else the state.
     private(set) var aim: LifecycleState
     private var waiters: [Waiter] = []
     private var next: (aim: LifecycleState, waiters: [Waiter])?
 
     /// - Parameters:
     ///   - isHolding: whether the names are under the agent's rules.
-    ///   - isCollecting: whether posts set bits already; as `isHolding` says if nil.
+    ///   - isCollecting: whether posts already set bits; the same as `isHolding` if nil.
     ///   - isEntering: whether the connection has yet to be answered; ends in `entered`.
     init(_ state: LifecycleState, isHolding: Bool = false, isCollecting: Bool? = nil, isEntering: Bool = false) {
         self.state = state
@@ -67,7 +67,7 @@ struct Transition<Waiter> {
         if isEntering { step = .entering }
     }
 
-    /// The state that is wished for last.
+    /// The state requested last.
     var wish: LifecycleState { next?.aim ?? aim }
 
     var isSettled: Bool { step == .settled }
@@ -92,8 +92,8 @@ struct Transition<Waiter> {
 
     /// The connection has been answered.
     ///
-    /// - Parameter isInForce: whether nothing more is to be done about the state. Else it is told once more: its answer says
-    ///   that it has read the first, and that the bus holds nothing for it.
+    /// - Parameter isInForce: whether nothing more needs to be done about the state. Otherwise it is informed once
+    ///   more: its reply shows that it has read the first, and that the bus holds nothing for it.
     mutating func entered(isInForce: Bool) -> [Action] {
         guard step == .entering else { return [] }
         guard isInForce else {
@@ -142,14 +142,14 @@ struct Transition<Waiter> {
         step == .handingBack ? handBack() : []
     }
 
-    /// The change is overtaken by something outside: the process stands still and its connection is parked.
+    /// An external event supersedes the change: the process was stopped and its connection is parked.
     mutating func park(returningTo wished: LifecycleState) -> [Action] {
         let actions = settle(in: wished == .background ? .background : .suspended, thenWish: nil)
         isHolding = true
         return actions
     }
 
-    /// The connection is gone. Nobody who wished has to wait for it any longer.
+    /// The connection is gone. No request has to wait for it any longer.
     mutating func end() -> [Action] {
         let all = waiters + (next?.waiters ?? [])
         waiters = []
@@ -195,7 +195,7 @@ struct Transition<Waiter> {
     }
 
     private mutating func giveUp(_ failure: String) -> [Action] {
-        // What the observer is in now nobody knows for certain; it was in `state` last.
+        // Nobody knows for certain which state the observer is in now; it was last in `state`.
         var actions: [Action] = []
         if state != .suspended { actions = stopHolding() }
         aim = state
@@ -221,7 +221,7 @@ struct Transition<Waiter> {
         aim = new
         var answered = waiters
         waiters = []
-        // Parked: what else was wished is settled with it.
+        // Parked: that settles any other request.
         if next == nil, let rest = self.next {
             answered += rest.waiters
             self.next = nil
