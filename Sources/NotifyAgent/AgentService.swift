@@ -6,16 +6,16 @@ package import NotifyCore
 import NotifyEvents
 import NotifyNames
 
-/// An agent at work: its connection, and the thread that watches processes for it.
+/// A running agent: its connection, and the thread that watches processes for it.
 package final class AgentService: Sendable {
     /// The names of all sources of facts, as Status lists them.
     package static let sourceNames = ["logind", "gnome", "x11", "sway", SourceSet.shell, Coordinator.freezerSource]
-    /// What `ignore` takes beside these.
+    /// What `ignore` accepts in addition.
     package static let eventSourceNames = SystemEvent.Source.allCases.map(\.rawValue).filter {
         !sourceNames.contains($0)
     }
 
-    /// The sources that this agent can use, and the environment it was started in.
+    /// The sources that this agent can use, and the environment in which it was started.
     private static func makers(
         for bus: NotifyCenter.Bus,
         _ configuration: Agent.Configuration,
@@ -23,7 +23,7 @@ package final class AgentService: Sendable {
         _ services: MachineServices
     ) -> [SourceMaker] {
         let environment = SystemFile.environment("DISPLAY", "WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "SWAYSOCK")
-        // The agent of the machine's bus serves everyone; desktops are none of its business.
+        // The system bus's agent serves everyone; desktops do not concern it.
         let servesMachine = if case .system = bus { true } else { false }
         let elsewhere = servesMachine ? "an agent on the system bus has no desktop" : nil
         let user = servesMachine ? nil : geteuid()
@@ -45,7 +45,7 @@ package final class AgentService: Sendable {
     private let center: NotifyCenter
     private let agent: Agent
 
-    /// Connects, and begins to serve when the bus has given it the name.
+    /// Connects, and starts to serve once the bus has granted the name.
     ///
     /// - Parameter report: called on threads of the agent.
     package init(
@@ -91,15 +91,15 @@ package final class AgentService: Sendable {
         try center.open()
     }
 
-    /// Reads the files of `launch.d` again.
+    /// Rereads the files of `launch.d`.
     package func reload() {
         center.perform { [agent] link in agent.loadLaunches(on: link) }
     }
 
-    /// Lets everything go on that the agent has frozen, gives the name back and closes everything.
+    /// Thaws everything that the agent has frozen, releases the name and closes everything.
     package func stop() {
         center.perform { [agent] link in agent.end(on: link) }
-        // If the bus is gone it has been done all the same.
+        // If the bus is gone, this has been done anyway.
         try? center.barrier(timeout: .seconds(2))
         watcher.stop()
         thread.finish()

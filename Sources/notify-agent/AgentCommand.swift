@@ -45,7 +45,7 @@ enum AgentCommand {
         return AgentRunner.run(settings, configuration, logger, diagnostics)
     }
 
-    /// Each observer costs a descriptor, and 1,024 are soon used up.
+    /// Each observer takes a descriptor, and 1,024 are soon used up.
     private static func raiseDescriptorLimit() {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }

@@ -5,7 +5,7 @@ import Glibc
 import NotifyAgent
 import NotifyCore
 
-/// The main thread: it sleeps until the agent has something to say, or a signal comes.
+/// The main thread: it sleeps until the agent reports something, or a signal comes.
 enum AgentRunner {
     static func run(
         _ settings: AgentSettings,
@@ -18,7 +18,7 @@ enum AgentRunner {
         let signals: Signals
         let service: AgentService
         do {
-            // Before the threads are made, so that none of them takes the signals.
+            // Before the threads are started, so that none of them receives the signals.
             inbox = try Mailbox()
             signals = try Signals()
             service = try AgentService(
@@ -41,7 +41,7 @@ enum AgentRunner {
         return code
     }
 
-    /// Each observer takes two descriptors. This program calls no select(2), for which the soft limit is kept low.
+    /// Each observer takes two descriptors. This program does not call select(2), the reason for a low soft limit.
     private static func raiseDescriptorLimit() {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -78,7 +78,7 @@ enum AgentRunner {
             while let event = inbox.take() {
                 if case .ready = event { hasServed = true }
                 if case .busIsLost(let error) = event, hasServed {
-                    // The end of a session, as a rule.
+                    // Usually the end of a session.
                     diagnostics.notice(error.description)
                     return .unavailable
                 }
@@ -87,7 +87,7 @@ enum AgentRunner {
         }
     }
 
-    /// - Returns: how to end, if that is what the event means.
+    /// - Returns: the exit code, if the event ends the program.
     private static func deal(with event: Agent.Report, _ logger: Logger, _ diagnostics: Diagnostics) -> ExitCode? {
         switch event {
         case .ready:

@@ -6,7 +6,7 @@ import NotifyAgent
 import NotifyCoordinator
 import NotifyCore
 
-/// `notify-agent --check`: reads what an agent would read, and says what is wrong. No bus is touched.
+/// `notify-agent --check`: reads what an agent would read, and reports errors. It does not use a bus.
 enum ConfigurationCheck {
     static func run(_ settings: AgentSettings, _ diagnostics: Diagnostics) -> ExitCode {
         var faults = 0

@@ -10,11 +10,11 @@ struct ConfigurationError: Error {
     let message: String
 }
 
-/// Settings, one a line as `KEY = VALUE`; empty lines and those that begin with `#` mean nothing.
+/// Settings, one per line as `KEY = VALUE`; empty lines and those that begin with `#` are ignored.
 enum ConfigurationFile {
     private static let maximumSize = 1_048_576
 
-    /// Reads the first of the files that are looked for when none was named; that there is none is fine.
+    /// Reads the first of the default files that exists; it is fine if there is none.
     static func readDefault(
         for bus: CommonOptions.Bus?,
         into configuration: inout Agent.Configuration
@@ -29,8 +29,8 @@ enum ConfigurationFile {
 
     private static func isMissing(_ code: Int32) -> Bool { code == ENOENT || code == ENOTDIR }
 
-    /// Where the file is looked for: the machine's, or the user's and then those for all users. See the XDG Base
-    /// Directory Specification.
+    /// Where to look for the file: in `/etc` for the system bus, otherwise the user's directory and then those for all
+    /// users. See the XDG Base Directory Specification.
     static func places(for bus: CommonOptions.Bus?) -> [String] {
         if bus == .system { return ["/etc/notifybus/agent.conf"] }
         func variable(_ name: String) -> String? {
@@ -38,7 +38,7 @@ enum ConfigurationFile {
         }
         let own = variable("XDG_CONFIG_HOME") ?? variable("HOME").map { $0 + "/.config" }
         let shared = (variable("XDG_CONFIG_DIRS") ?? "/etc/xdg").split(separator: ":").map { String($0) }
-        // The specification has relative paths ignored.
+        // By the specification, relative paths are ignored.
         return ([own].compactMap { $0 } + shared).filter { $0.utf8.first == UInt8(ascii: "/") }
             .map { $0 + "/notifybus/agent.conf" }
     }
@@ -96,7 +96,7 @@ enum ConfigurationFile {
         return nil
     }
 
-    /// Has a name posted when a file changes: `NAME PATH`.
+    /// Posts a name when a file changes: `NAME PATH`.
     private static func addFile(_ value: String, to configuration: inout Agent.Configuration) -> String? {
         let parts = value.split(maxSplits: 1, whereSeparator: isBlank)
         guard parts.count == 2 else { return "'\(Printable.text(value))' is not a name followed by a path" }
@@ -121,7 +121,7 @@ enum ConfigurationFile {
 
     private static let maximumFiles = 1_024
 
-    /// Has the state of a name stay although nobody observes it: `NAME [VALUE]`.
+    /// Keeps the state of a name even if nobody observes it: `NAME [VALUE]`.
     private static func pinState(_ value: String, in configuration: inout Agent.Configuration) -> String? {
         let parts = value.split(whereSeparator: isBlank)
         guard parts.count == 1 || parts.count == 2 else {
@@ -157,7 +157,7 @@ enum ConfigurationFile {
         }
     }
 
-    /// Sets whom a kind of fact concerns. The same words serve the focus, the session and sleep.
+    /// Sets which programs a kind of fact applies to. The same words serve the focus, the session and sleep.
     private static func set(_ value: String, in followers: inout FactPolicy.Followers) -> String? {
         switch value {
         case "asked": followers.others = .asking

@@ -5,13 +5,13 @@ import Glibc
 import NotifyAgent
 
 extension Logger {
-    /// Writes lines to standard error: with the time of day, unless a journal adds that itself.
+    /// Writes lines to standard error, with the time of day unless a journal adds that itself.
     ///
-    /// - Parameter program: whose lines they are.
+    /// - Parameter program: the program's name.
     static func toStandardError(of program: String, level: Level) -> Logger {
         let isForJournal = getenv("JOURNAL_STREAM") != nil
         return Logger(level: level) { level, line in
-            // What a journal takes the importance of a line from. See sd-daemon(3).
+            // From this a journal takes the importance of a line. See sd-daemon(3).
             let beginning = isForJournal ? "<\(level.rawValue)>" : timestamp() + " " + program + ": "
             _ = StandardStreams.write(Printable.text(beginning + line) + "\n", to: STDERR_FILENO)
         }

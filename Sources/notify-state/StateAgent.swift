@@ -3,7 +3,7 @@
 import CommandSupport
 import NotifyCore
 
-/// The agent as the keeper of states, which must answer in time.
+/// The agent, which keeps the states and must answer in time.
 struct StateAgent {
     let center: NotifyCenter
     private let deadline: Deadline?
@@ -13,7 +13,7 @@ struct StateAgent {
         self.deadline = deadline
     }
 
-    /// What is left of the time, 10 s at the most: the agent of a bus that is well answers in milliseconds.
+    /// The remaining time, at most 10 s: the agent of a healthy bus answers in milliseconds.
     private var patience: Duration { min(deadline?.remaining ?? .seconds(10), .seconds(10)) }
 
     func state(of name: NotifyName) throws(StateFailure) -> UInt64 {
@@ -41,7 +41,7 @@ struct StateAgent {
         }
     }
 
-    /// Observes names, and comes back when that is live.
+    /// Observes names, and returns once that is live.
     func observe(
         _ names: [NotifyName],
         _ body: @escaping @Sendable () -> Void

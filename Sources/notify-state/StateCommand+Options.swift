@@ -2,14 +2,14 @@
 
 import CommandSupport
 
-/// What the options of `notify-state` were set to.
+/// The values of the options of `notify-state`.
 struct StateSettings: CommonSettings {
     var common = CommonOptions()
 
     var isJSON = false
     var posts = false
     var condition: StateCondition?
-    /// How long all of it may take; nil for as long as it takes, where it waits for others.
+    /// How long the whole command may take; nil for no limit where it waits for others.
     var timeout: Duration?
 
     mutating func set(_ condition: StateCondition) throws(UsageError) {
@@ -84,7 +84,7 @@ extension StateCommand {
     }
 }
 
-/// What the first operand asks for.
+/// The command named by the first operand.
 enum Verb: String, CaseIterable {
     case get, set, wait, watch
 

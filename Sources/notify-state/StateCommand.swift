@@ -25,13 +25,13 @@ enum StateCommand {
             case .watch(let names): return try StateWatcher(names, settings, diagnostics).watch()
             }
         } catch {
-            // That the time is over is what was asked for.
+            // Timing out is what was asked for.
             if error.code == .timedOut { diagnostics.notice(error.message) } else { diagnostics.error(error.message) }
             return error.code
         }
     }
 
-    /// How long reading and setting may take if nothing else was said.
+    /// How long reading and setting may take by default.
     private static let patience = Duration.seconds(10)
 
     private static func get(_ names: [NotifyName], _ settings: StateSettings) throws(StateFailure) -> ExitCode {
@@ -55,7 +55,7 @@ enum StateCommand {
     }
 }
 
-/// Why something was not done, and the status that says so.
+/// Why something was not done, and the corresponding exit status.
 struct StateFailure: Error {
     let message: String
     let code: ExitCode

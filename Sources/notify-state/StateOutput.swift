@@ -4,18 +4,18 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// States on standard output, one a line.
+/// Prints states on standard output, one per line.
 struct StateOutput {
     private let isJSON: Bool
     private let hasNames: Bool
 
-    /// - Parameter hasNames: whether the name is said before the value.
+    /// - Parameter hasNames: whether the name precedes the value.
     init(_ settings: StateSettings, hasNames: Bool) {
         isJSON = settings.isJSON
         self.hasNames = hasNames
     }
 
-    /// - Returns: whether somebody still reads it.
+    /// - Returns: whether somebody is still reading it.
     func write(_ name: NotifyName, _ value: UInt64) throws(StateFailure) -> Bool {
         var line: [UInt8] = []
         let isForTerminal = StandardStreams.outputIsTerminal

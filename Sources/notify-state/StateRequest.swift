@@ -3,7 +3,7 @@
 import CommandSupport
 import NotifyCore
 
-/// What the command line asks for, once it has been understood.
+/// The parsed command line.
 enum StateRequest {
     case get([NotifyName])
     case set(NotifyName, UInt64)

@@ -2,13 +2,13 @@
 
 import CommandSupport
 
-/// A state as people write it.
+/// A state in text form.
 enum StateValue {
     static func parse(_ argument: Argument) throws(UsageError) -> UInt64 {
         let text = argument.string ?? ""
         let isHexadecimal = text.hasPrefix("0x") || text.hasPrefix("0X")
         let digits = isHexadecimal ? text.dropFirst(2) : text[...]
-        // Swift would take a sign, too.
+        // Swift would accept a sign, too.
         guard digits.utf8.first != UInt8(ascii: "+"), let value = UInt64(digits, radix: isHexadecimal ? 16 : 10) else {
             throw UsageError(
                 "\(argument.quoted) is not a state; use a whole number from 0 to 18446744073709551615, or hexadecimal as in 0xff"
@@ -18,7 +18,7 @@ enum StateValue {
     }
 }
 
-/// What is waited for.
+/// The condition to wait for.
 enum StateCondition {
     case equal(UInt64)
     case unequal(UInt64)

@@ -4,12 +4,12 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// Observes names first and then looks at their states, at once, after each post, and now and then: who sets a state may
-/// post before it or not at all.
+/// Observes names first and then checks their states immediately, after each post, and from time to time: whoever sets
+/// a state may post before setting it, or not at all.
 ///
 /// Signals have their default effect: there is nothing to clean up.
 struct StateWatcher {
-    /// How soon it looks again after a post, in nanoseconds; then after twice as long each time.
+    /// How soon it checks again after a post, in nanoseconds; the interval doubles each time.
     private static let shortestPause: Int64 = 2_000_000
     private static let longestPause: Int64 = 1_000_000_000
 
@@ -35,7 +35,7 @@ struct StateWatcher {
         diagnostics.detail("the observer is live")
     }
 
-    /// Comes back when the state is as wanted, which it prints; without a condition when it is another than at first.
+    /// Returns once the state is as required, and prints it; without a condition, once it has changed.
     func wait(_ condition: StateCondition?) throws(StateFailure) -> ExitCode {
         let name = names[0]
         var condition = condition
@@ -50,7 +50,7 @@ struct StateWatcher {
         return .done
     }
 
-    /// Prints the states and each change of one, until nobody reads them.
+    /// Prints the states and every change, until nobody reads them.
     func watch() throws(StateFailure) -> ExitCode {
         var values: [NotifyName: UInt64] = [:]
         for name in names where values[name] == nil {
@@ -70,7 +70,7 @@ struct StateWatcher {
         }
     }
 
-    /// - Returns: nil while the agent or the bus is away.
+    /// - Returns: nil while the agent or the bus is unavailable.
     private func look(at name: NotifyName) throws(StateFailure) -> UInt64? {
         do throws(StateFailure) {
             return try agent.state(of: name)
@@ -80,14 +80,14 @@ struct StateWatcher {
         }
     }
 
-    /// Sleeps until a post, or for the pause.
+    /// Sleeps until a post, or until the pause is over.
     ///
     /// - Returns: false if nobody reads standard output any more.
     private func sleep(_ pause: inout Int64) throws(StateFailure) -> Bool {
         if let deadline, deadline.hasPassed { throw StateFailure("timed out", code: .timedOut) }
         var sources = [
             pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
-            // Without events it still reports that the reader is gone.
+            // Without events it still reports that the reader has gone.
             pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
         ]
         poll(&sources, 2, min(Int32(pause / 1_000_000), deadline?.milliseconds ?? .max))

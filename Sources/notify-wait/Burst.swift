@@ -3,9 +3,9 @@
 import CommandSupport
 import NotifyCore
 
-/// What has come and is dealt with as one: a notification, or with `--settle` all that came within a short time.
+/// Notifications handled together: a single one, or with `--settle` all that came within a short time.
 struct Burst {
-    /// A name of it.
+    /// One of its names.
     struct Entry {
         /// The last notification of the name.
         var arrival: Arrival
@@ -15,12 +15,12 @@ struct Burst {
 
     /// The names, each once, in the order in which they first came.
     private(set) var entries: [Entry] = []
-    /// Where each name stands, once there are many.
+    /// The index of each name, once there are many.
     private var indices: [NotifyName: Int] = [:]
-    /// So many are few.
+    /// Up to this many are few.
     private static let few = 8
     private(set) var last: Arrival
-    /// How many notifications there are in it.
+    /// The number of notifications in it.
     private(set) var count = 0
 
     init(_ arrival: Arrival) {
@@ -52,9 +52,9 @@ struct Burst {
     }
 }
 
-/// When a burst is over.
+/// Determines when a burst is over.
 struct Settling {
-    /// Nobody waits for ever for a stream that does not pause.
+    /// Nobody waits forever for a stream that does not pause.
     private static let longest = 10
 
     private let duration: Int64

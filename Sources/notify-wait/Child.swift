@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-// `environ` is a global variable of C; nobody here changes it.
+// `environ` is a global variable of C; nothing here changes it.
 @preconcurrency import Glibc
 
 /// A process that was started here and has not been reaped yet.
@@ -19,7 +19,7 @@ struct Child {
             }
         }
 
-        /// The end of a sentence.
+        /// For the end of a sentence.
         var text: String {
             switch self {
             case .exited(let status): "exited with status \(status)"
@@ -29,22 +29,22 @@ struct Child {
         }
     }
 
-    /// Where a child stands towards the terminal.
+    /// A child's relation to the terminal.
     enum Place {
-        /// In our process group, with our standard input: it may talk with whoever sits there.
+        /// In our process group, with our standard input: it may interact with the user.
         case foreground
-        /// In a process group of its own, so that all of it can be ended. There a read from a terminal would stop it,
-        /// so a terminal is replaced by an empty input.
+        /// In a process group of its own, so that all of it can be terminated. There, reading from a terminal would
+        /// stop it, so a terminal is replaced by empty input.
         case background
     }
 
     let pid: pid_t
     let place: Place
 
-    /// Starts a program, found in `$PATH`, the way it would start from a shell: no signal blocked, none ignored but
-    /// those that were ignored before us.
+    /// Starts a program, found in `$PATH`, the way a shell would: no signal is blocked, and none ignored except those
+    /// that were ignored before us.
     ///
-    /// - Parameter variables: `NAME=value` each, beside what we have in the environment.
+    /// - Parameter variables: `NAME=value` each, in addition to our environment.
     /// - Returns: an error number if it can't be started.
     static func start(_ arguments: [Argument], _ variables: [String], _ place: Place) -> Result<Child, Errno> {
         var actions = posix_spawn_file_actions_t()
@@ -63,7 +63,7 @@ struct Child {
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
-        // The one signal that we have ignored ourselves.
+        // The only signal that we ignore ourselves.
         var defaults = sigset_t()
         sigemptyset(&defaults)
         sigaddset(&defaults, SIGPIPE)
@@ -88,9 +88,9 @@ struct Child {
         return status == 0 ? .success(Child(pid: pid, place: place)) : .failure(Errno(number: status))
     }
 
-    /// Our environment without what `own` replaces, without the names of another `notify-wait` that has run us, and
-    /// without the socket on which readiness is reported: that is for this process to do, and a `notify-wait` inside
-    /// the child would do it too early.
+    /// Our environment without the variables that `own` replaces, without the names from another `notify-wait` that has
+    /// run us, and without the socket for reporting readiness: only this process should report it, and a `notify-wait`
+    /// inside the child would do so too early.
     private static func inheritedEnvironment(
         replacing own: [UnsafeMutablePointer<CChar>?]
     ) -> [UnsafeMutablePointer<CChar>?] {
@@ -124,7 +124,7 @@ struct Child {
         return status & 0x7f == 0 ? .exited((status >> 8) & 0xff) : .killed(status & 0x7f)
     }
 
-    /// Signals it, and what it has started if it has a process group of its own.
+    /// Signals it, along with its own children if it has a process group of its own.
     func signal(_ number: Int32) {
         kill(place == .background ? -pid : pid, number)
     }

@@ -3,8 +3,8 @@
 import CommandSupport
 import Glibc
 
-// Here, not in CommandSupport: in a library that other modules import, the compiler may look for the members of
-// `timespec` in the wrong module.
+// Not in CommandSupport: in a library that other modules import, the compiler may look for the members of `timespec` in
+// the wrong module.
 
 extension Clock {
     /// The time of day.

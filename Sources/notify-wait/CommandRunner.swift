@@ -9,7 +9,7 @@ struct CommandRunner {
     private enum State {
         case idle
         case running(Child, Run)
-        /// Told to end, to make room for another run; killed at the deadline.
+        /// Asked to exit, to make room for another run; killed at the deadline.
         case stopping(Child, deadline: Int64?)
     }
 
@@ -19,10 +19,10 @@ struct CommandRunner {
     private let diagnostics: Diagnostics
     private var state = State.idle
     private var waiting: WaitingRuns
-    /// The one run that is to follow a restart.
+    /// The run that is to follow a restart.
     private var replacement: Run?
     private var refused = 0
-    /// The status of the last run that has failed or could not begin, as a shell has it; nil if none has.
+    /// The status of the last run that failed or could not be started, in shell terms; nil if there was none.
     private(set) var failure: ExitCode?
 
     init(_ command: [Argument], _ settings: WaitSettings, _ diagnostics: Diagnostics) {
@@ -33,7 +33,7 @@ struct CommandRunner {
         waiting = WaitingRuns(onBusy == .each ? .none : settles ? .all : .sameName)
     }
 
-    /// Whether nothing runs and nothing waits to.
+    /// Whether no run is active or due.
     var isIdle: Bool {
         if case .idle = state { true } else { false }
     }
@@ -65,14 +65,14 @@ struct CommandRunner {
     }
 
     private mutating func refuse(_ run: Run) {
-        // Said once: whoever is that far behind would read nothing else.
+        // Reported once, as it would otherwise drown out everything else.
         if refused == 0 {
             diagnostics.error("skipping '\(run.name)' and all that follow: \(WaitingRuns.limit) runs are queued")
         }
         refused += 1
     }
 
-    /// A child has ended; perhaps ours.
+    /// A child has exited; perhaps ours.
     mutating func childHasEnded() {
         switch state {
         case .idle:
@@ -98,7 +98,7 @@ struct CommandRunner {
         }
     }
 
-    /// Hands a signal that ends us on to what runs, and begins nothing more.
+    /// Forwards the signal that ends us to the running command, and starts nothing more.
     mutating func end(by number: Int32) {
         dropWaiting()
         switch state {
@@ -109,7 +109,7 @@ struct CommandRunner {
         }
     }
 
-    /// Forgets the runs that have not begun.
+    /// Forgets the runs that have not started.
     mutating func dropWaiting() {
         waiting.removeAll()
         replacement = nil
@@ -129,15 +129,15 @@ struct CommandRunner {
         case .success(let child):
             state = .running(child, run)
         case .failure(let error):
-            // As a shell tells the two apart.
+            // Distinguished as shells do.
             failure = ExitCode(rawValue: error.number == ENOENT ? 127 : 126)
             diagnostics.error("can't run \(command[0].quoted): \(Diagnostics.text(of: error.number))")
         }
     }
 
-    /// The names, one a line, as many as a variable can hold.
+    /// The names, one per line, as many as a variable can hold.
     private static func list(_ names: [NotifyName]) -> String {
-        // The kernel takes 128 KB; see execve(2).
+        // The kernel's limit is 128 KB; see execve(2).
         var room = 120_000
         let fitting = names.prefix { name in
             room -= name.string.utf8.count + 1

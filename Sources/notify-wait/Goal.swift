@@ -2,7 +2,7 @@
 
 import NotifyCore
 
-/// When the wait is over.
+/// Determines when the wait is over.
 struct Goal {
     private enum Rest {
         case notifications(Int)
@@ -28,7 +28,7 @@ struct Goal {
         }
     }
 
-    /// Takes note of what has come. Returns whether nothing is missing any more.
+    /// Records what has come. Returns whether nothing is missing any more.
     mutating func isReached(by burst: Burst) -> Bool {
         switch rest {
         case .never:
@@ -50,7 +50,7 @@ struct Goal {
         }
     }
 
-    /// What has not come, of all that must, for the end of a sentence; nil if nothing in particular must.
+    /// What is still missing, for the end of a sentence; nil if nothing in particular is required.
     var missing: String? {
         let all: [String]
         switch rest {

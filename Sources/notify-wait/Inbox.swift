@@ -5,7 +5,7 @@ import Glibc
 import NotifyCore
 import Synchronization
 
-/// A notification and when it came. Two of one name are equal, so that a queue may coalesce them.
+/// A notification and its time. Two of the same name are equal, so that a queue may coalesce them.
 struct Arrival: Hashable {
     let name: NotifyName
     let time: timespec
@@ -21,17 +21,17 @@ struct Arrival: Hashable {
     }
 }
 
-/// What the center's threads leave for the main thread.
+/// What the center's threads pass on to the main thread.
 final class Inbox: Sendable {
     private struct Contents {
         var arrivals = CoalescingQueue<Arrival>()
         var changes: [NotifyCenter.ConnectionChange] = []
-        /// Whether the next return of the bus is no news.
+        /// Whether the next return of the bus should not be reported.
         var ignoresReturn = false
         var refused = 0
     }
 
-    // Held for the moment of putting in or taking out, never across a call into the center or the kernel's pipe.
+    // Held only while adding or removing, never across a call into the center or to the kernel's pipe.
     private let contents = Mutex(Contents())
     private let wakeup: WakeDescriptor
 
@@ -56,14 +56,14 @@ final class Inbox: Sendable {
                 contents.ignoresReturn = false
                 return
             }
-            // A bus that comes and goes while the main thread can't look leaves only the latest news.
+            // If the bus comes and goes while the main thread is busy, only the latest change is kept.
             if contents.changes.count >= 16 { contents.changes.removeFirst() }
             contents.changes.append(change)
         }
         wakeup.signal()
     }
 
-    /// Leaves out that the bus is back, once: whether that was put in already or will be.
+    /// Suppresses one report that the bus is back, whether it was added already or will be.
     func ignoreReturn() {
         contents.withLock { contents in
             let index = contents.changes.firstIndex(of: .reconnected)
@@ -83,7 +83,7 @@ final class Inbox: Sendable {
         }
     }
 
-    /// How many notifications found no place since the last call.
+    /// How many notifications were dropped for lack of room since the last call.
     func takeRefused() -> Int {
         contents.withLock { contents in
             defer { contents.refused = 0 }

@@ -3,10 +3,11 @@
 import CommandSupport
 import Glibc
 
-/// Tells whoever asked that the observer is live.
+/// Reports that the observer is live, in every requested way.
 enum Readiness {
-    /// - Parameter isInterrupted: called now and then while it waits for a reader; when that says so, it gives up.
-    /// - Returns: the file that was put in place, which goes if a signal ends the wait.
+    /// - Parameter isInterrupted: called from time to time while it waits for a reader; it gives up when that returns
+    ///   true.
+    /// - Returns: the created file, to be removed if a signal ends the wait.
     static func announce(
         _ settings: WaitSettings,
         _ diagnostics: Diagnostics,
@@ -28,17 +29,17 @@ enum Readiness {
             }
         }
         if let error = ServiceManager.tell("READY=1") {
-            // The variable may be left over from someone else, so this ends nothing.
+            // The variable may be a leftover, so this is not fatal.
             diagnostics.notice("can't notify $NOTIFY_SOCKET: \(error)")
         }
         return file
     }
 }
 
-/// The file of `--ready-file`, with the process id in it.
+/// The file of `--ready-file`, which contains the process ID.
 struct ReadyFile {
     private let path: Argument
-    /// What was put in place; nil if the path is of something that was there before and stays: a FIFO, a device, a link.
+    /// What was created; nil if the path refers to something that existed before and stays: a FIFO, a device, a link.
     private let identity: Identity?
 
     private struct Identity: Equatable {
@@ -46,8 +47,8 @@ struct ReadyFile {
         let inode: ino_t
     }
 
-    /// Where there is nothing, or a regular file, that is replaced with one rename, so that whoever sees it sees all of
-    /// it. Anything else is written into: to replace `/dev/null` or somebody's FIFO would be vandalism.
+    /// A missing or regular file is replaced with a single rename, so that anyone who sees it sees all of it. Anything
+    /// else is written to: replacing `/dev/null` or somebody's FIFO would be vandalism.
     init(_ path: Argument, isInterrupted: () -> Bool) throws(Errno) {
         self.path = path
         let line = "\(getpid())\n"
@@ -60,7 +61,7 @@ struct ReadyFile {
         }
     }
 
-    /// Removes what was put in place, unless something else is there by now.
+    /// Removes what was created, unless it has been replaced by something else.
     func remove() {
         var found = stat()
         guard let identity, lstat(path.start, &found) == 0,
@@ -95,7 +96,7 @@ struct ReadyFile {
         return try result.get()
     }
 
-    /// Opens what is there and writes into it, as `>` of a shell does.
+    /// Opens the existing file and writes to it, like `>` in a shell.
     private static func write(_ line: String, into path: Argument, _ isInterrupted: () -> Bool) throws(Errno) {
         while true {
             let descriptor = open(path.start, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -106,7 +107,7 @@ struct ReadyFile {
                 }
                 return
             }
-            // A FIFO that nobody reads yet. Nothing tells when somebody does.
+            // A FIFO that nobody reads yet. Nothing reports when somebody does.
             guard errno == ENXIO, isFIFO(path) else { throw Errno(number: errno) }
             if isInterrupted() { return }
         }

@@ -3,7 +3,7 @@
 import CommandSupport
 import NotifyCore
 
-/// What a notification looks like on standard output.
+/// The format of notifications on standard output.
 struct RecordFormat {
     private enum Piece {
         case literal([UInt8])
@@ -57,15 +57,15 @@ struct RecordFormat {
         if !literal.isEmpty { pieces.append(.literal(literal)) }
     }
 
-    /// Whether the state of a name is in it.
+    /// Whether it includes the state of a name.
     var hasState: Bool {
         pieces.contains { if case .state = $0 { true } else { false } }
     }
 
-    /// Appends the record of a notification, without its end.
+    /// Appends the record of a notification, without its terminator.
     ///
-    /// - Parameter state: the state of the name; nil if nobody knows it.
-    /// - Parameter isForTerminal: whether what could steer a terminal is escaped in a name. Anyone on the bus may post
+    /// - Parameter state: the state of the name; nil if unknown.
+    /// - Parameter isForTerminal: whether control characters in a name are escaped. Anyone on the bus may post
     ///   anything.
     func write(
         _ arrival: Arrival,

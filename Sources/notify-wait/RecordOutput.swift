@@ -3,7 +3,7 @@
 import CommandSupport
 import Glibc
 
-/// Standard output, without ever waiting for its reader.
+/// Standard output, never blocking on its reader.
 struct RecordOutput {
     private let format: RecordFormat
     private let end: UInt8
@@ -15,22 +15,22 @@ struct RecordOutput {
         end = settings.endsWithNull ? 0 : UInt8(ascii: "\n")
     }
 
-    /// So much a pipe takes at once when poll(2) calls it writable.
+    /// How much a pipe accepts at once when poll(2) reports it as writable.
     private static let pageSize = 4_096
 
     /// Whether something has not been written yet.
     var isPending: Bool { written < record.count }
 
-    /// Whether more can be added without a record that is not written at once.
+    /// Whether more can be added without leaving a record unwritten.
     var hasRoom: Bool { record.count - written < RecordOutput.pageSize }
 
-    /// Whether `write` would get anything written now.
+    /// Whether `write` would make progress now.
     var isWritable: Bool {
         var descriptor = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
         return poll(&descriptor, 1, 0) == 1
     }
 
-    /// Adds a record, after those that are pending.
+    /// Adds a record after the pending ones.
     mutating func add(_ arrival: Arrival, count: Int, state: UInt64?) {
         if !isPending { drop() }
         format.write(
@@ -48,7 +48,7 @@ struct RecordOutput {
         written = 0
     }
 
-    /// Writes what is pending, or a page of it; call it when standard output is writable.
+    /// Writes what is pending, or a page of it; to be called when standard output is writable.
     mutating func write() -> StandardStreams.WriteResult {
         let count = record.withUnsafeBytes { bytes in
             Glibc.write(

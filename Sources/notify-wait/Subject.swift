@@ -31,7 +31,7 @@ enum Subject {
         self = .names(names)
     }
 
-    /// The names, each once, in the order of the command line; none for prefixes.
+    /// The names, each once, in command-line order; none for prefixes.
     var names: [NotifyName] {
         guard case .names(let names) = self else { return [] }
         var seen: Set<NotifyName> = []

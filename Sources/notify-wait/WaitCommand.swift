@@ -25,14 +25,14 @@ enum WaitCommand {
             case .signal(let number): Signals.end(by: number)
             }
         } catch {
-            // That the time is over is what was asked for.
+            // Timing out is what was asked for.
             if error.code == .timedOut { diagnostics.notice(error.message) } else { diagnostics.error(error.message) }
             return error.code
         }
     }
 }
 
-/// Why the wait could not begin.
+/// Why the wait could not start.
 struct StartError: Error {
     let message: String
     let code: ExitCode
@@ -50,9 +50,9 @@ struct StartError: Error {
         StartError("timed out after \(count) notification\(count == 1 ? "" : "s")\(reason)", code: .timedOut)
     }
 
-    /// The bus has taken all of the time.
+    /// The bus has used up all of the time.
     static func lateBus(since start: Int64) -> StartError {
-        // A bus that is well takes milliseconds.
+        // A healthy bus takes milliseconds.
         let isSlow = Clock.monotonic - start >= 500_000_000
         return timedOut(after: 0, isSlow ? "; the bus did not answer" : "")
     }

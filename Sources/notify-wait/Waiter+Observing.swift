@@ -6,7 +6,7 @@ import NotifyCore
 import Synchronization
 
 extension Waiter {
-    /// Comes back when the bus has confirmed the observer.
+    /// Returns once the bus has confirmed the observer.
     static func observe(
         _ subject: Subject,
         in center: NotifyCenter,
@@ -23,7 +23,7 @@ extension Waiter {
         }
     }
 
-    /// Comes back when the bus has confirmed the observer, whenever it is there.
+    /// Returns once the bus has confirmed the observer, whenever it becomes available.
     static func observeWaiting(
         _ subject: Subject,
         in center: NotifyCenter,
@@ -50,7 +50,7 @@ extension Waiter {
             wakeup.clear()
             if let result = outcome.withLock({ $0 }) {
                 if case .failure(let error) = result { throw StartError(error) }
-                // That it is there goes without saying.
+                // That it is available need not be reported.
                 if isAway { inbox.ignoreReturn() }
                 return observation
             }

@@ -10,8 +10,8 @@ enum Ending {
     case signal(Int32)
 }
 
-/// The wait itself: one thread that sleeps in poll(2) until a notification, a signal, a child, the reader of the
-/// output or the time gives it something to do.
+/// The wait itself: one thread that sleeps in poll(2) until a notification, a signal, a child, the reader of the output
+/// or a timeout requires attention.
 struct Waiter {
     private let settings: WaitSettings
     private let diagnostics: Diagnostics
@@ -28,16 +28,16 @@ struct Waiter {
     private var runner: CommandRunner?
     private var settling: Settling?
     private var then: Child?
-    /// How the command of `--then` failed, from that moment on.
+    /// How the `--then` command failed, once it has.
     private var thenFailure: Child.End?
-    /// Until when it may still end by itself, once the wait has come to its goal.
+    /// Until when it may still exit by itself, once the wait has reached its goal.
     private var thenGrace: Int64?
     private let readyFile: ReadyFile?
     private var count = 0
-    /// How it ends, once that is settled; commands and output may still have to be waited for.
+    /// The exit code, once known; commands and output may still be pending.
     private var outcome: ExitCode?
 
-    /// Comes back when the observer is live and everyone who asked has been told.
+    /// Returns once the observer is live and that has been reported as requested.
     init(_ subject: Subject, _ settings: WaitSettings, _ diagnostics: Diagnostics) throws(StartError) {
         self.settings = settings
         self.diagnostics = diagnostics
@@ -55,7 +55,7 @@ struct Waiter {
         let inbox = Inbox(wakeup: wakeup)
         self.inbox = inbox
         center = NotifyCenter(bus: settings.common.notifyBus, waitsForBus: settings.retries) { inbox.put($0) }
-        // Not to wait at all is to see what is there, and that takes a bus.
+        // A timeout of zero checks what is there, which requires a bus.
         let limit = settings.timeout == .zero ? Clock.monotonic + 2_000_000_000 : deadline
         if settings.retries {
             observation = try Waiter.observeWaiting(subject, in: center, inbox, wakeup, until: limit, diagnostics)
@@ -71,7 +71,7 @@ struct Waiter {
         if case .ownProgram(let reason) = center.reach { diagnostics.notice(reason) }
         let (signals, deadline) = (self.signals, self.deadline)
         readyFile = try Readiness.announce(settings, diagnostics) {
-            // It may be that nobody will ever read it: a signal and the time-out end that too.
+            // Perhaps nobody will ever read it, so a signal or the timeout ends that too.
             var source = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
             return poll(&source, 1, 10) != 0 || deadline.map { $0 <= Clock.monotonic } ?? false
         }
@@ -106,8 +106,8 @@ struct Waiter {
         }
     }
 
-    /// Whether the command of `--then` may end by itself any moment: what it posted comes here before it has its own
-    /// answer from the bus, and to end then could end the bus too, under dbus-run-session.
+    /// Whether the `--then` command may exit by itself any moment: what it posted arrives here before its own reply
+    /// from the bus, and exiting now could end the bus too, under dbus-run-session.
     private mutating func isWaitingForThen() -> Bool {
         guard then != nil, outcome == .done else { return false }
         let grace = thenGrace ?? Clock.monotonic + 100_000_000
@@ -115,9 +115,9 @@ struct Waiter {
         return Clock.monotonic < grace
     }
 
-    // MARK: - What may have happened
+    // MARK: - Events
 
-    /// Returns the number of a signal that is to end this, when it has been handed on.
+    /// Returns the number of a signal that ends this, once it has been forwarded.
     private mutating func takeSignals() -> Int32? {
         while let signal = signals.next() {
             if signal.number == SIGCHLD {
@@ -126,15 +126,15 @@ struct Waiter {
                 continue
             }
             runner?.end(by: signal.number)
-            // The command of --then is in our process group.
+            // The `--then` command is in our process group.
             if !signal.isFromKernel { then?.signal(signal.number) }
             return signal.number
         }
         return nil
     }
 
-    /// Takes back what was put in place, and waits for the commands that have been signalled: 5 s, or until the next
-    /// signal. What runs then is killed.
+    /// Removes what was created, and waits for the commands that have been signalled, for 5 s or until the next signal.
+    /// Those still running then are killed.
     private mutating func end(by number: Int32) {
         readyFile?.remove()
         let deadline = Deadline(after: .seconds(5))
@@ -157,7 +157,7 @@ struct Waiter {
         guard let end = then?.reap() else { return }
         then = nil
         if end == .exited(0) || outcome != nil { return }
-        // What it did post before it failed still counts. If the bus doesn't answer there is nothing more to come.
+        // What it posted before it failed still counts. If the bus does not answer, nothing more will come.
         let left = deadline.map { max(0, $0 - Clock.monotonic) } ?? Int64.max
         try? center.barrier(timeout: .nanoseconds(min(left, 5_000_000_000)))
         thenFailure = end
@@ -176,17 +176,17 @@ struct Waiter {
         }
     }
 
-    /// Deals with what has come, until there is a record to write.
+    /// Handles what has come, until there is a record to write.
     private mutating func takeArrivals() {
         takeSettled()
-        // A name stands before the output of the command that runs for it, so it is written before another is taken. Where
-        // there is no command many are written at once: a write for each takes longer than a post takes to come, and then
-        // equal ones that wait are coalesced.
+        // A name precedes the output of the command that runs for it, so it is written before the next one is taken.
+        // Without a command many are written at once: a write for each would take longer than a post takes to arrive,
+        // so equal ones in the queue would be coalesced.
         while outcome == nil, runner == nil ? output.hasRoom : !output.isPending, let arrival = inbox.takeArrival() {
             // One that came in time counts, even if a slow reader or another notification held it up.
             if let deadline, arrival.moment > deadline { return timeIsOver() }
             if settling != nil {
-                // One that comes when the burst before is over begins another.
+                // One that comes after the previous burst is over starts another.
                 if let burst = settling?.take(at: arrival.moment) { deal(with: burst) }
                 settling?.add(arrival)
                 takeSettled()
@@ -219,12 +219,12 @@ struct Waiter {
         if goal.isReached(by: burst) { outcome = .done }
     }
 
-    /// The state of a name, as the agent has it now; nil if there is no agent.
+    /// The current state of a name, from the agent; nil if there is no agent.
     private func state(of name: NotifyName) -> UInt64? {
         try? center.state(of: name, timeout: .seconds(1))
     }
 
-    /// Nothing has come that ends the wait: perhaps the time or the failure of --then does.
+    /// No notification ends the wait, but the timeout or the failure of `--then` may.
     private mutating func settleOutcome() {
         if outcome != nil { return }
         if thenFailure != nil, !output.isPending { dealWithRest() }
@@ -254,7 +254,7 @@ struct Waiter {
         var descriptors = [
             pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
             pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
-            // Without events it still reports that the reader is gone.
+            // Without events it still reports that the reader has gone.
             pollfd(fd: isPrinting ? STDOUT_FILENO : -1, events: output.isPending ? Int16(POLLOUT) : 0, revents: 0),
         ]
         guard poll(&descriptors, 3, timeout()) >= 0 else { return }
@@ -278,7 +278,7 @@ struct Waiter {
         }
     }
 
-    /// Milliseconds until the next deadline, rounded up so that it has passed then; -1 for never.
+    /// Milliseconds until the next deadline, rounded up so that it has passed by then; -1 for never.
     private func timeout() -> Int32 {
         var next = runner?.deadline
         if outcome == nil, let deadline { next = min(next ?? Int64.max, deadline) }

@@ -2,13 +2,13 @@
 
 import NotifyCore
 
-/// A run of the command that is due, or goes on.
+/// A run of the command that is due or active.
 struct Run {
-    /// The names that it is for, each once, in the order in which they came first.
+    /// The names that it is for, each once, in the order in which they first came.
     private(set) var names: [NotifyName]
-    /// The name that came last.
+    /// The latest name.
     let name: NotifyName
-    /// What it says in `$NOTIFY_COUNT`.
+    /// The value of `$NOTIFY_COUNT`.
     var count: Int
 
     init(_ names: [NotifyName], last: NotifyName, count: Int) {
@@ -17,31 +17,31 @@ struct Run {
         self.count = count
     }
 
-    /// Takes in the names of an earlier run, which has not begun.
+    /// Absorbs the names of an earlier run that has not started.
     mutating func absorb(_ earlier: Run) {
         let known = Set(earlier.names)
         names = earlier.names + names.filter { !known.contains($0) }
     }
 }
 
-/// The runs that wait until the one that goes on has ended.
+/// The runs that are due once the active one has exited.
 struct WaitingRuns {
-    /// Which of them stand for each other.
+    /// Which of them are combined.
     enum Coalescing {
-        /// None: a run for each notification.
+        /// None: one run per notification.
         case none
-        /// Those for one name: the last change of it is seen by a run that begins after it, whatever came before.
+        /// Those for the same name: its last change is seen by a run that starts after it, whatever came before.
         case sameName
-        /// All: with `--settle` a run is for all names that came.
+        /// All: with `--settle` one run is for all names that came.
         case all
     }
 
-    /// More than this nobody can want, and it must not grow without bound.
+    /// Nobody can want more than this, and it must not grow without bound.
     static let limit = 65_536
 
     private let coalescing: Coalescing
     private var runs: ArraySlice<Run> = []
-    /// For `sameName`: the place of the run for a name among all that ever waited.
+    /// For `sameName`: the index of the run for a name among all that were ever due.
     private var positions: [NotifyName: Int] = [:]
     private var taken = 0
 

@@ -3,7 +3,7 @@
 import NotifyCoordinator
 import NotifyCore
 
-// What the agent refuses a call with.
+// The faults with which the agent refuses calls.
 extension BusFault {
     init(_ refusal: Refusal) {
         let name =
@@ -24,7 +24,7 @@ extension BusFault {
     static func failed(_ message: String) -> BusFault { BusFault(Refusal(.failed, message)) }
     static func limitExceeded(_ message: String) -> BusFault { BusFault(Refusal(.limitExceeded, message)) }
 
-    /// Why what somebody wants to observe, or a name, can't be taken.
+    /// Why what a caller wants to observe, or a name, is not acceptable.
     static func refused(_ error: NotifyBusError) -> BusFault {
         error.code == .limitExceeded ? .limitExceeded(error.description) : .invalidArguments(error.description)
     }
@@ -42,7 +42,7 @@ extension BusFault {
 }
 
 extension Subjects {
-    /// Checks names and prefixes that came over the bus.
+    /// Checks names and prefixes received over the bus.
     init(namesOnBus names: [String], prefixes: [String]) throws(BusFault) {
         do throws(NotifyBusError) {
             try self.init(names: names, prefixes: prefixes)

@@ -3,14 +3,15 @@
 import NotifyCoordinator
 import NotifyCore
 
-/// Has the bus say when connections end whose socket the agent does not have.
+/// Makes the bus report the end of connections whose socket the agent does not have.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class EndWatch: @unchecked Sendable {
-    /// By which rule the bus says it.
+    /// The match rule by which the bus reports it.
     private enum Rule { case own, shared }
 
-    /// So many connections have a rule of their own. A default system bus allows 512 rules, and names need them too.
+    /// Up to this many connections have a rule of their own. A default system bus allows 512 rules, and names need them
+    /// too.
     private static let limit = 32
 
     private var rules: [ConnectionID: Rule] = [:]
@@ -20,7 +21,7 @@ final class EndWatch: @unchecked Sendable {
     var isEmpty: Bool { rules.isEmpty }
     func watches(_ id: ConnectionID) -> Bool { rules[id] != nil }
 
-    /// - Parameter completion: called if it has gone already.
+    /// - Parameter completion: called if it is already gone.
     func begin(
         _ id: ConnectionID,
         _ name: String,
@@ -37,7 +38,7 @@ final class EndWatch: @unchecked Sendable {
             shared += 1
             if shared == 1 { link.callBus("AddMatch", [.string(EndWatch.rule(for: nil))]) }
         }
-        // It may have gone before the rule was there.
+        // It may have gone before the rule was in place.
         link.callBus("NameHasOwner", [.string(name)]) { answer, link in
             if case .success(let values) = answer, values.first?.boolean == false { completion(link) }
         }

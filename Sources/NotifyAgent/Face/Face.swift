@@ -4,19 +4,19 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// The agent on the bus: calls come in and typed requests go out; answers and orders come in and messages go out. What
-/// they mean it does not know.
+/// The agent on the bus: turns incoming calls into typed requests, and replies and effects into outgoing messages. It
+/// does not interpret them.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class Face: @unchecked Sendable {
-    /// Calls that are not answered yet.
+    /// Calls that have not been answered yet.
     private var calls: [CallID: BusCall] = [:]
     private var lastCall: UInt64 = 0
 
     /// Reads a call.
     ///
-    /// - Parameter properties: what the agent's properties are at this moment.
-    /// - Returns: nil if it was for an interface that every object has, and is answered.
+    /// - Parameter properties: the agent's current properties.
+    /// - Returns: nil if it was for an interface that every object has, and has been answered.
     func read(
         _ call: BusCall,
         _ properties: () -> StandardInterfaces.Properties,
@@ -30,9 +30,9 @@ final class Face: @unchecked Sendable {
         return try Request.read(call)
     }
 
-    // MARK: - Answers
+    // MARK: - Replies
 
-    /// Takes note of a call that is answered later.
+    /// Notes a call that is answered later.
     func keep(_ call: BusCall) -> CallID {
         lastCall += 1
         let id = CallID(lastCall)
@@ -65,9 +65,9 @@ final class Face: @unchecked Sendable {
 
     // MARK: - To observers
 
-    /// Tells an observer its state.
+    /// Informs an observer of its state.
     ///
-    /// - Parameter completion: gets the answer.
+    /// - Parameter completion: receives the reply.
     func tell(
         _ name: String,
         _ state: LifecycleState,
@@ -92,9 +92,10 @@ final class Face: @unchecked Sendable {
         }
     }
 
-    /// Delivers names. The last call has fewer than the limit, if only none: so the observer knows that this was all.
+    /// Delivers names. The last call has fewer than the limit, possibly none, so that the observer knows it has
+    /// everything.
     ///
-    /// - Parameter completion: told when the observer has read them, if there are any.
+    /// - Parameter completion: called once the observer has read them, if there are any.
     func deliver(
         _ names: [NotifyName],
         to name: String,
@@ -116,13 +117,13 @@ final class Face: @unchecked Sendable {
             member: ObserverInterface.Deliver.member,
             last.arguments
         ) { answer, link in
-            // One that has gone is forgotten with all that it was to get.
+            // One that has gone is forgotten along with everything that it was to receive.
             if case .success(let values) = answer { values.closeDescriptors() }
             completion(link)
         }
     }
 
-    /// Puts a mark into the stream of an observer, for the agent's own eyes.
+    /// Puts a mark into the stream of an observer, for the agent itself.
     func mark(_ name: String, _ number: UInt64, on link: borrowing BusLink) {
         let message = ObserverInterface.Mark(number: number)
         send(message.arguments, ObserverInterface.Mark.member, to: name, on: link)

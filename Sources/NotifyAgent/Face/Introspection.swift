@@ -2,7 +2,7 @@
 
 import NotifyCore
 
-/// What the agent says of itself; the file that is installed is the same, and a test compares them.
+/// The agent's introspection data; the installed file has the same content, which a test verifies.
 enum Introspection {
     private static let doctype = """
         <!DOCTYPE node PUBLIC "-//freedesktop//DTD D-BUS Object Introspection 1.0//EN"
@@ -24,7 +24,7 @@ enum Introspection {
         "<!-- SPDX-License-Identifier: Apache-2.0 -->\n" + doctype + "<node>\n" + agent + "</node>\n"
     }
 
-    /// The interface, as its messages describe themselves.
+    /// The interface, as described by its messages.
     private static let agent: String = {
         var text = "  <interface name=\"\(AgentInterface.name)\">\n"
         for method in AgentInterface.methods {

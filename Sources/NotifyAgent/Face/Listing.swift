@@ -5,12 +5,12 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyEvents
 
-// What the coordinator knows, as the protocol shows it.
+// Converts what the coordinator knows to the protocol.
 extension AgentInterface.ListEntry {
-    /// How many bytes of names are said of one connection: who has many must not make the answer large.
+    /// How many bytes of names are listed for one connection, so that one with many does not make the reply large.
     private static let roomForNames = 4_096
 
-    /// - Parameter caller: who is told. The names are for the connection's own user and for root.
+    /// - Parameter caller: the recipient. Only the connection's own user and root see the names.
     init(_ entry: Coordinator.Entry, for caller: UInt32?) {
         self.init()
         name = entry.name
@@ -36,7 +36,7 @@ extension AgentInterface.ListEntry {
     static func some(of texts: some Sequence<String>, _ room: inout Int) -> [String] {
         var some: [String] = []
         for text in texts {
-            // An empty prefix takes a place, too.
+            // An empty prefix takes up space, too.
             room -= text.utf8.count + 8
             if room < 0 { break }
             some.append(text)

@@ -4,7 +4,7 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// A call of the agent's own interface, read and found in order.
+/// A call of the agent's own interface, parsed and validated.
 enum Request {
     case register(Newcomer.Statement, socket: DescriptorBox)
     case addNames(Subjects)
@@ -12,7 +12,7 @@ enum Request {
     case report(LifecycleState)
     case followDesktop(Bool)
     case setState(Target, LifecycleState, freezes: Bool)
-    /// Of everyone if there is no target.
+    /// For everyone if there is no target.
     case release(Target?)
     /// 0 for nobody.
     case setForeground(Int32)
@@ -21,7 +21,7 @@ enum Request {
     case list
     case status
 
-    /// Reads a call. Descriptors that do not belong there are closed.
+    /// Parses a call. Descriptors that do not belong there are closed.
     static func read(_ call: BusCall) throws(BusFault) -> Request {
         switch call.member {
         case AgentInterface.Register.member: return try register(message(call))
@@ -51,7 +51,7 @@ enum Request {
             }
             return .release(target)
         case AgentInterface.SetForeground.member:
-            // Not by `message`, for it takes more types than it says.
+            // Not by `message`, as it accepts more types than it declares.
             do throws(ArgumentError) {
                 return .setForeground(try AgentInterface.SetForeground(call.arguments).process)
             } catch {
@@ -96,13 +96,13 @@ enum Request {
     /// The longest program name that is kept, in bytes.
     private static let maximumProgramLength = 255
 
-    /// How many other unique names of a connection are looked at.
+    /// How many other unique names of a connection are considered.
     private static let maximumEarlierNames = 16
 
     private static func register(_ message: AgentInterface.Register) throws(BusFault) -> Request {
         let socket = DescriptorBox(message.socket ?? -1)
         var statement = Newcomer.Statement(try Subjects(namesOnBus: message.names, prefixes: message.prefixes))
-        // Without a name from before there is no reason to be in the foreground but that everyone is.
+        // Without a previous name it is in the foreground only because that is the default.
         statement.state = message.state == .foreground && message.previous.isEmpty ? nil : message.state
         statement.previous = message.previous
         statement.earlier = Array(message.earlier.prefix(maximumEarlierNames))
@@ -116,7 +116,7 @@ enum Request {
         return .register(statement, socket: socket)
     }
 
-    /// Without what could steer a terminal, and not too long.
+    /// Without control characters for a terminal, and truncated.
     private static func shortened(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars where scalar.value >= 0x20 && !(0x7f..<0xa0).contains(scalar.value) {
@@ -129,7 +129,7 @@ enum Request {
 
 /// A descriptor that is closed unless somebody takes it.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class DescriptorBox: @unchecked Sendable {
     private(set) var value: Int32
 

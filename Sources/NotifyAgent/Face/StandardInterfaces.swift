@@ -118,7 +118,7 @@ enum StandardInterfaces {
         }
     }
 
-    /// Checks the types of a call's arguments. What is wrong is closed.
+    /// Checks the types of a call's arguments. If they are wrong, descriptors are closed.
     private static func expect(_ call: BusCall, _ signature: String) throws(BusFault) {
         let given = call.arguments.map(\.signature).joined()
         guard given != signature else { return }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which application a process belongs to, read from texts.
+/// Determines which application a process belongs to, from texts.
 package enum AppIdentity {
-    /// The application in the name of a systemd unit, by the convention for desktop sessions: nil if it follows another.
+    /// The application in the name of a systemd unit, by the convention for desktop sessions; nil if it does not follow
+    /// that.
     ///
     /// `app[-LAUNCHER]-ID-RANDOM.scope`, `app[-LAUNCHER]-ID[@RANDOM].service`; a `-` inside a part is written `\x2d`.
     package static func application(ofUnit unit: String) -> String? {
@@ -26,7 +27,7 @@ package enum AppIdentity {
         return id
     }
 
-    /// The application in the path of a cgroup: the innermost unit that names one.
+    /// The application in the path of a cgroup: that of the innermost unit with one.
     package static func application(ofCgroup path: String) -> String? {
         for part in path.split(separator: "/").reversed() {
             if let id = application(ofUnit: String(part)) { return id }
@@ -56,7 +57,7 @@ package enum AppIdentity {
         return nil
     }
 
-    /// The application that the first of these cgroups names which names any; empty if none does.
+    /// The application of the first of these cgroups that has one; empty if none does.
     package static func application(ofCgroups paths: [String]) -> String {
         paths.lazy.compactMap { application(ofCgroup: $0) }.first ?? ""
     }
@@ -66,14 +67,14 @@ package enum AppIdentity {
         paths.lazy.compactMap { session(ofCgroup: $0) }.first
     }
 
-    /// The snap that an AppArmor label confines a process to, as in `snap.firefox.firefox (enforce)`; nil if it is
-    /// another's label, or one that only complains.
+    /// The snap to which an AppArmor label confines a process, as in `snap.firefox.firefox (enforce)`; nil if it is
+    /// another kind of label, or does not enforce.
     package static func snap(inLabel label: String) -> String? {
         guard label.utf8.starts(with: "snap.".utf8), label.hasSuffix(" (enforce)") else { return nil }
         return label.dropFirst(5).split(separator: ".").first.map { String($0) }
     }
 
-    /// Whether a cgroup is the one that Flatpak makes for a sandboxed application.
+    /// Whether a cgroup is one that Flatpak creates for a sandboxed application.
     package static func isFlatpak(cgroup path: String) -> Bool {
         path.split(separator: "/").contains { part in
             part.utf8.starts(with: "app-flatpak-".utf8) && part.hasSuffix(".scope")

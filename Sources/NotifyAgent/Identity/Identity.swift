@@ -3,21 +3,21 @@
 import Glibc
 import NotifyCore
 
-/// Who is behind a connection: which user, which process, which application, in a sandbox or not.
+/// The identity behind a connection: its user, process, application, and sandbox if any.
 ///
-/// The bus says whose a connection is and which process made it, `/proc` says what that process is, and neither is
-/// believed without the other. It knows nothing of states.
+/// The bus reports the user of a connection and the process that made it, and `/proc` what that process is; neither is
+/// trusted without the other. States are unknown here.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class Identity: @unchecked Sendable {
-    /// Somebody who calls.
+    /// A caller.
     struct Caller: Sendable {
         let user: UInt32
-        /// The sandbox that the caller is in, for people; nil if it is in none.
+        /// The sandbox that the caller is in, for display; nil if it is in none.
         let sandbox: String?
     }
 
-    /// Somebody who registers.
+    /// A registering connection.
     struct Client: Sendable {
         let caller: Caller
         let process: ProcessHandle
@@ -26,7 +26,7 @@ final class Identity: @unchecked Sendable {
         let session: String?
     }
 
-    /// What the bus says of a connection.
+    /// What the bus reports about a connection.
     private struct Credentials {
         var user: UInt32
         var pid: pid_t
@@ -39,11 +39,11 @@ final class Identity: @unchecked Sendable {
 
     private static let limit = 4_096
 
-    /// A bus never gives a unique name twice, so what was found out is right for ever.
+    /// A bus never reuses a unique name, so what was found out stays valid.
     private var callers: [String: Caller] = [:]
-    /// Who waits to be told who a caller is, in order: a caller's calls must not overtake each other.
+    /// Those waiting to know a caller, in order: a caller's calls must not overtake each other.
     private var waiting: [String: [@Sendable (Result<Caller, BusFault>, borrowing BusLink) -> Void]] = [:]
-    /// Whether users share the bus by design. Then nobody's root directory is looked into.
+    /// Whether users share the bus by design. Then nobody's root directory is inspected.
     let servesMachine: Bool
 
     init(bus: NotifyCenter.Bus) {
@@ -55,9 +55,9 @@ final class Identity: @unchecked Sendable {
         user == 0 || user == owner
     }
 
-    // MARK: - Asking
+    // MARK: - Queries
 
-    /// Finds out who calls.
+    /// Identifies the caller.
     func findCaller(
         _ name: String,
         _ link: borrowing BusLink,
@@ -71,7 +71,7 @@ final class Identity: @unchecked Sendable {
         }
     }
 
-    /// The next one who waited; nil when there is nobody any more.
+    /// The next one that was waiting; nil if there is none.
     private func nextWaiting(
         for name: String
     ) -> (@Sendable (Result<Caller, BusFault>, borrowing BusLink) -> Void)? {
@@ -82,7 +82,7 @@ final class Identity: @unchecked Sendable {
         return waiting[name]?.removeFirst()
     }
 
-    /// Finds out who registers, and takes hold of the process.
+    /// Identifies a registering connection, and opens its process.
     func findClient(
         _ name: String,
         _ link: borrowing BusLink,
@@ -130,8 +130,8 @@ final class Identity: @unchecked Sendable {
         )
     }
 
-    /// Asks whether a connection is still that of a process number, now that the process is in hand: if so the number has
-    /// not gone to another process before that.
+    /// Asks whether a connection still belongs to a process number, now that the process is open: if so, the number had
+    /// not been reused before that.
     private func confirm(
         _ process: ProcessHandle,
         of name: String,
@@ -150,7 +150,7 @@ final class Identity: @unchecked Sendable {
         completion(.success(client), link)
     }
 
-    // MARK: - Looking
+    // MARK: - Sandboxes
 
     private func look(at process: ProcessHandle, label: String) -> Client {
         let cgroups = process.read { $0.cgroups } ?? []
@@ -162,11 +162,11 @@ final class Identity: @unchecked Sendable {
         )
     }
 
-    /// The signs of a sandbox. Each is believed: to be taken for sandboxed gains nobody anything.
+    /// The signs of a sandbox. Each is trusted: nobody gains anything by being taken for sandboxed.
     private func sandbox(of process: ProcessHandle, _ cgroups: [String], label: String) -> String? {
         if let snap = AppIdentity.snap(inLabel: label) { return "the snap \(snap)" }
         if cgroups.contains(where: AppIdentity.isFlatpak) { return "a Flatpak" }
-        // Others' root directories may be anything, and are none of this agent's business.
+        // Other users' root directories may contain anything, and are not inspected.
         guard !servesMachine, process.user == geteuid() else { return nil }
         return process.read { $0.hasFlatpakMark } == true ? "a Flatpak" : nil
     }

@@ -2,23 +2,23 @@
 
 import Glibc
 
-/// The folder of one process in `/proc`. See proc(5).
+/// The directory of one process in `/proc`. See proc(5).
 ///
-/// It is opened once: all that is read through it is said of the same process, even if that ends and its number is given
-/// to another. Nothing is read but files of the kernel's in that folder, by names of one component and never through a
-/// symbolic link.
+/// It is opened once: everything read through it concerns the same process, even if that exits and its number is
+/// reused. Only files of the kernel in that directory are read, by single-component names and never through a symbolic
+/// link.
 package struct ProcessFolder: ~Copyable {
-    /// The user ids of a process, as credentials(7) calls them.
+    /// The user IDs of a process, as named in credentials(7).
     package struct Users: Equatable, Sendable {
         package var real: UInt32
         package var effective: UInt32
         package var saved: UInt32
 
-        /// Whether the process has no rights but those of one user.
+        /// Whether the process has only the rights of one user.
         package func areAll(_ user: UInt32) -> Bool { real == user && effective == user && saved == user }
     }
 
-    /// More than this no file that is read here has.
+    /// No file that is read here is larger than this.
     private static let maximumFileSize = 65_536
 
     private let descriptor: Int32
@@ -33,35 +33,36 @@ package struct ProcessFolder: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// What `status` says; nil if the process is gone.
+    /// The content of `status`; nil if the process is gone.
     package var users: Users? { text(of: "status").flatMap { ProcessFolder.users(inStatus: $0) } }
 
-    /// When the process began, in clock ticks after the machine; nil if it is gone.
+    /// When the process started, in clock ticks since boot; nil if it is gone.
     package var startTime: UInt64? { bytes(of: "stat").flatMap { ProcessFolder.startTime(inStat: $0) } }
 
-    /// The letter of the state, as `T` for stopped; nil if the process is gone.
+    /// The letter of its state, such as `T` for stopped; nil if the process is gone.
     package var state: UInt8? { bytes(of: "stat").flatMap { ProcessFolder.state(inStat: $0) } }
 
-    /// The paths of its cgroups: the unified one and systemd's own, as far as there are such.
+    /// The paths of its cgroups: the unified one and systemd's own, if they exist.
     package var cgroups: [String] {
         let found = AppIdentity.cgroups(in: text(of: "cgroup") ?? "")
         return [found.unified, found.systemd].compactMap(\.self)
     }
 
-    /// The folder of its version 2 cgroup; nil if that is the root, or can't be found.
+    /// The directory of its version 2 cgroup; nil if that is the root, or can't be determined.
     package var cgroupFolder: String? {
         AppIdentity.cgroups(in: text(of: "cgroup") ?? "").unified.flatMap { CgroupMount.folder(of: $0) }
     }
 
-    /// The same of a process whose number is known.
+    /// The same for a process whose number is known.
     package static func cgroup(of pid: Int32) -> String? {
         guard let folder = ProcessFolder(of: pid) else { return nil }
         return folder.cgroupFolder
     }
 
-    /// Whether the root directory of the process has the file by which Flatpak marks a sandbox; nil if that can't be seen.
+    /// Whether the root directory of the process contains the file by which Flatpak marks a sandbox; nil if that can't
+    /// be determined.
     ///
-    /// The file is not opened, and nothing that it says is believed: a process in a user namespace can choose its root.
+    /// The file is not opened, and its content would not be trusted: a process in a user namespace can choose its root.
     package var hasFlatpakMark: Bool? {
         var facts = stat()
         if fstatat(descriptor, "root/.flatpak-info", &facts, AT_SYMLINK_NOFOLLOW) == 0 { return true }
@@ -70,12 +71,12 @@ package struct ProcessFolder: ~Copyable {
 
     // MARK: - Reading
 
-    /// "PID (NAME) STATE …", where the name, of at most 64 bytes, may hold parentheses and blanks too.
+    /// "PID (NAME) STATE …", where the name, of at most 64 bytes, may contain parentheses and spaces too.
     package static func state(inStat bytes: [UInt8]) -> UInt8? {
         fields(inStat: bytes)?.first?.first
     }
 
-    /// The 22nd field, where the state is the third.
+    /// The 22nd field, counting the state as the third.
     package static func startTime(inStat bytes: [UInt8]) -> UInt64? {
         guard let fields = fields(inStat: bytes), fields.count > 19 else { return nil }
         return UInt64(String(decoding: fields[19], as: UTF8.self))

@@ -3,20 +3,20 @@
 import CLinux
 import Glibc
 
-/// One process, which is never mistaken for another that had, or will have, the same number.
+/// One process, never confused with another that had or will have the same number.
 final class ProcessHandle: Sendable {
-    /// What makes it this process: numbers are given again, and a process can act for several users.
+    /// Identifies the process: numbers are reused, and a process can act for several users.
     struct Key: Hashable, Sendable {
         let pid: pid_t
-        /// Whose its connection to the bus is.
+        /// The user of its connection to the bus.
         let user: UInt32
-        /// When it began, in clock ticks after the machine.
+        /// When it started, in clock ticks since boot.
         let start: UInt64
     }
 
-    /// Why a process can't be told.
+    /// Why a process can't be identified.
     enum Doubt: Error, Equatable {
-        /// It has ended.
+        /// It has exited.
         case gone
         /// It runs with the rights of this user.
         case belongs(to: UInt32)
@@ -34,7 +34,7 @@ final class ProcessHandle: Sendable {
     static var own: pid_t { getpid() }
 
     let key: Key
-    /// See pidfd_open(2): readable when the process has ended. -1 where there was no descriptor to spare.
+    /// See pidfd_open(2): readable once the process has exited. -1 if no descriptor was available.
     let pidfd: Int32
 
     var pid: pid_t { key.pid }
@@ -47,45 +47,45 @@ final class ProcessHandle: Sendable {
 
     deinit { if pidfd >= 0 { close(pidfd) } }
 
-    /// Takes hold of the process that made a connection.
+    /// Opens the process that made a connection.
     ///
     /// - Parameters:
-    ///   - pid: its number, as the bus says.
-    ///   - given: the bus's own descriptor of the process, or -1. It is the handle's from now on.
-    ///   - user: whose the connection is, as the bus says.
+    ///   - pid: its number, as reported by the bus.
+    ///   - given: the bus's own descriptor of the process, or -1. It belongs to the handle from now on.
+    ///   - user: the user of the connection, as reported by the bus.
     static func open(_ pid: pid_t, pidfd given: Int32 = -1, user: UInt32) -> Result<ProcessHandle, Doubt> {
         let pidfd = given >= 0 ? given : linux_pidfd_open(pid)
         let found: Result<Key, Doubt> = {
-            // A bus may count processes otherwise than this agent, in another namespace.
+            // A bus in another namespace may number processes differently from this agent.
             if given >= 0, number(of: given) != pid { return .failure(.gone) }
             guard let folder = ProcessFolder(of: pid), let users = folder.users, let start = folder.startTime else {
                 return .failure(.gone)
             }
-            // The one that the folder is of is the one that the descriptor is of if that has not ended since.
+            // The directory and the descriptor belong to the same process if that has not exited since.
             if given >= 0 || pidfd >= 0, !isAlive(pidfd) { return .failure(.gone) }
             guard users.effective == user else { return .failure(.belongs(to: users.effective)) }
             return .success(Key(pid: pid, user: user, start: start))
         }()
-        // Without a descriptor to spare the process is served, but neither watched nor stopped.
+        // If no descriptor is available, the process is served, but neither watched nor stopped.
         let isKept = Descriptors.canSpare(pidfd)
         if pidfd >= 0, !isKept || (try? found.get()) == nil { close(pidfd) }
         return found.map { ProcessHandle($0, pidfd: isKept ? pidfd : -1) }
     }
 
-    /// Reads of the process, as long as it is this one; nil if it has ended.
+    /// Reads about the process while it is this one; nil if it has exited.
     func read<Value>(_ body: (borrowing ProcessFolder) -> Value?) -> Value? {
         guard let folder = ProcessFolder(of: pid), folder.startTime == key.start else { return nil }
         return body(folder)
     }
 
-    /// The letter of its state; nil if it has ended.
+    /// The letter of its state; nil if it has exited.
     var state: UInt8? { read { $0.state } }
 
-    /// The folder of its version 2 cgroup; nil if that is the root, or can't be found.
+    /// The directory of its version 2 cgroup; nil if that is the root, or can't be determined.
     var cgroup: String? { read { $0.cgroupFolder } }
 
-    /// Whether a user may stop it and let it go on, as things are now: what it has become by executing a set-user-ID
-    /// program is no longer its user's.
+    /// Whether a user may currently stop and continue it: what it has become by executing a set-user-ID program no
+    /// longer belongs to its user.
     func mayBeStopped(by other: UInt32) -> Bool {
         if other == 0 { return true }
         return other == user && read { $0.users?.areAll(other) } == true
@@ -99,7 +99,7 @@ final class ProcessHandle: Sendable {
         return linux_pidfd_signal(pidfd, number) == 0 ? 0 : errno
     }
 
-    /// The number, as this process counts, of the process that a descriptor is of; -1 if that has ended. See
+    /// The process number, in this agent's namespace, that a descriptor refers to; -1 if the process has exited. See
     /// pidfd_open(2).
     private static func number(of pidfd: Int32) -> pid_t? {
         for line in SystemFile.text(of: "/proc/self/fdinfo/\(pidfd)")?.split(separator: "\n") ?? []
@@ -117,7 +117,7 @@ final class ProcessHandle: Sendable {
 
 /// How many descriptors the agent may have, and how many of them others may make it keep.
 enum Descriptors {
-    /// These are left for the bus, for messages that bring some, and for what is read in between.
+    /// These are reserved for the bus, for messages that carry descriptors, and for temporary use.
     private static let reserve: Int32 = 40
 
     private static let limit: Int32 = {
@@ -126,7 +126,7 @@ enum Descriptors {
         return Int32(clamping: limit.rlim_cur)
     }()
 
-    /// Whether a descriptor may be kept for long. The kernel gives the lowest free number, so a high one says that few
-    /// are left.
+    /// Whether a descriptor may be kept for long. The kernel assigns the lowest free number, so a high one means that
+    /// few are left.
     static func canSpare(_ descriptor: Int32) -> Bool { descriptor >= 0 && descriptor < limit - reserve }
 }

@@ -2,16 +2,16 @@
 
 import Glibc
 
-/// Whose listening socket a connected stream socket was connected to. See unix(7).
+/// The owner of the listening socket to which a stream socket was connected. See unix(7).
 struct SocketIdentity: Equatable {
-    /// Who called listen(2), as SO_PEERCRED says, which nobody can choose.
+    /// The process that called listen(2), according to SO_PEERCRED, which can't be forged.
     private let pid: pid_t
     private let user: uid_t
     private let group: gid_t
-    /// To what address the listener is bound. systemd listens for many.
+    /// The address to which the listener is bound. systemd listens on behalf of many.
     private let address: [UInt8]
 
-    /// - Returns: nil if it is no connected stream socket of the family AF_UNIX.
+    /// - Returns: nil if it is not a connected stream socket of the family AF_UNIX.
     init?(_ descriptor: Int32) {
         guard SocketIdentity.option(SO_DOMAIN, of: descriptor) == AF_UNIX,
             SocketIdentity.option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue)

@@ -4,14 +4,14 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// What the bus has queued for a process that stands still, read in its place up to a mark.
+/// What the bus has queued for a stopped process, read on its behalf up to a mark.
 ///
 /// `@unchecked Sendable`: handed to the watcher's thread, which alone touches it from then on.
 final class ParkedStream: @unchecked Sendable {
     struct Outcome: Sendable {
-        /// Names that were posted, whoever may post them.
+        /// Posted names that anybody may post.
         var names = PendingNames()
-        /// Names that only their owner may post, by who posted them.
+        /// Names that only their owner may post, by sender.
         var owned: [String: [NotifyName]] = [:]
         /// The end of a message whose beginning the process has read.
         var fragment: [UInt8] = []
@@ -25,26 +25,26 @@ final class ParkedStream: @unchecked Sendable {
             if let name = TornPost.name(atEndOf: fragment), subjects.contains(name) {
                 all.insert(name, at: 0)
             } else if !fragment.isEmpty {
-                // Rather one too many than one too few.
+                // One too many is better than one too few.
                 all += subjects.names.filter { TornPost.isPossibleEnd(fragment, ofPostOf: $0.string) }
             }
-            // What stood between here and the mark is lost: it may have been any of them.
+            // What was between here and the mark is lost: it may have been any of them.
             return hasMark ? all : all + subjects.names.subtracting(all)
         }
     }
 
-    /// How much is read at most: a bus queues no more for a connection, but while that is read more may come.
+    /// How much is read at most: a bus queues no more for a connection, but more may come in the meantime.
     struct Bounds {
         var bytes = 1 << 30
         /// In nanoseconds.
         var time: Int64 = 10_000_000_000
     }
 
-    /// How many bytes are read in one turn.
+    /// How many bytes are read per turn.
     private static let turn = 1_048_576
-    /// After so many looks without progress it is over.
+    /// After this many checks without progress it ends.
     private static let patience = 3
-    /// Of how many senders' names the bus is asked.
+    /// For how many senders' names the bus is asked.
     private static let maximumSenders = 64
 
     let socket: Int32
@@ -75,11 +75,11 @@ final class ParkedStream: @unchecked Sendable {
         if events >= 0 { close(events) }
     }
 
-    /// Reads what is there, but not too much at once.
+    /// Reads what is available, but not too much at once.
     ///
-    /// - Returns: whether that was all.
+    /// - Returns: whether that was everything.
     func readSome() -> Bool {
-        // If the process runs again it reads too, and there is nothing more to be gained.
+        // If the process is running again, it reads too, and nothing more can be gained.
         guard process.state.map({ "Tt".utf8.contains($0) }) ?? false || ProcessLook.isFrozen(events)
         else { return true }
         guard bytesLeft > 0, MonotonicTime.now.nanoseconds < deadline else { return true }
@@ -96,7 +96,7 @@ final class ParkedStream: @unchecked Sendable {
         return outcome.hasMark
     }
 
-    /// Whether nothing has come for a while. To be asked once a second.
+    /// Whether nothing has come for a while. Checked once a second.
     func isStuck() -> Bool {
         looksWithoutProgress += 1
         return looksWithoutProgress >= ParkedStream.patience || MonotonicTime.now.nanoseconds >= deadline
@@ -105,7 +105,7 @@ final class ParkedStream: @unchecked Sendable {
     /// Ends the connection, and reads what was still on its way.
     func finish() -> Outcome {
         shutdown(socket, Int32(SHUT_RDWR))
-        // Nothing can come any more, so this ends.
+        // Nothing more can come, so this terminates.
         while let count = readChunk(), count > 0 {}
         reader.finish()
         takeMessages()
@@ -113,9 +113,9 @@ final class ParkedStream: @unchecked Sendable {
         return outcome
     }
 
-    /// - Returns: how many bytes were read, 0 at the end, nil if there are none now.
+    /// - Returns: how many bytes were read, 0 at the end, nil if none are available.
     private func readChunk() -> Int? {
-        // Descriptors that come with the bytes are dropped by the kernel.
+        // The kernel drops descriptors that come with the bytes.
         guard let count = reader.fill(from: socket) else { return nil }
         looksWithoutProgress = 0
         takeMessages()
@@ -154,9 +154,9 @@ final class ParkedStream: @unchecked Sendable {
     }
 }
 
-/// What can be told from the end of a post whose beginning somebody else has read.
+/// What can be determined from the end of a post whose beginning somebody else has read.
 package enum TornPost {
-    /// The name that a torn message posted, if all of its body is there.
+    /// The name that a torn message posted, if its body is complete.
     static func name(atEndOf fragment: [UInt8]) -> NotifyName? {
         guard fragment.last == 0 else { return nil }
         for count in 1...NotifyName.maximumLength {
@@ -170,7 +170,7 @@ package enum TornPost {
         return nil
     }
 
-    /// Whether a torn message may have been the post of a name: its end is the name's, as far as it goes.
+    /// Whether a torn message may have been a post of a name: its end is the name's, as far as it goes.
     package static func isPossibleEnd(_ fragment: [UInt8], ofPostOf name: String) -> Bool {
         guard !fragment.isEmpty else { return false }
         var count = UInt32(name.utf8.count)

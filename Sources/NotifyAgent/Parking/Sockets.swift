@@ -4,10 +4,10 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// The duplicates of observers' sockets: by them the end of a connection is noticed, and what the bus has queued for a
+/// The duplicates of observers' sockets, by which the end of a connection is noticed, and what the bus has queued for a
 /// stopped process is read.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class Sockets: @unchecked Sendable {
     private let watcher: Watcher
     private var kept: [ConnectionID: Int32] = [:]
@@ -18,11 +18,11 @@ final class Sockets: @unchecked Sendable {
 
     deinit { for socket in kept.values { close(socket) } }
 
-    /// Takes in what a connection gives when it registers.
+    /// Accepts the socket that a connection provides when it registers.
     func offer(_ socket: DescriptorBox, by name: String) { offered[name] = socket }
     func forgetOffer(by name: String) { offered[name] = nil }
 
-    /// Keeps what a connection has given, in the place of what it gave before.
+    /// Keeps the socket that a connection has provided, replacing an earlier one.
     ///
     /// - Parameter process: the number of its process.
     /// - Returns: whether its end is noticed.
@@ -33,7 +33,7 @@ final class Sockets: @unchecked Sendable {
         return watcher.watch(socket: socket, number: id.number, of: process)
     }
 
-    /// Reads what is queued for a connection, up to a mark that stands in its stream already; the watcher says when that
+    /// Reads what is queued for a connection, up to a mark that is already in its stream; the watcher reports when that
     /// is done.
     func drain(_ id: ConnectionID, _ process: ProcessHandle, agent: String) -> Bool {
         guard let socket = kept.removeValue(forKey: id) else { return false }
@@ -47,7 +47,7 @@ final class Sockets: @unchecked Sendable {
 
     /// The connection has ended.
     func forget(_ id: ConnectionID) {
-        // The process has ended, or has closed the connection: without this the duplicate would keep it alive.
+        // The process has exited, or has closed the connection: otherwise the duplicate would keep it alive.
         if let socket = kept[id] { shutdown(socket, Int32(SHUT_RDWR)) }
         drop(id)
     }

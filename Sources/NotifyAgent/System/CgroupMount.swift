@@ -2,9 +2,9 @@
 
 /// Where the version 2 hierarchy of cgroups is mounted, and which part of it.
 package struct CgroupMount: Equatable, Sendable {
-    /// The folder.
+    /// The directory.
     package let path: String
-    /// What of the hierarchy the folder shows; `/` if it is the whole.
+    /// The part of the hierarchy that the directory shows; `/` if it is all of it.
     package let root: String
 
     /// The mount of this machine.
@@ -27,12 +27,12 @@ package struct CgroupMount: Equatable, Sendable {
         return nil
     }
 
-    /// The folder of a cgroup; nil if it is the root, or lies outside of what is mounted.
+    /// The directory of a cgroup; nil if it is the root, or outside of what is mounted.
     package static func folder(of cgroup: String) -> String? {
         cgroup == "/" ? nil : unified?.folder(of: cgroup)
     }
 
-    /// The folder of a cgroup; nil if it lies outside of what is mounted.
+    /// The directory of a cgroup; nil if it is outside of what is mounted.
     package func folder(of cgroup: String) -> String? {
         guard cgroup.utf8.first == UInt8(ascii: "/"), !cgroup.split(separator: "/").contains("..") else { return nil }
         if root == "/" { return path + cgroup }
@@ -40,7 +40,7 @@ package struct CgroupMount: Equatable, Sendable {
         return path + cgroup.dropFirst(root.count)
     }
 
-    /// Blanks and the like are written as `\` and three octal digits.
+    /// Spaces and similar characters are written as `\` and three octal digits.
     private static func unescape(_ text: Substring) -> String {
         var bytes: [UInt8] = []
         var rest = text.utf8

@@ -2,18 +2,18 @@
 
 import Glibc
 
-/// Stops whole processes and lets them go on, for a user who may do so.
+/// Stops whole processes and lets them continue, on behalf of a user who may do so.
 enum Freezer {
     /// How a process was stopped.
     enum Stop {
         case signal
-        /// The folder of its cgroup.
+        /// The directory of its cgroup.
         case cgroup(String)
     }
 
-    /// Stops a process: by its cgroup if it has one to itself, else by SIGSTOP.
+    /// Stops a process: through its cgroup if it has one to itself, otherwise by SIGSTOP.
     ///
-    /// The permission is looked at before, and again when the process stands still: until then it may have executed a
+    /// The permission is checked before, and again once the process is stopped: in between it may have executed a
     /// set-user-ID program.
     ///
     /// - Returns: how, or the error number.
@@ -32,11 +32,11 @@ enum Freezer {
         return .success(.signal)
     }
 
-    /// Lets a process go on that was stopped here.
+    /// Lets a process continue that was stopped here.
     static func thaw(_ process: ProcessHandle, _ stop: Stop, for user: UInt32) -> FreezeError? {
         let code: Int32
         switch stop {
-        // It is this agent's doing, whoever is in there by now.
+        // The agent has done this, whoever is in there by now.
         case .cgroup(let folder): code = write("0", to: folder + "/cgroup.freeze")
         case .signal where process.state == nil: code = ESRCH
         case .signal: code = process.mayBeStopped(by: user) ? process.signal(SIGCONT) : EPERM
@@ -50,7 +50,7 @@ enum Freezer {
         guard members.split(separator: "\n").map({ pid_t($0) }) == [process.pid] else { return false }
         // A process further down would be frozen with it.
         guard let stat = SystemFile.text(of: folder + "/cgroup.stat") else { return false }
-        // The number may have gone to another process by now, but not while this one lives.
+        // The number may belong to another process by now, but not while this one lives.
         return stat.split(separator: "\n").contains("nr_descendants 0") && process.state != nil
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the agent says of its work, line by line. A package for it would be the only one that this project fetches.
+/// The agent's log, line by line. A logging package would be the only dependency of this project.
 package struct Logger: Sendable {
-    /// How important a line is. The values are the priorities of syslog(3).
+    /// The importance of a line. The values are the priorities of syslog(3).
     package enum Level: UInt8, Sendable {
         case error = 3
         case warning, notice, info, debug
@@ -15,8 +15,8 @@ package struct Logger: Sendable {
     private let write: @Sendable (Level, String) -> Void
 
     /// - Parameters:
-    ///   - level: less important lines are not written, nor their text made.
-    ///   - write: called with each line, on the thread that logs. What others have named may be in it, as it came.
+    ///   - level: less important lines are not written, and their text is not even created.
+    ///   - write: called with each line, on the logging thread. Text chosen by others is included unescaped.
     package init(level: Level, write: @escaping @Sendable (Level, String) -> Void) {
         self.level = level
         self.write = write

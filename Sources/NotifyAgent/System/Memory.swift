@@ -3,6 +3,6 @@
 import CLinux
 
 enum Memory {
-    /// Gives memory back that the allocator keeps. See malloc_trim(3).
+    /// Returns unused memory of the allocator to the system. See malloc_trim(3).
     static func giveBack() { linux_give_memory_back() }
 }

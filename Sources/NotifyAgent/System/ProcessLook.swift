@@ -2,11 +2,11 @@
 
 import Glibc
 
-/// Whether a process stands still, as it was seen last.
+/// Whether a process is stopped, as last seen.
 ///
-/// `@unchecked Sendable`: made by one thread, and after that only the watcher's thread looks.
+/// `@unchecked Sendable`: created by one thread, and after that only the watcher's thread uses it.
 final class ProcessLook: @unchecked Sendable {
-    /// A debugger stops a process for moments; this many looks in a row count.
+    /// A debugger stops a process briefly; it counts after this many checks in a row.
     private static let patience = 3
 
     private let process: ProcessHandle
@@ -15,7 +15,7 @@ final class ProcessLook: @unchecked Sendable {
     private let cgroup: String?
     private var isStopped = false
     private var tracedLooks = 0
-    /// How often it is looked at in any case: a desktop moves a program that it has just started into a cgroup.
+    /// How often it is checked in any case: a desktop moves a program that it has just started into a cgroup.
     private var firstLooks = 3
 
     init(_ process: ProcessHandle) {
@@ -24,9 +24,9 @@ final class ProcessLook: @unchecked Sendable {
         events = ProcessLook.openEvents(of: cgroup)
     }
 
-    /// The same process as seen last, in the cgroup that it is in now.
+    /// The same process as last seen, in its current cgroup.
     ///
-    /// - Returns: nil if that is the one it was in.
+    /// - Returns: nil if the cgroup has not changed.
     func moved() -> ProcessLook? {
         guard process.cgroup != cgroup else { return nil }
         let look = ProcessLook(process)
@@ -41,12 +41,12 @@ final class ProcessLook: @unchecked Sendable {
 
     deinit { if events >= 0 { close(events) } }
 
-    /// Whether the next look may find something that nothing announces.
+    /// Whether the next check may find something that nothing announces.
     var mustGoOn: Bool { isStopped || tracedLooks > 0 || firstLooks > 0 }
 
-    /// Looks again.
+    /// Checks again.
     ///
-    /// - Returns: whether it stands still now, if that has changed.
+    /// - Returns: whether it is stopped now, if that has changed.
     func change() -> Bool? {
         firstLooks = max(0, firstLooks - 1)
         // Both: the descriptor stays urgent until it is read.

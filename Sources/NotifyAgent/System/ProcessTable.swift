@@ -3,15 +3,15 @@
 import Glibc
 import NotifyCoordinator
 
-/// The processes behind the coordinator's numbers: has them watched, and stops them and lets them go on.
+/// The processes behind the coordinator's numbers: has them watched, stops them, and lets them continue.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class ProcessTable: @unchecked Sendable {
     private struct Entry {
-        /// Told apart from others by the watcher's thread.
+        /// The number by which the watcher's thread identifies it.
         let number: UInt64
         let handle: ProcessHandle
-        /// How the agent has stopped it, and for whom.
+        /// How the agent has stopped it, and on whose behalf.
         var stop: (how: Freezer.Stop, user: UInt32)?
     }
 
@@ -30,7 +30,7 @@ final class ProcessTable: @unchecked Sendable {
     subscript(number number: UInt64) -> ProcessID? { ids[number] }
     func number(of id: ProcessID) -> UInt64? { entries[id]?.number }
 
-    /// Takes hold of a process that registers, unless it is in hand already.
+    /// Opens a registering process, unless it is already open.
     func note(_ client: Identity.Client) -> Newcomer.ProcessFacts {
         let handle = client.process
         let id = ProcessID(handle)
@@ -55,7 +55,7 @@ final class ProcessTable: @unchecked Sendable {
         watcher.forget(process: entry.number)
     }
 
-    /// Has a process looked at, or no longer.
+    /// Starts or stops watching a process.
     ///
     /// - Parameter isAnnounced: whether all its sockets are watched.
     func look(at id: ProcessID, _ mustLook: Bool, isAnnounced: Bool) {
@@ -63,12 +63,12 @@ final class ProcessTable: @unchecked Sendable {
         watcher.look(at: entry.number, mustLook, isAnnounced: isAnnounced)
     }
 
-    /// Those that a user may not stop, as things are now.
+    /// Those that a user currently may not stop.
     func strangers(to user: UInt32, among processes: [ProcessID]) -> Set<ProcessID> {
         Set(processes.filter { entries[$0]?.handle.mayBeStopped(by: user) != true })
     }
 
-    // MARK: - Standing still
+    // MARK: - Freezing
 
     func freeze(_ id: ProcessID, for user: UInt32) -> Event.FreezeOutcome {
         guard let entry = entries[id] else { return .failed("it has ended") }
@@ -81,7 +81,7 @@ final class ProcessTable: @unchecked Sendable {
         }
     }
 
-    /// - Returns: what was in the way.
+    /// - Returns: what prevented it.
     func thaw(_ id: ProcessID) -> String? {
         guard let entry = entries[id], let stop = entry.stop else { return nil }
         if let error = Freezer.thaw(entry.handle, stop.how, for: stop.user) {

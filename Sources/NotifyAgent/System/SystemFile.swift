@@ -2,13 +2,13 @@
 
 import Glibc
 
-/// Files of the kernel's and of the machine's, and this process's environment. What is said of other processes is read
-/// by ``ProcessFolder``.
+/// Files of the kernel and of the machine, and this process's environment. Facts about other processes are read by
+/// ``ProcessFolder``.
 enum SystemFile {
-    /// More than this no file that is read here has.
+    /// No file that is read here is larger than this.
     private static let maximumSize = 65_536
 
-    /// Variables of this process's own environment, as far as they are set and not empty.
+    /// Variables of this process's own environment that are set and not empty.
     static func environment(_ names: String...) -> [String: String] {
         var result: [String: String] = [:]
         for name in names {
@@ -17,7 +17,7 @@ enum SystemFile {
         return result
     }
 
-    /// What stands in a file; nil if it can't be read or is no text.
+    /// The content of a file; nil if it can't be read or is not text.
     static func text(of path: String) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }

@@ -4,9 +4,9 @@ import CLinux
 import Glibc
 import NotifyCore
 
-/// Whether processes stand still.
+/// Detection of stopped processes.
 extension Watcher {
-    /// Begins or ends to look whether a process stands still. To be called again when there are other sockets.
+    /// Starts or stops checking whether a process is stopped. Must be called again when its sockets change.
     ///
     /// - Parameter isAnnounced: whether all its sockets are watched.
     func look(at number: UInt64, _ mustLook: Bool, isAnnounced: Bool) {
@@ -57,7 +57,7 @@ extension Watcher {
         if look.events >= 0 { remove(look.events) }
     }
 
-    /// The bus has something for a process. One notice is enough until the next look.
+    /// The bus has something for a process. One notice is enough until the next check.
     func trafficBegins(_ number: UInt64) {
         state.withLock { state in
             guard let socket = state.sockets[number] else { return }

@@ -4,12 +4,12 @@ import CLinux
 import Glibc
 import NotifyCore
 
-/// Watches processes and sockets on a thread of its own, which sleeps as long as nothing happens.
+/// Watches processes and sockets on its own thread, which sleeps while nothing happens.
 ///
-/// The kernel tells the end of a process (pidfd), the freezing of a cgroup (`cgroup.events`) and the end of a
-/// connection (its socket hangs up). Of SIGSTOP it tells nobody but the parent. But a process that stands still does no
-/// harm before the bus queues something for it, and that the kernel tells: its socket becomes readable. From then on the
-/// process is looked at once a second, until it is found running, with nothing left unread for longer than that.
+/// The kernel reports the exit of a process (pidfd), the freezing of a cgroup (`cgroup.events`) and the end of a
+/// connection (its socket hangs up). It reports SIGSTOP only to the parent. But a stopped process does no harm until
+/// the bus queues something for it, and that the kernel does report: its socket becomes readable. From then on the
+/// process is checked once a second, until it is found running, with nothing left unread for longer than that.
 final class Watcher: Sendable {
     enum Event: Sendable {
         /// A process, by its number in the registry.
@@ -20,15 +20,15 @@ final class Watcher: Sendable {
         case hungUp(UInt64)
         case drained(UInt64, ParkedStream.Outcome)
         case alarm
-        /// The agent may look at facts again.
+        /// The agent may check facts again.
         case pause
         /// Nobody has observed for a while.
         case rest
-        /// The process is in another cgroup than before.
+        /// The process is in a different cgroup.
         case moved(UInt64)
     }
 
-    /// How often processes are looked at, in nanoseconds.
+    /// How often processes are checked, in nanoseconds.
     static let interval: Int64 = 1_000_000_000
 
     /// What a descriptor is watched for: the upper byte of its number.
@@ -38,11 +38,11 @@ final class Watcher: Sendable {
         var processes: [UInt64: ProcessHandle] = [:]
         var looks: [UInt64: ProcessLook] = [:]
         var sockets: [UInt64: WatchedSocket] = [:]
-        /// The numbers of the sockets that a process reads.
+        /// The numbers of the sockets from which a process reads.
         var readers: [UInt64: Set<UInt64>] = [:]
-        /// Those that the next tick looks at.
+        /// Those that the next tick checks.
         var suspects: Set<UInt64> = []
-        /// Those of which a socket is missing, so that each tick looks at them.
+        /// Those that lack a socket, so that each tick checks them.
         var unannounced: Set<UInt64> = []
         var drains: [UInt64: ParkedStream] = [:]
         var sources: [Int32: @Sendable () -> Void] = [:]
@@ -110,7 +110,7 @@ final class Watcher: Sendable {
         wakeup.signal()
     }
 
-    // MARK: - What is watched
+    // MARK: - Watches
 
     func watch(_ process: ProcessHandle, number: UInt64) {
         state.withLock { state in
@@ -137,7 +137,7 @@ final class Watcher: Sendable {
         }
     }
 
-    /// To be called before the socket is closed.
+    /// Must be called before the socket is closed.
     func forgetSocket(_ number: UInt64) {
         state.withLock { state in
             _ = dropSocket(number, &state)
@@ -166,12 +166,12 @@ final class Watcher: Sendable {
         }
     }
 
-    /// Reports `alarm` at a moment of the monotonic clock; a later call replaces an earlier one.
+    /// Reports `alarm` at a time of the monotonic clock; a later call replaces an earlier one.
     func alarm(at time: Int64) {
         linux_timerfd_fire(alarm, max(1, time - MonotonicTime.now.nanoseconds))
     }
 
-    /// Reports `pause` at a moment of the monotonic clock.
+    /// Reports `pause` at a time of the monotonic clock.
     func pause(until time: Int64) {
         linux_timerfd_fire(pause, max(1, time - MonotonicTime.now.nanoseconds))
     }
@@ -181,7 +181,7 @@ final class Watcher: Sendable {
         linux_timerfd_fire(rest, time)
     }
 
-    /// Calls a source of facts on this thread whenever its descriptor is readable; it must not wait for anything.
+    /// Calls a source of facts on this thread whenever its descriptor is readable; it must not block.
     func watch(source descriptor: Int32, _ handler: @escaping @Sendable () -> Void) {
         state.withLock { state in
             guard add(descriptor, .source, UInt64(descriptor)) else { return }
