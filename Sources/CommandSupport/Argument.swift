@@ -3,13 +3,13 @@
 import CLinux
 import Glibc
 
-/// One argument as the kernel handed it over: bytes that end with NUL, which need not be UTF-8.
+/// One argument as passed by the kernel: bytes that end with NUL and need not be UTF-8.
 ///
-/// `CommandLine.arguments` would put U+FFFD in place of what is not UTF-8, so that a bad name became another, good
-/// one, and a path lost its way.
+/// `CommandLine.arguments` would replace invalid UTF-8 by U+FFFD, which would turn a bad name into another, valid one,
+/// and break paths.
 ///
-/// `@unchecked Sendable`: the pointer does not change, and what it points to is only read. It is never freed: the kernel
-/// put the arguments on the stack of the first thread, above every frame, and a copy is leaked on purpose.
+/// `@unchecked Sendable`: the pointer does not change, and what it points to is only read. It is never freed: the
+/// kernel has put the arguments on the stack of the first thread, above every frame, and copies are leaked on purpose.
 package struct Argument: @unchecked Sendable {
     package let start: UnsafePointer<CChar>
 
@@ -23,7 +23,7 @@ package struct Argument: @unchecked Sendable {
         start = UnsafePointer(copy)
     }
 
-    /// The arguments of this process, without the name it was called by.
+    /// The arguments of this process, without its own name.
     package static func ofThisProcess() -> [Argument] {
         var arguments: [Argument] = []
         var next = linux_arguments()
@@ -36,7 +36,7 @@ package struct Argument: @unchecked Sendable {
 
     package var count: Int { strlen(start) }
 
-    /// The bytes without the NUL; valid as long as the process.
+    /// The bytes without the NUL; valid for the lifetime of the process.
     package var bytes: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: start, count: count)
     }
@@ -46,7 +46,7 @@ package struct Argument: @unchecked Sendable {
         String(validating: bytes, as: UTF8.self)
     }
 
-    /// The text for a message: between quotes, on one line, and short.
+    /// The text for a message: quoted, on one line, and truncated.
     package var quoted: String {
         "'" + Printable.text(bytes, limit: 60) + "'"
     }

@@ -3,7 +3,7 @@
 package import NotifyCore
 
 extension BusValue {
-    /// The value as people write it, on one line.
+    /// The value in readable form, on one line.
     package var readable: String {
         switch self {
         case .number(UInt8(ascii: "b"), let value): value == 0 ? "no" : "yes"
@@ -21,7 +21,7 @@ extension BusValue {
         }
     }
 
-    /// The digits of a whole number; negative ones come by their bits.
+    /// The digits of an integer; negative ones come as bit patterns.
     package var integer: String {
         switch self {
         case .number(UInt8(ascii: "n"), let value): String(Int16(truncatingIfNeeded: value))

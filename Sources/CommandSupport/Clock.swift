@@ -5,7 +5,7 @@ import NotifyCore
 
 /// The clocks of the kernel, in nanoseconds.
 package enum Clock {
-    /// Nobody sets it back or forward.
+    /// Never set back or forward.
     package static var monotonic: Int64 { MonotonicTime.now.nanoseconds }
 
     /// The time of day, since 1970.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Command {
-    /// The column at which explanations begin, and the one at which they are folded.
+    /// The column at which explanations start, and the one at which lines are wrapped.
     private var column: Int { 26 }
     private var width: Int { 80 }
 
@@ -60,7 +60,7 @@ extension Command {
         return label + String(repeating: " ", count: column - label.count) + body + "\n"
     }
 
-    /// `text` in lines of at most `width`; every line but the first begins with `indent` spaces.
+    /// `text` in lines of at most `width`; every line except the first is indented by `indent` spaces.
     private func folded(_ text: String, indent: Int) -> String {
         var lines: [String] = []
         var line = ""

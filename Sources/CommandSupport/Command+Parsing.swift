@@ -73,7 +73,7 @@ extension Command {
             let byte = bytes[offset]
             offset += 1
             guard byte < 0x80, let option = option(where: { $0.short == Unicode.Scalar(byte) }) else {
-                // A letter that is not ASCII is several bytes, so the whole argument is shown.
+                // A non-ASCII letter is several bytes, so the whole argument is shown.
                 throw unknown(
                     byte < 0x80
                         ? Printable.text("-" + String(Unicode.Scalar(byte))) : Printable.text(bytes, limit: 60)

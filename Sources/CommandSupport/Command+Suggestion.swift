@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Command {
-    /// The one among `words` that someone who wrote `name` most likely meant; nil if none is near.
+    /// The one among `words` that was most likely meant by `name`; nil if none is close.
     func nearest(to name: UnsafeRawBufferPointer, among words: [String]) -> String? {
-        // Longer than any option by more than a slip of the finger.
+        // Longer than any option by more than a typo.
         guard name.count < 40 else { return nil }
         let beginnings = words.filter { $0.utf8.starts(with: name) }
         if beginnings.count == 1 { return beginnings[0] }
@@ -19,7 +19,7 @@ extension Command {
     }
 }
 
-/// How many bytes must be put in, taken out, replaced or swapped with their neighbour to turn `a` into `b`.
+/// How many bytes must be inserted, deleted, replaced or swapped with their neighbour to turn `a` into `b`.
 private func editDistance(_ a: [UInt8], _ b: [UInt8]) -> Int {
     var rows = [Array(0...b.count)]
     for i in 0..<a.count {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A command as data: all that parsing, `--help`, a manual page and completions need.
+/// A command as data: everything needed for parsing, `--help`, a manual page and completions.
 package struct Command<Settings>: Sendable {
     package let name: String
     /// The lines after `Usage:`, without the command's name.
     package let usage: [String]
-    /// What it does, a paragraph an element.
+    /// What it does, one element per paragraph.
     package let summary: [String]
-    /// What the first operand chooses among, if it does so, and what each does.
+    /// The subcommands for the first operand, if there are any, and what each does.
     package let subcommands: [(name: String, meaning: String)]
     package let options: [Option<Settings>]
-    /// What the operands are, for completion.
+    /// The kind of operands, for completion.
     package let operands: OperandKind
     /// Whether `--` and a command to run may follow.
     package let runsCommand: Bool
     /// The exit statuses and their meaning.
     package let exitStatus: [(status: String, meaning: String)]
-    /// Lines to try.
+    /// Example command lines.
     package let examples: [String]
 
     package init(
@@ -42,12 +42,12 @@ package struct Command<Settings>: Sendable {
     }
 }
 
-/// What the operands of a command are, for completion.
+/// The kind of a command's operands, for completion.
 package enum OperandKind: Sendable {
     /// There are none.
     case none
-    /// Names of notifications, which nobody can guess.
+    /// Names of notifications, which can't be guessed.
     case names
-    /// A subcommand, and after one of these whom the agent knows: `pid:N`, `:1.N` and `app:ID`.
+    /// A subcommand, followed for these by targets known to the agent: `pid:N`, `:1.N` and `app:ID`.
     case targets(after: [String])
 }

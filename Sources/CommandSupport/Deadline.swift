@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A moment of the monotonic clock by which something must have happened.
+/// A time of the monotonic clock by which something must have happened.
 package struct Deadline: Sendable {
     private let nanoseconds: Int64
 
-    /// - Parameter duration: from now; one that an option took can't overflow the clock.
+    /// - Parameter duration: from now; one from an option can't overflow the clock.
     package init(after duration: Duration) {
         nanoseconds = Clock.monotonic + duration.inNanoseconds
     }
 
     package var hasPassed: Bool { Clock.monotonic >= nanoseconds }
 
-    /// What is left of it; zero when it has passed.
+    /// The remaining time; zero once it has passed.
     package var remaining: Duration { .nanoseconds(max(0, nanoseconds - Clock.monotonic)) }
 
-    /// What is left of it, for poll(2): rounded up, so that it has passed then.
+    /// The remaining time for poll(2), rounded up so that it has passed by then.
     package var milliseconds: Int32 {
         Int32(clamping: (max(0, nanoseconds - Clock.monotonic) + 999_999) / 1_000_000)
     }
 
-    /// Whether something that happened at `moment`, as ``Clock/monotonic`` has it, was in time.
+    /// Whether something that happened at `moment`, in terms of ``Clock/monotonic``, was in time.
     package func includes(_ moment: Int64) -> Bool { moment <= nanoseconds }
 }

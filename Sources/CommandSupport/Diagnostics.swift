@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// What a command says on standard error: one line at a time, under its own name.
+/// Prints messages to standard error: one line each, prefixed with the command's name.
 package struct Diagnostics: Sendable {
     private let name: String
     package var verbosity = CommonOptions.Verbosity.normal
@@ -11,23 +11,23 @@ package struct Diagnostics: Sendable {
         self.name = name
     }
 
-    /// Something went wrong; said even with `-q`.
+    /// An error; printed even with `-q`.
     package func error(_ message: String) {
-        // One write, so that the lines of several commands on one terminal or in one log stay whole.
+        // A single write, so that the lines of several commands on one terminal or in one log stay intact.
         _ = StandardStreams.write(name + ": " + Printable.text(message) + "\n", to: STDERR_FILENO)
     }
 
-    /// Worth knowing, but no failure; not said with `-q`.
+    /// A notice, but not an error; not printed with `-q`.
     package func notice(_ message: @autoclosure () -> String) {
         if verbosity != .quiet { error(message()) }
     }
 
-    /// Said with `-v` only.
+    /// Printed only with `-v`.
     package func detail(_ message: @autoclosure () -> String) {
         if verbosity == .verbose { error(message()) }
     }
 
-    /// The text of an error number, as `strerror` has it.
+    /// The text for an error number, from `strerror`.
     package static func text(of number: Int32) -> String {
         strerror(number).map { String(cString: $0) } ?? "error \(number)"
     }

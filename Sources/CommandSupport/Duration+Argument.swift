@@ -3,7 +3,7 @@
 import NotifyNames
 
 extension Duration {
-    /// The duration that `argument` spells: `500ms`, `2s`, `1.5m`, `1h30m`, `1d`; a number alone is seconds.
+    /// Parses a duration: `500ms`, `2s`, `1.5m`, `1h30m`, `1d`; a plain number means seconds.
     package init(argument: Argument) throws(UsageError) {
         do throws(TextFault) {
             self = try Duration(text: argument.bytes)
@@ -16,7 +16,7 @@ extension Duration {
         }
     }
 
-    /// The whole of it in nanoseconds.
+    /// The total in nanoseconds.
     package var inNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000

@@ -18,7 +18,7 @@ package struct ExitCode: RawRepresentable, Equatable, Sendable {
     /// `EX_UNAVAILABLE` of `<sysexits.h>`: no bus, or no agent.
     package static let unavailable = ExitCode(rawValue: 69)
 
-    /// What the help says of a command that a signal has ended.
+    /// What the help says about a command killed by a signal.
     package static let killed = (
         status: "128+N", meaning: "Killed by signal N, as shells report it: 130 for SIGINT, 143 for SIGTERM."
     )

@@ -2,7 +2,7 @@
 
 package import NotifyCore
 
-/// A JSON object on one line (RFC 8259), made member by member.
+/// A JSON object on one line (RFC 8259), built member by member.
 package struct JSONObject {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 
@@ -54,7 +54,7 @@ package struct JSONObject {
         for case .entry(let key, let value) in entries {
             if !isFirst { bytes.append(UInt8(ascii: ",")) }
             isFirst = false
-            // A key of JSON is text; one of D-Bus may be a number.
+            // A JSON key is a string; a D-Bus key may be a number.
             if case .text(_, let text) = key { append(string: text) } else { append(string: key.readable) }
             bytes.append(UInt8(ascii: ":"))
             append(value)

@@ -2,7 +2,7 @@
 
 /// Text inside the quotes of a JSON string (RFC 8259, section 7).
 package enum JSONText {
-    /// - Parameter isForTerminal: whether what JSON need not escape and could steer a terminal is escaped as well.
+    /// - Parameter isForTerminal: whether to escape also what JSON does not require but could control a terminal.
     package static func append(_ text: String, to record: inout [UInt8], isForTerminal: Bool = false) {
         for scalar in text.unicodeScalars {
             switch scalar {

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Times as people and programs both read them: RFC 3339, local, with milliseconds and the offset.
+/// Times in a form for people and programs alike: RFC 3339, local, with milliseconds and the offset.
 package enum LocalTime {
     package static func append(nanosecondsSince1970 time: Int64, to record: inout [UInt8]) {
         var (whole, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)

@@ -4,7 +4,7 @@ import Glibc
 import NotifyCore
 import Synchronization
 
-/// What the thread that reads the bus leaves for the main thread, and the eventfd that wakes it.
+/// What the thread that reads the bus passes on to the main thread, and the eventfd that wakes it.
 package final class Mailbox<Message: Sendable>: Sendable {
     private struct Contents {
         var messages: ArraySlice<Message> = []
@@ -13,10 +13,10 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
     private let wakeup: WakeDescriptor
 
-    /// Readable when a message may be there.
+    /// Readable when there may be a message.
     package var descriptor: Int32 { wakeup.descriptor }
 
-    // Held for the moment of putting in or taking out.
+    // Held only while adding or removing.
     private let contents = Mutex(Contents())
 
     package init() throws(ResourceError) {
@@ -28,7 +28,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         wakeup.signal()
     }
 
-    /// Puts in a message that may be refused, because so many wait that nobody can be looking at them.
+    /// Adds a message that may be refused if so many are queued that nobody can be reading them.
     package func offer(_ message: Message) {
         contents.withLock { contents in
             if contents.messages.count < 65_536 { contents.messages.append(message) } else { contents.refused += 1 }
@@ -41,7 +41,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         contents.withLock { $0.messages.popFirst() }
     }
 
-    /// How many messages were refused since the last call.
+    /// How many messages have been refused since the last call.
     package func takeRefused() -> Int {
         contents.withLock { contents in
             defer { contents.refused = 0 }
@@ -49,7 +49,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         }
     }
 
-    /// Makes the descriptor unreadable. Look for messages after this, not before.
+    /// Makes the descriptor unreadable. Check for messages after this, not before.
     package func clear() {
         wakeup.clear()
     }

@@ -3,9 +3,9 @@
 package import NotifyCore
 
 extension NotifyName {
-    /// The name that an operand is.
+    /// The name given by an operand.
     ///
-    /// - Parameter consequence: what is said after "is no name", such as ", so nothing was posted".
+    /// - Parameter consequence: follows "is not a valid name" in the message, as in ", so nothing was posted".
     package init(operand: Argument, consequence: String = "") throws(UsageError) {
         do throws(NotifyBusError) {
             try self.init(utf8: operand.bytes)

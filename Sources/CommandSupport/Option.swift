@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One option of a command: what it is called, what it takes, what it means and what it does.
+/// One option of a command: its names, its value, its meaning and its effect.
 ///
-/// Everything about an option is said once, here; parsing, `--help`, manual pages and completions are made from it.
+/// Everything about an option is defined here, once; parsing, `--help`, manual pages and completions are derived from
+/// it.
 ///
-/// A parser of our own, because swift-argument-parser pulls in FoundationEssentials and costs about 1.5 ms at start,
-/// which is as much as everything else that `notify-post` does.
+/// A custom parser, because swift-argument-parser pulls in FoundationEssentials and adds about 1.5 ms to the start-up
+/// time, as much as everything else that `notify-post` does.
 package struct Option<Settings>: Sendable {
-    /// What an option's value looks like, for help and completion.
+    /// The kind of an option's value, for help and completion.
     package struct Value: Sendable {
         package enum Kind: Sendable {
             case text, number, duration, file
-            /// A line for the shell.
+            /// A command line for the shell.
             case command
             case choice([String])
         }
 
-        /// The word that stands for the value in the help, as `FILE`.
+        /// The placeholder for the value in the help, such as `FILE`.
         package let name: String
         package let kind: Kind
     }
@@ -32,7 +33,7 @@ package struct Option<Settings>: Sendable {
     /// The long name, without the dashes.
     package let long: String
     package let short: Unicode.Scalar?
-    /// The heading that it stands under in the help.
+    /// Its heading in the help.
     package let group: String
     package let help: String
     package let action: Action
@@ -48,7 +49,7 @@ package struct Option<Settings>: Sendable {
         Option(long: long, short: short, group: group, help: help, action: .flag(apply))
     }
 
-    /// An option that needs a value.
+    /// An option that requires a value.
     package static func value(
         _ long: String,
         _ short: Unicode.Scalar? = nil,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Text that stays on one line and can't steer a terminal, whatever is in it.
+/// Text that stays on one line and can't control a terminal, whatever it contains.
 package enum Printable {
-    /// `bytes` with everything escaped that is not printable UTF-8, cut off after about `limit` characters.
+    /// `bytes` with everything escaped that is not printable UTF-8, truncated after about `limit` characters.
     package static func text(_ bytes: UnsafeRawBufferPointer, limit: Int = .max) -> String {
         var result = ""
         var decoder = UTF8()
@@ -15,7 +15,8 @@ package enum Printable {
                 append(scalar, to: &result)
                 offset += UTF8.width(scalar)
             case .error:
-                // The decoder has skipped at least one byte and doesn't say how many: begin again behind that one.
+                // The decoder has skipped at least one byte, but does not say how many: start again after the first
+                // one.
                 append(byte: bytes[offset], to: &result)
                 offset += 1
                 decoder = UTF8()
@@ -38,7 +39,7 @@ package enum Printable {
         return result
     }
 
-    /// Controls, and the characters that break a line or turn the direction of the text around.
+    /// Control characters, and characters that break a line or change the direction of text.
     ///
     /// None of them is beyond U+FFFF.
     package static func mustEscape(_ scalar: Unicode.Scalar) -> Bool {

@@ -3,7 +3,7 @@
 import Glibc
 package import NotifyCore
 
-/// What the kernel did not give.
+/// A resource that the kernel refused.
 package struct ResourceError: Error {
     package let message: String
 
@@ -13,7 +13,7 @@ package struct ResourceError: Error {
 }
 
 extension WakeDescriptor {
-    /// Makes one with which other threads wake the main thread.
+    /// Creates the descriptor by which other threads wake the main thread.
     package static func ofCommand() throws(ResourceError) -> WakeDescriptor {
         do throws(NotifyBusError) {
             return try WakeDescriptor()

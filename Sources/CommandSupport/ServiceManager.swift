@@ -2,11 +2,11 @@
 
 import Glibc
 
-/// Whoever started this process and wants to know how it is doing. See sd_notify(3), whose protocol is small and fixed.
+/// The service manager that started this process, if any. See sd_notify(3) for the protocol, which is small and stable.
 package enum ServiceManager {
-    /// Sends a message, as `READY=1`, to `$NOTIFY_SOCKET`.
+    /// Sends a message such as `READY=1` to `$NOTIFY_SOCKET`.
     ///
-    /// - Returns: what went wrong; nil also if nobody wants to know.
+    /// - Returns: what went wrong; nil also if the variable is not set.
     package static func tell(_ message: String) -> String? {
         guard let socket = getenv("NOTIFY_SOCKET"), socket.pointee != 0 else { return nil }
         return send(message, to: Argument(socket))
@@ -22,7 +22,7 @@ package enum ServiceManager {
         let isTooLong = withUnsafeMutableBytes(of: &address.sun_path) { space in
             guard name.count < space.count else { return true }
             space.copyMemory(from: name)
-            // '@' stands for the NUL that an abstract name begins with.
+            // '@' represents the NUL with which an abstract name begins.
             if space[0] == UInt8(ascii: "@") { space[0] = 0 }
             return false
         }

@@ -3,28 +3,28 @@
 import CLinux
 import Glibc
 
-/// The signals that the main loop of a command reads from a descriptor: those that end it, and SIGCHLD.
+/// The signals that a command's main loop reads from a descriptor: those that end it, and SIGCHLD.
 ///
-/// A signal that was ignored before us, as `nohup` and the `&` of a script order, is ignored still.
+/// A signal that was ignored before us, as by `nohup` or the `&` of a script, stays ignored.
 package struct Signals: Sendable {
     package static let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
 
-    /// A signal that has come.
+    /// A received signal.
     package struct Arrival {
         package let number: Int32
-        /// Whether it came from the kernel, as ^C does: then the whole process group of the terminal has got it.
+        /// Whether it came from the kernel, like ^C: then the terminal's whole process group has received it.
         package let isFromKernel: Bool
     }
 
-    /// Readable when a signal has come.
+    /// Readable when a signal has been received.
     package let descriptor: Int32
 
-    /// Blocks the signals in this thread; those of the library block all signals anyway.
+    /// Blocks the signals in this thread; the library's threads block all signals anyway.
     ///
-    /// Make this when the command has begun its work: until then a signal ends the process by itself, which is what
-    /// someone wants who interrupts a connection that does not come about.
+    /// Create this once the command has started its work: until then a signal ends the process by itself, as is
+    /// expected when interrupting an attempt to connect.
     ///
-    /// - Parameter others: more signals to read.
+    /// - Parameter others: additional signals to read.
     package init(and others: [Int32] = []) throws(ResourceError) {
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -45,12 +45,12 @@ package struct Signals: Sendable {
     private static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         sigaction(number, nil, &action)
-        // Swift compares no function pointers.
+        // Swift can't compare function pointers.
         return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// The next signal that has come, if there is one.
+    /// The next received signal, if any.
     package func next() -> Arrival? {
         // A signalfd_siginfo has 128 bytes, and begins with the number of the signal, an error number and a code.
         withUnsafeTemporaryAllocation(byteCount: 128, alignment: 8) { info in
@@ -61,8 +61,8 @@ package struct Signals: Sendable {
         }
     }
 
-    /// Ends the process by a signal that has been read, as it would have ended by default: then a shell ends its loop, and
-    /// a service manager knows that it was asked for.
+    /// Ends the process by a signal that has been read, as the signal would have by default: then a shell ends its
+    /// loop, and a service manager knows that the end was requested.
     package static func end(by number: Int32) -> Never {
         signal(number, SIG_DFL)
         var signals = sigset_t()
@@ -70,7 +70,7 @@ package struct Signals: Sendable {
         sigaddset(&signals, number)
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
         raise(number)
-        // Process 1 of a container does not die of it.
+        // In a container, process 1 does not die from it.
         exit(128 + number)
     }
 }

@@ -4,20 +4,20 @@ import Glibc
 
 /// Standard input, output and error, without the buffers of `<stdio.h>`.
 package enum StandardStreams {
-    /// Whether standard output is a terminal, which what others have written must not steer.
+    /// Whether standard output is a terminal, which text from others must not control.
     package static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
 
-    /// How a write went.
+    /// The result of a write.
     package enum WriteResult: Equatable {
         case written
-        /// Whoever read it is gone (`EPIPE`), which for `| head -1` is how it should be.
+        /// The reader has gone (`EPIPE`), which is normal for `| head -1`.
         case readerGone
         case failed(errno: Int32)
     }
 
-    /// Call this first of all.
+    /// Must be called first of all.
     ///
-    /// Descriptors 0 to 2 that the parent has closed are filled, the wrong way round so that their use still fails;
+    /// Descriptors 0 to 2 that the parent has closed are opened, in the wrong direction so that using them still fails;
     /// otherwise the socket to the bus would become standard output. SIGPIPE is ignored in favor of `EPIPE`.
     package static func prepare() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
@@ -26,7 +26,7 @@ package enum StandardStreams {
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Writes all of `text`, in one call unless the kernel takes less.
+    /// Writes all of `text`, in one call unless the kernel accepts less.
     package static func write(_ text: String, to descriptor: Int32) -> WriteResult {
         var text = text
         return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
@@ -45,7 +45,7 @@ package enum StandardStreams {
             case EINTR: continue
             case EPIPE: return .readerGone
             case EAGAIN:
-                // A descriptor that somebody else has made non-blocking.
+                // Somebody else has made the descriptor non-blocking.
                 var writable = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 poll(&writable, 1, -1)
             default: return .failed(errno: errno)

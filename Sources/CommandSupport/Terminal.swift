@@ -2,9 +2,9 @@
 
 import Glibc
 
-/// The terminal that standard output may be.
+/// Standard output, if it is a terminal.
 package enum Terminal {
-    /// How many columns and lines it has; nil if it is none. A terminal that does not say has 80 and 24.
+    /// The number of columns and lines; nil if it is not a terminal. A terminal that does not say has 80 and 24.
     package static var size: (columns: Int, lines: Int)? {
         guard StandardStreams.outputIsTerminal else { return nil }
         var size = winsize()
@@ -13,7 +13,7 @@ package enum Terminal {
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Whether to use colours: on a terminal that has them, unless `NO_COLOR` is set; see https://no-color.org.
+    /// Whether to use colours: on a terminal that supports them, unless `NO_COLOR` is set; see https://no-color.org.
     package static let hasColors: Bool = {
         func variable(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
         return StandardStreams.outputIsTerminal && variable("NO_COLOR").isEmpty

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A table for people: columns of text, which become narrower or go where the terminal is too narrow for them.
+/// A table for people: columns of text, which are shortened or left out if the terminal is too narrow.
 package struct TextTable {
     package struct Column {
         package let title: String
         package let isNumber: Bool
-        /// How narrow it may become; nil if it must be whole.
+        /// The minimum width; nil if it must not be shortened.
         package let minimum: Int?
-        /// Of the columns that may go, the one with the lowest number goes first; nil if it must stay.
+        /// Of the columns that may be left out, the one with the lowest number goes first; nil if it must stay.
         package let dropOrder: Int?
 
         package init(_ title: String, isNumber: Bool = false, minimum: Int? = nil, dropOrder: Int? = nil) {
@@ -33,7 +33,7 @@ package struct TextTable {
     private let columns: [Column]
     private let rows: [[Cell]]
 
-    /// - Parameter rows: each with a cell for each column.
+    /// - Parameter rows: each with one cell per column.
     package init(_ columns: [Column], _ rows: [[Cell]]) {
         self.columns = columns
         self.rows = rows
@@ -42,8 +42,8 @@ package struct TextTable {
     /// The lines of the table, without newlines.
     ///
     /// - Parameters:
-    ///   - width: how wide they may be; nil for as wide as they are.
-    ///   - isColored: whether the cells' styles show.
+    ///   - width: the maximum width; nil for unlimited.
+    ///   - isColored: whether to show the cells' styles.
     package func lines(withHeader hasHeader: Bool, width: Int?, isColored: Bool) -> [String] {
         let header = columns.map { Cell($0.title, .strong) }
         let all = (hasHeader ? [header] : []) + rows
@@ -67,7 +67,7 @@ package struct TextTable {
         }
     }
 
-    /// Which columns are shown, and how wide.
+    /// The columns to show, and their widths.
     private func layout(_ rows: [[Cell]], in width: Int?) -> (shown: [Int], widths: [Int]) {
         var shown = Array(columns.indices)
         while true {
@@ -91,14 +91,14 @@ package struct TextTable {
         }
     }
 
-    /// The end of a text that is too long: of a reverse-DNS name it says most.
+    /// The end of a text that is too long: in a reverse-DNS name it says most.
     private static func shortened(_ text: String, to width: Int) -> String {
         guard text.count > width else { return text }
         return width <= 3 ? String(text.suffix(width)) : "..." + text.suffix(width - 3)
     }
 }
 
-/// How a text stands out on a terminal.
+/// How to highlight a text on a terminal.
 package enum TextStyle: Sendable {
     case strong, good, weak, notable
 

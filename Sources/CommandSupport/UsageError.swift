@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with a command line, as one sentence that says what to write instead.
+/// What is wrong with a command line, as a sentence that says what to write instead.
 package struct UsageError: Error {
     package let message: String
 

@@ -3,7 +3,7 @@
 import CommandSupport
 import NotifyCore
 
-/// Calls the agent, one call after another, and waits for each answer. For the main thread.
+/// Calls the agent, one call after another, and waits for each reply. For the main thread.
 struct AgentConnection {
     private enum Event {
         case ready
@@ -11,7 +11,7 @@ struct AgentConnection {
         case answer(number: Int, BusAnswer)
     }
 
-    /// The end of it that belongs to the thread that reads.
+    /// The half that belongs to the reading thread.
     private final class Peer: BusPeer {
         let mailbox: Mailbox<Event>
 
@@ -31,7 +31,7 @@ struct AgentConnection {
     private let center: NotifyCenter
     private var calls = 0
 
-    /// Comes back when the bus has let this program in.
+    /// Returns once the bus has accepted the connection.
     init(_ settings: LifecycleSettings) throws(LifecycleFailure) {
         self.settings = settings
         do throws(ResourceError) {
@@ -52,9 +52,9 @@ struct AgentConnection {
         }
     }
 
-    /// Calls a method of the agent, which the bus starts if it can and must, and returns what it answers.
+    /// Calls a method of the agent, which the bus starts if necessary and possible, and returns its reply.
     ///
-    /// - Parameter target: whose state is to be changed, for the message of the error that is thrown.
+    /// - Parameter target: the target of a state change, for the message of a thrown error.
     mutating func call<Call: ProtocolCall>(
         _ call: Call,
         for target: Whom? = nil

@@ -4,28 +4,28 @@ import CommandSupport
 import NotifyCore
 import Synchronization
 
-/// Listens to the agent, through its death and return and those of the bus.
+/// Listens to the agent, across restarts of the agent and the bus.
 final class AgentWatch: BusPeer {
     enum Event: Sendable {
-        /// From now on no change is missed, as soon as there is an agent.
+        /// From now on no change is missed, once there is an agent.
         case live(hasAgent: Bool)
         case changed(StateChange)
         case learned(FactChange)
-        /// The agent has announced something that can't be understood.
+        /// The agent has announced something invalid.
         case nonsense
         case agentLost, agentReturned
         case busLost
         case failed(LifecycleFailure)
-        /// What the agent has answered to `list`; nil if it did not, or not as it should.
+        /// The agent's reply to `list`; nil if there was none, or an invalid one.
         case listed([AgentInterface.ListEntry]?)
     }
 
     private struct State {
-        /// The unique name of the agent, which no one else can have.
+        /// The unique name of the agent, which nobody else can have.
         var agent: String?
         /// Whether the agent of this connection is known.
         var isSettled = false
-        /// Whether it was once; from then on only a signal ends the watch.
+        /// Whether it ever was; from then on only a signal ends the watch.
         var hasBeenLive = false
     }
 
@@ -34,7 +34,7 @@ final class AgentWatch: BusPeer {
     private let state = Mutex(State())
     private let rules: [String]
 
-    /// - Parameter wantsFacts: whether to listen to what the agent learns, too.
+    /// - Parameter wantsFacts: whether to listen also to what the agent learns.
     init(_ mailbox: Mailbox<Event>, on bus: CommonOptions.Bus?, wantsFacts: Bool) {
         self.mailbox = mailbox
         self.bus = bus
@@ -80,10 +80,10 @@ final class AgentWatch: BusPeer {
         }
     }
 
-    /// The one moment at which an agent is started: later it may be away because someone wants it so.
+    /// An agent is started only here: later it may be away on purpose.
     private func startAgent(_ link: borrowing BusLink) {
         link.callBus("StartServiceByName", [.string(AgentInterface.name), .uint32(0)]) { answer, link in
-            // Where nothing says how to start it, someone may have started it by hand since it was asked for.
+            // If nothing says how to start it, somebody may have started it by hand in the meantime.
             if case .failure(let fault) = answer, self.state.withLock({ $0.agent == nil }) {
                 self.fail(fault)
             } else {
@@ -98,7 +98,7 @@ final class AgentWatch: BusPeer {
     }
 
     private func fail(_ fault: BusFault) {
-        // That is told by itself.
+        // That is reported anyway.
         if fault.isLossOfBus { return }
         mailbox.put(.failed(LifecycleFailure(fault, to: "StartServiceByName", on: bus)))
     }
@@ -109,7 +109,7 @@ final class AgentWatch: BusPeer {
 
     func handle(_ signal: BusSignal, on link: borrowing BusLink) {
         let isBus = signal.sender == AgentWatch.bus
-        // Anyone can send a signal to one connection, whatever its match rules.
+        // Anyone can send a signal to a single connection, regardless of its match rules.
         let isAgent = signal.interface == AgentInterface.name && signal.sender == state.withLock({ $0.agent })
         switch signal.member {
         case "NameOwnerChanged" where isBus && signal.interface == AgentWatch.bus:

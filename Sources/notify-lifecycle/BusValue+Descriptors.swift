@@ -4,7 +4,7 @@ import Glibc
 import NotifyCore
 
 extension [BusValue] {
-    /// Closes the descriptors among values: nothing here asks for any, yet anyone can send them.
+    /// Closes the descriptors among values: nothing here requests any, but anyone can send them.
     func closeDescriptors() {
         for value in self {
             switch value {

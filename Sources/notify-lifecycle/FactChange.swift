@@ -3,7 +3,7 @@
 import CommandSupport
 import NotifyCore
 
-/// Something that the agent has learned by one of its sources.
+/// Something that the agent has learned from one of its sources.
 struct FactChange: Sendable {
     /// In nanoseconds since 1970.
     let time: Int64

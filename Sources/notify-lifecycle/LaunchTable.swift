@@ -3,17 +3,17 @@
 import CommandSupport
 import NotifyCore
 
-/// What is started when a name is posted, for people and for programs.
+/// What is started when names are posted, for people and for programs.
 struct LaunchTable {
     private let entries: [AgentInterface.LaunchStatus]
 
-    /// An agent that knows nothing of this has none.
+    /// An agent that does not support this has none.
     init(_ answer: AgentInterface.Status.Answer) {
         let value = answer.fields.first { $0.key == "launches" }?.value
         entries = value.flatMap { try? AgentInterface.LaunchStatus.entries(in: $0) } ?? []
     }
 
-    /// An object a line.
+    /// One object per line.
     var json: String {
         entries.map { entry in
             var object = JSONObject()
@@ -24,7 +24,7 @@ struct LaunchTable {
         }.joined()
     }
 
-    /// - Parameter isDetailed: whether the names and the file of each are shown too, and why one is off.
+    /// - Parameter isDetailed: whether to show also each entry's names and file, and why it is off.
     func text(withHeader hasHeader: Bool, isDetailed: Bool) -> String {
         let columns = [
             TextTable.Column("ENTRY", minimum: 8), TextTable.Column("STARTS", minimum: 12),

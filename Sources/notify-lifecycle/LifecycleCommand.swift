@@ -72,7 +72,7 @@ enum LifecycleCommand {
         )
     }
 
-    /// Writes data to standard output. A reader that has gone had what it wanted.
+    /// Writes data to standard output. It is not an error if the reader has gone away.
     static func print(_ text: some StringProtocol) throws(LifecycleFailure) -> ExitCode {
         switch StandardStreams.write(String(text), to: STDOUT_FILENO) {
         case .written, .readerGone: return .done

@@ -4,9 +4,9 @@ import CommandSupport
 import NotifyCore
 
 extension LifecycleFailure {
-    /// What an error from the agent, or from the bus in its place, means for whoever runs the command.
+    /// What an error from the agent, or from the bus on its behalf, means to the user of the command.
     ///
-    /// - Parameter target: whose state was to be changed; nil if none was.
+    /// - Parameter target: the target of the state change; nil if there was none.
     init(_ fault: BusFault, to member: String, target: Whom? = nil, on bus: CommonOptions.Bus?) {
         let reason = fault.message.isEmpty ? fault.name : fault.message
         let standard = "org.freedesktop.DBus.Error."
@@ -38,6 +38,6 @@ extension LifecycleFailure {
 }
 
 extension BusFault {
-    /// Whether the connection to the bus was lost before there was an answer.
+    /// Whether the connection to the bus was lost before the reply.
     var isLossOfBus: Bool { name == "org.freedesktop.DBus.Error.Disconnected" }
 }

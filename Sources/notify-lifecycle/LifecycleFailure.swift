@@ -3,11 +3,11 @@
 import CommandSupport
 import NotifyCore
 
-/// Why something was not done, and the status that says so.
+/// Why something was not done, and the corresponding exit status.
 struct LifecycleFailure: Error {
     let message: String
     let code: ExitCode
-    /// Whether whatever else is asked for would fail in the same way.
+    /// Whether any further request would fail in the same way.
     let isLasting: Bool
 
     init(_ message: String, code: ExitCode = .failed, isLasting: Bool = false) {
@@ -20,7 +20,7 @@ struct LifecycleFailure: Error {
         self.init(error.description, code: error.code == .timedOut ? .timedOut : ExitCode(error), isLasting: true)
     }
 
-    /// There is nobody to ask.
+    /// There is no agent to ask.
     static func noAgent(on bus: CommonOptions.Bus?) -> LifecycleFailure {
         let option =
             switch bus {
@@ -43,7 +43,7 @@ struct LifecycleFailure: Error {
 
     static let lateAgent = LifecycleFailure("the agent did not answer in time", code: .timedOut, isLasting: true)
 
-    /// The agent said something else than the protocol has it say.
+    /// The agent violated the protocol.
     static func nonsense(_ member: String, _ error: ArgumentError, for target: Whom?) -> LifecycleFailure {
         let detail =
             switch error {

@@ -2,12 +2,12 @@
 
 import CommandSupport
 
-/// What the options of `notify-lifecycle` were set to.
+/// The values of the options of `notify-lifecycle`.
 struct LifecycleSettings: CommonSettings {
     var common = CommonOptions()
 
     var isJSON = false
     var freezes = false
-    /// How long an answer may take. The agent gives an observer 5 seconds.
+    /// How long a reply may take. The agent gives an observer 5 seconds.
     var timeout = Duration.seconds(10)
 }

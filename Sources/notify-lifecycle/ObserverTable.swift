@@ -26,13 +26,13 @@ struct ObserverTable {
     private let observers: [AgentInterface.ListEntry]
     private let isDetailed: Bool
 
-    /// - Parameter isDetailed: whether connections, users and names are shown too.
+    /// - Parameter isDetailed: whether to show also connections, users and names.
     init(_ observers: [AgentInterface.ListEntry], isDetailed: Bool) {
         self.observers = observers
         self.isDetailed = isDetailed
     }
 
-    /// What the mark at a state means; nil if none has it.
+    /// The meaning of the mark on a state; nil if none has it.
     var legend: String? {
         guard observers.contains(where: \.isParked) else { return nil }
         return "* the process is stopped; the agent keeps one post of each name until it continues"
@@ -72,7 +72,7 @@ struct ObserverTable {
                 return TextTable.Cell(Self.text($0.state) + ($0.isParked ? "*" : ""), style)
             },
         ]
-        // Another agent need not say who has decided.
+        // Another agent need not report who decided.
         if observers.contains(where: { $0.decider != nil }) {
             columns.append(Column("BY", minimum: 7, dropOrder: 6) { Self.cell($0.decider ?? "") })
         }
@@ -93,7 +93,7 @@ struct ObserverTable {
         text.isEmpty ? "-" : Printable.text(text)
     }
 
-    /// What it observes, below its line; as much as the agent says.
+    /// What it observes, below its line, as far as the agent reports it.
     private static func names(of observer: AgentInterface.ListEntry) -> [String] {
         let names = observer.observedNames ?? []
         let prefixes = (observer.observedPrefixes ?? []).map { $0.isEmpty ? "every name" : Printable.text($0) + "*" }
@@ -103,7 +103,7 @@ struct ObserverTable {
         return lines
     }
 
-    /// How long ago that was, in the largest unit that leaves a number: `42s`, `3m`, `5h`, `12d`.
+    /// An age in the largest unit that leaves a number: `42s`, `3m`, `5h`, `12d`.
     private static func age(since: UInt64, now: Int64) -> String {
         if since == 0 { return "-" }
         // A clock that was set back must not make an age negative.

@@ -2,7 +2,7 @@
 
 import CommandSupport
 
-/// A command line that makes sense.
+/// A valid command line.
 enum Request {
     case list, status, launches, watch
     case change(StateCommand)

@@ -18,8 +18,8 @@ struct StateChange: Sendable {
     private var timeText: String { LocalTime.text(nanosecondsSince1970: time) }
 
     /// - Parameters:
-    ///   - observer: what the agent says of the observer now; nil if it is gone, or the agent does not say.
-    ///   - isDetailed: whether the connection is shown too.
+    ///   - observer: the agent's current entry for the observer; nil if it is gone, or the agent does not say.
+    ///   - isDetailed: whether to show the connection as well.
     func text(_ observer: AgentInterface.ListEntry?, isDetailed: Bool) -> String {
         var words = [timeText, String(change.process)]
         if isDetailed { words.append(BusValue.string(change.connection).readable) }

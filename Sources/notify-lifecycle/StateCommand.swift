@@ -3,7 +3,7 @@
 import CommandSupport
 import NotifyCore
 
-/// A change of state to be made.
+/// A requested state change.
 struct StateCommand {
     enum Change {
         case set(NotifyCenter.LifecycleState, freezes: Bool)
@@ -13,9 +13,9 @@ struct StateCommand {
     let change: Change
     let targets: [Whom]
 
-    /// Changes one target after another and comes back when all changes are in force.
+    /// Changes one target after another, and returns once all changes are in effect.
     ///
-    /// An error about one target is said, and the others are still changed.
+    /// An error about one target is reported, and the others are still changed.
     func apply(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(LifecycleFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
         var codes: [ExitCode] = []
@@ -29,7 +29,7 @@ struct StateCommand {
                 codes.append(error.code)
             }
         }
-        // Time only tells the story if nothing else went wrong.
+        // The timeout status is used only if nothing else went wrong.
         return codes.isEmpty ? .done : codes.allSatisfy { $0 == .timedOut } ? .timedOut : .failed
     }
 

@@ -3,7 +3,7 @@
 import CommandSupport
 import NotifyCore
 
-/// What the agent says about itself. Whatever it says is shown: a newer agent may say more.
+/// The agent's report about itself. Everything in it is shown: a newer agent may report more.
 struct StatusReport {
     private let fields: [(key: String, value: BusValue)]
 
@@ -17,9 +17,9 @@ struct StatusReport {
         return object.line
     }
 
-    /// A line a field, the values one below the other; the sources of facts in a table.
+    /// One line per field, with the values aligned; the sources of facts in a table.
     var text: String {
-        // What takes several lines comes last, and `launches` has a command of its own.
+        // Fields of several lines come last, and `launches` has a command of its own.
         let shown = fields.filter { $0.key != "launches" }
         let fields = shown.filter { table($0.key, $0.value) == nil } + shown.filter { table($0.key, $0.value) != nil }
         let names = fields.map { BusValue.string($0.key).readable + ":" }
@@ -33,7 +33,7 @@ struct StatusReport {
 
     private func table(_ key: String, _ value: BusValue) -> [String]? { sources(key, value) ?? events(key, value) }
 
-    /// A line a name that somebody wants or that was posted; nil if the value is not a list of them.
+    /// One line per name that somebody wants or that was posted; nil if the value is not a list of them.
     private func events(_ key: String, _ value: BusValue) -> [String]? {
         guard key == "events", let all = try? AgentInterface.EventEntry.entries(in: value) else { return nil }
         let shown = all.filter { $0.wanted > 0 || $0.posts > 0 }
@@ -49,7 +49,7 @@ struct StatusReport {
         }
     }
 
-    /// A line a source of facts; nil if the value is not a list of them.
+    /// One line per source of facts; nil if the value is not a list of them.
     private func sources(_ key: String, _ value: BusValue) -> [String]? {
         guard key == "sources", let all = try? AgentInterface.SourceEntry.entries(in: value), !all.isEmpty else {
             return nil
@@ -65,7 +65,7 @@ struct StatusReport {
     }
 
     private func readable(_ key: String, _ value: BusValue) -> String {
-        // The limit keeps what is no time, and would not fit into nanoseconds, a number.
+        // Beyond this limit it is not a time, would overflow in nanoseconds, and stays a number.
         guard key == "since", let seconds = value.uint64, seconds < 9_000_000_000 else { return value.readable }
         return LocalTime.text(nanosecondsSince1970: Int64(seconds) * 1_000_000_000)
     }

@@ -2,7 +2,7 @@
 
 import NotifyCore
 
-/// What the first operand asks for.
+/// The command named by the first operand.
 enum Verb: String, CaseIterable {
     case list, status, launches, watch
     case foreground, background, suspend, resume, release
@@ -21,7 +21,7 @@ enum Verb: String, CaseIterable {
         }
     }
 
-    /// Whether it says whom it means.
+    /// Whether it takes targets.
     var takesTargets: Bool {
         switch self {
         case .list, .status, .launches, .watch: false

@@ -12,17 +12,17 @@ struct Watcher {
     private let diagnostics: Diagnostics
     private let mailbox: Mailbox<AgentWatch.Event>
     private let center: NotifyCenter
-    /// By when the first contact must have been made.
+    /// The deadline for the first contact.
     private var deadline: Deadline?
     private var isBusAway = false
     private var hasSeenNonsense = false
-    /// The observers, by the names of their connections. Those that are gone stay until their last change was printed.
+    /// The observers, by connection name. Those that are gone stay until their last change has been printed.
     private var observers: [String: AgentInterface.ListEntry] = [:]
-    /// The changes that are printed when it is known whose they are.
+    /// The changes to be printed once their observers are known.
     private var changes: [StateChange] = []
-    /// By when the agent must have said who observes; nil if it was not asked.
+    /// The deadline for the agent's list of observers; nil if it was not requested.
     private var listDeadline: Deadline?
-    /// Whether the observers that there are have been printed.
+    /// Whether the initial observers have been printed.
     private var hasBegun = false
 
     init(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(LifecycleFailure) {
@@ -55,7 +55,7 @@ struct Watcher {
             if let listDeadline, listDeadline.hasPassed, try !printChanges(nil) { return .done }
             var descriptors = [
                 pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0),
-                // Without events it still reports that the reader is gone.
+                // Without events it still reports that the reader has gone.
                 pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
             ]
             poll(&descriptors, 2, (listDeadline ?? deadline)?.milliseconds ?? -1)
@@ -98,7 +98,7 @@ struct Watcher {
         return true
     }
 
-    /// Asks the agent who observes, unless that is under way: a change says neither the program nor who decided.
+    /// Requests the list of observers, unless that is pending: a change contains neither the program nor who decided.
     private mutating func askForObservers() {
         if listDeadline != nil { return }
         listDeadline = Deadline(after: .seconds(1))
@@ -108,9 +108,9 @@ struct Watcher {
         }
     }
 
-    /// Prints what has waited for the agent's answer, and at first the observers that there are.
+    /// Prints what has waited for the agent's reply, and at first the initial observers.
     ///
-    /// - Parameter list: the observers; nil if the agent did not say.
+    /// - Parameter list: the observers; nil if the agent did not reply.
     /// - Returns: false if nobody reads standard output any more.
     private mutating func printChanges(_ list: [AgentInterface.ListEntry]?) throws(LifecycleFailure) -> Bool {
         listDeadline = nil

@@ -3,13 +3,13 @@
 import CommandSupport
 import NotifyCore
 
-/// Whose state is to be changed.
+/// The target of a state change.
 enum Whom {
-    /// All that there are.
+    /// Everything.
     case everyone
     case one(Target)
 
-    /// As the agent wants it written.
+    /// In the agent's notation.
     var text: String {
         switch self {
         case .everyone: ""
@@ -17,7 +17,7 @@ enum Whom {
         }
     }
 
-    /// For people.
+    /// For display.
     var title: String {
         switch self {
         case .everyone: "everyone"
@@ -26,7 +26,7 @@ enum Whom {
     }
 
     init(_ argument: Argument) throws(UsageError) {
-        // A number alone is a process.
+        // A plain number is a process.
         guard let text = argument.string, let target = Target(text) ?? Target("pid:" + text), Whom.mayBe(target) else {
             throw UsageError(
                 "\(argument.quoted) is not a TARGET; use pid:N for a process, :1.N for a connection or app:ID for an "
@@ -36,7 +36,7 @@ enum Whom {
         self = .one(target)
     }
 
-    /// Both bus daemons make unique names of two numbers, so that a slip can be told before the agent is asked.
+    /// Both bus daemons make unique names of two numbers, so a typo can be reported before asking the agent.
     private static func mayBe(_ target: Target) -> Bool {
         guard case .connection(let name) = target else { return true }
         let parts = name.dropFirst().split(separator: ".", omittingEmptySubsequences: false)

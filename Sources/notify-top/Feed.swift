@@ -5,26 +5,26 @@ import Glibc
 import NotifyCore
 import Synchronization
 
-/// What comes from a bus: posts of all names, counted as they come, and what the agent says about who observes.
+/// The data from a bus: posts of all names, counted as they come, and the agent's list of observers.
 final class Feed: Sendable {
     private struct Contents {
         var counts: [NotifyName: UInt64] = [:]
-        /// The unique name of the connection that posted each name last.
+        /// The unique name of the connection that last posted each name.
         var senders: [NotifyName: String] = [:]
-        /// Who is behind the connections that the bus has answered for since the last look.
+        /// The processes behind the connections for which the bus has answered since the last check.
         var posters: [String: Poster] = [:]
-        /// The connections that the bus was asked about.
+        /// The connections about which the bus was asked.
         var asked: Set<String> = []
         var observers: [AgentInterface.ListEntry]??
         var isBusAway: Bool?
         var isAsking = false
     }
 
-    /// Learns when somebody comes, goes or changes state, and has the agent asked.
+    /// Notices when observers come, go or change state, and requests the list from the agent.
     private final class Peer: BusPeer {
         private static let bus = "org.freedesktop.DBus"
         let changed: @Sendable () -> Void
-        /// A connection has come. What it posts may be all that it does: it may be gone the moment after.
+        /// A connection is new. What it posts may be all that it does, and it may be gone immediately afterwards.
         let appeared: @Sendable (String, borrowing BusLink) -> Void
 
         init(
@@ -59,18 +59,18 @@ final class Feed: Sendable {
         }
     }
 
-    /// Somebody who comes registers a moment later.
+    /// A new connection registers a moment later.
     private static let delay: Int64 = 200_000_000
 
     private let contents = Mutex(Contents())
-    /// When the agent is to be asked next, on the monotonic clock.
+    /// When to ask the agent next, on the monotonic clock.
     private let nextQuestion = Mutex<Int64?>(nil)
     private let wakeup: WakeDescriptor
     private let posts: NotifyCenter
     private let agent: NotifyCenter
     private let observation: Mutex<NotifyCenter.Observation?>
 
-    /// Comes back when no post is missed any more.
+    /// Returns once no post is missed any more.
     init(_ bus: NotifyCenter.Bus) throws(TopFailure) {
         do throws(ResourceError) {
             wakeup = try .ofCommand()
@@ -101,7 +101,7 @@ final class Feed: Sendable {
         askForObservers(at: 0)
     }
 
-    /// What the callbacks of the centers refer to: it must not keep the feed alive.
+    /// The object to which the callbacks of the centers refer, which must not keep the feed alive.
     private final class Box: Sendable {
         private struct Reference: Sendable { weak var feed: Feed? }
         private let reference = Mutex(Reference())
@@ -130,7 +130,7 @@ final class Feed: Sendable {
         if !isKnown { agent.perform { [weak self] link in self?.ask(whoIs: sender, on: link) } }
     }
 
-    /// Asks the bus whose a connection is, once.
+    /// Asks the bus for the process of a connection, once.
     private func ask(whoIs sender: String, on link: borrowing BusLink) {
         let isNew = contents.withLock { contents in
             if contents.asked.count >= Feed.limit { contents.asked = [] }
@@ -150,14 +150,14 @@ final class Feed: Sendable {
         wakeup.signal()
     }
 
-    /// Has the agent asked at that moment of the monotonic clock, or earlier if that is arranged.
+    /// Schedules a request to the agent at that time of the monotonic clock, unless one is scheduled earlier.
     func askForObservers(at moment: Int64) {
         nextQuestion.withLock { $0 = min($0 ?? .max, moment) }
         contents.withLock { $0.isAsking = true }
         wakeup.signal()
     }
 
-    /// Whether nothing that was asked for is still to come.
+    /// Whether no reply is pending.
     var hasAnswered: Bool { contents.withLock { !$0.isAsking } }
 
     private func ask() {
@@ -173,9 +173,9 @@ final class Feed: Sendable {
         }
     }
 
-    /// Sleeps until something has come, one of the descriptors can be read, or the deadline has passed.
+    /// Sleeps until something has come, one of the descriptors is readable, or the deadline has passed.
     ///
-    /// - Returns: which of the descriptors can be read.
+    /// - Returns: which of the descriptors are readable.
     @discardableResult
     func sleep(until deadline: Deadline?, beside descriptors: [Int32]) -> [Bool] {
         var timeout = deadline?.milliseconds ?? -1
@@ -195,14 +195,14 @@ final class Feed: Sendable {
         return sources.dropFirst().map { $0.revents != 0 }
     }
 
-    /// Enters what has come.
+    /// Processes what has come.
     ///
-    /// - Returns: whether anything has.
+    /// - Returns: whether there was anything.
     @discardableResult
     func take(into model: inout Model) -> Bool {
         let contents = contents.withLock { contents in
             defer {
-                // The callback that counts a post comes after the news of who made it.
+                // The callback that counts a post comes after the information who made it.
                 let counts = contents.counts
                 contents.senders = contents.senders.filter { counts[$0.key] == nil }
                 (contents.counts, contents.observers, contents.isBusAway, contents.posters) = ([:], nil, nil, [:])

@@ -10,9 +10,9 @@ enum Ending {
     case signal(Int32)
 }
 
-/// The view that draws itself again when something has changed, and sleeps otherwise.
+/// The view, which redraws itself when something has changed, and sleeps otherwise.
 struct LiveView {
-    /// Ten times a second is as fast as anybody reads.
+    /// Nobody reads faster than ten times a second.
     private static let pause: Int64 = 100_000_000
 
     private let signals: Signals
@@ -25,7 +25,7 @@ struct LiveView {
     private var isDirty = true
     private var readsKeys = isatty(STDIN_FILENO) == 1
     private var note = ""
-    /// Whether what was drawn shows a rate, which goes down by itself.
+    /// Whether a rate is displayed, which decreases by itself.
     private var isMoving = false
 
     init(_ settings: TopSettings) throws(TopFailure) {
@@ -51,7 +51,7 @@ struct LiveView {
                 case SIGCHLD: continue
                 case SIGWINCH: isDirty = true
                 case SIGTSTP:
-                    // ^Z: the terminal is the shell's until this goes on.
+                    // ^Z: the shell has the terminal until this continues.
                     screen.leave()
                     raise(SIGSTOP)
                     screen = Screen()
@@ -73,7 +73,7 @@ struct LiveView {
         }
     }
 
-    /// When to look at the clock again; nil while nothing moves.
+    /// When to check the clock again; nil while nothing changes.
     private var nextDrawing: Deadline? {
         let now = Clock.monotonic
         if isDirty { return Deadline(after: .nanoseconds(max(0, lastDrawing + LiveView.pause - now))) }
@@ -104,7 +104,7 @@ struct LiveView {
         isMoving = model.isMoving(at: now)
     }
 
-    /// - Returns: false if the key ends it.
+    /// - Returns: false if the key quits.
     private mutating func handle(_ key: UInt8) -> Bool {
         isDirty = true
         switch key {
@@ -118,7 +118,7 @@ struct LiveView {
         return true
     }
 
-    /// From the session's bus to the machine's, and to the one that was asked for at the start if it is neither.
+    /// From the session bus to the system bus, and to the one given at the start if it is neither.
     private mutating func changeBus() {
         let next = (buses.firstIndex(of: bus) ?? 0) + 1
         let other = buses[next % buses.count]

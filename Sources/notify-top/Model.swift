@@ -3,7 +3,7 @@
 import CommandSupport
 import NotifyCore
 
-/// By what the names are sorted.
+/// The sort order of the names.
 enum NameOrder: String, CaseIterable {
     case rate, count, last, name
 
@@ -15,15 +15,15 @@ enum NameOrder: String, CaseIterable {
 
 /// What has been heard of a name.
 struct NameActivity {
-    /// Over how many seconds a rate is taken.
+    /// The number of seconds over which a rate is computed.
     static let span: Int64 = 10
 
     private(set) var count: UInt64 = 0
     /// The time of day of the last post, in nanoseconds since 1970.
     private(set) var last: Int64 = 0
-    /// The unique name of the connection that posted it last.
+    /// The unique name of the connection that last posted it.
     fileprivate(set) var sender: String?
-    /// How many came in each of the last seconds: the second on the monotonic clock, and the number.
+    /// How many posts came in each recent second of the monotonic clock.
     private var recent: [(second: Int64, count: UInt64)] = []
 
     mutating func add(_ number: UInt64, at moment: Int64, timeOfDay: Int64) {
@@ -38,7 +38,7 @@ struct NameActivity {
         }
     }
 
-    /// Posts a second, over the last ten seconds or since the start.
+    /// Posts per second, over the last ten seconds or since the start.
     func rate(at moment: Int64, since start: Int64) -> Double {
         let second = moment / 1_000_000_000
         let sum = recent.reduce(0) { $1.second > second - NameActivity.span ? $0 + $1.count : $0 }
@@ -47,18 +47,18 @@ struct NameActivity {
     }
 }
 
-/// All that is shown.
+/// Everything that is shown.
 struct Model {
-    /// More names than this are counted together.
+    /// Beyond this many names, the others are counted together.
     static let limit = 10_000
 
     var order: NameOrder
     private(set) var start: Int64
     private(set) var names: [NotifyName: NameActivity] = [:]
     private(set) var all = NameActivity()
-    /// Posts of names that found no place.
+    /// Posts of names that are not listed.
     private(set) var others: UInt64 = 0
-    /// Who is behind the connections that may post.
+    /// The processes behind the connections that may post.
     private var posters: [String: Poster] = [:]
     var observers: [AgentInterface.ListEntry]?
     var isBusAway = false
@@ -81,7 +81,7 @@ struct Model {
         names[name]?.sender = sender
     }
 
-    /// - Returns: whether that says who has posted one of the names.
+    /// - Returns: whether that reveals who has posted one of the names.
     mutating func learn(_ news: [String: Poster]) -> Bool {
         if news.isEmpty { return false }
         let senders = Set(names.values.compactMap(\.sender))
@@ -91,14 +91,14 @@ struct Model {
         return news.keys.contains { senders.contains($0) }
     }
 
-    /// Who has posted a name last; nil if the bus does not tell.
+    /// Who last posted a name; nil if the bus does not know.
     func poster(of activity: NameActivity) -> Poster? { activity.sender.flatMap { posters[$0] } }
 
     mutating func forgetCounts(at moment: Int64) {
         (names, all, others, start) = ([:], NameActivity(), 0, moment)
     }
 
-    /// Whether a rate is shown that goes down by itself.
+    /// Whether a rate is shown that decreases by itself.
     func isMoving(at moment: Int64) -> Bool { all.rate(at: moment, since: start) > 0 }
 
     func sortedNames(at moment: Int64) -> [(name: NotifyName, activity: NameActivity)] {
@@ -116,7 +116,7 @@ struct Model {
         }
     }
 
-    /// An object a line: the names, and then the observers.
+    /// One object per line: the names, and then the observers.
     func json(now: Int64) -> String {
         var lines = ""
         for (name, activity) in sortedNames(at: now) {

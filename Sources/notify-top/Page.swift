@@ -3,9 +3,9 @@
 import CommandSupport
 import NotifyCore
 
-/// What is shown of a model, as lines of text.
+/// The display of a model, as lines of text.
 struct Page {
-    /// Which of the tables.
+    /// The tables to show.
     enum Part: CaseIterable {
         case both, names, observers
 
@@ -28,7 +28,7 @@ struct Page {
         self.part = part
     }
 
-    /// - Parameter height: how many lines there may be; nil for all.
+    /// - Parameter height: the maximum number of lines; nil for no limit.
     func lines(width: Int?, height: Int? = nil, isColored: Bool) -> [String] {
         var names = part == .observers ? [] : nameTable.lines(withHeader: true, width: width, isColored: isColored)
         var observers =
@@ -43,12 +43,12 @@ struct Page {
         return names + (part == .both ? [""] : []) + observers
     }
 
-    /// A sentence about all of it.
+    /// A summary of everything.
     var summary: String {
         let count = model.all.count
         var text =
             "\(count) post\(count == 1 ? "" : "s") of \(model.names.count) name\(model.names.count == 1 ? "" : "s")"
-        if model.others > 0 { text += " and \(model.others) of others" }
+        if model.others > 0 { text += " and \(model.others) of other names" }
         text += ", \(Page.text(rate: model.all.rate(at: now, since: model.start)))/s"
         if let observers = model.observers {
             text += "; \(observers.count) observer\(observers.count == 1 ? "" : "s")"
@@ -73,7 +73,7 @@ struct Page {
                 return [
                     TextTable.Cell(Page.text(rate: rate), rate > 0 ? .good : .weak),
                     TextTable.Cell(String(activity.count)),
-                    // The time of day, of the whole.
+                    // The time of day only.
                     TextTable.Cell(String(LocalTime.text(nanosecondsSince1970: activity.last).dropFirst(11).prefix(8))),
                     Page.cell(poster(of: activity)),
                     TextTable.Cell(Printable.text(name.string)),
@@ -82,7 +82,7 @@ struct Page {
         )
     }
 
-    /// The program and its process, or what is known of them.
+    /// The program and its process, as far as known.
     private func poster(of activity: NameActivity) -> String {
         guard let poster = model.poster(of: activity) else { return activity.sender ?? "" }
         return poster.program.map { "\($0) \(poster.process)" } ?? "pid \(poster.process)"
@@ -112,7 +112,7 @@ struct Page {
         )
     }
 
-    /// A name if there is one, or else how many.
+    /// The name if there is only one, otherwise how many.
     private static func subjects(of observer: AgentInterface.ListEntry) -> String {
         let all = (observer.observedNames ?? []) + (observer.observedPrefixes ?? []).map { $0 + "*" }
         return observer.names == 1 && all.count == 1 ? all[0] : "\(observer.names) names"
@@ -128,7 +128,7 @@ struct Page {
         return "\(tenths / 10).\(tenths % 10)"
     }
 
-    /// The first lines, and how many there are more.
+    /// The first lines, and the number of the others.
     private static func clipped(_ lines: [String], to count: Int, _ width: Int?) -> [String] {
         guard lines.count > count else { return lines }
         guard count > 1 else { return Array(lines.prefix(max(0, count))) }

@@ -2,11 +2,11 @@
 
 import Glibc
 
-/// Who posts, as far as the bus tells. Between its answer and the look at the process that may have ended, and its number
-/// be another's: this is for people to read, and decides nothing.
+/// The process that posted, as far as the bus knows. Between the bus's reply and our look at the process, it may have
+/// exited and its number been reused: this is for display, and decides nothing.
 struct Poster: Sendable {
     let process: UInt32
-    /// The name of the program as the kernel has it, up to 15 bytes; nil if the process had ended.
+    /// The program's name from the kernel, up to 15 bytes; nil if the process had exited.
     let program: String?
 
     init(process: UInt32) {

@@ -3,29 +3,29 @@
 import CommandSupport
 import Glibc
 
-/// The whole of a terminal: the escape sequences of ECMA-48 that every terminal of today knows, and termios(3).
+/// The whole terminal, controlled by the ECMA-48 escape sequences that every current terminal supports, and termios(3).
 struct Screen {
     private var saved: termios?
 
-    /// Takes the terminal: another screen, no cursor, and keys that come one by one.
+    /// Takes over the terminal: the alternate screen, no cursor, and unbuffered keys.
     init() {
         var mode = termios()
         if tcgetattr(STDIN_FILENO, &mode) == 0 {
             saved = mode
-            // ^C and ^Z still are signals.
+            // ^C and ^Z are still signals.
             mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
             tcsetattr(STDIN_FILENO, TCSANOW, &mode)
         }
         write("\u{1b}[?1049h\u{1b}[?25l")
     }
 
-    /// Gives it back as it was.
+    /// Restores the terminal.
     func leave() {
         write("\u{1b}[?25h\u{1b}[?1049l")
         if var saved { tcsetattr(STDIN_FILENO, TCSANOW, &saved) }
     }
 
-    /// Draws lines that fit, in one write, without a flicker.
+    /// Draws lines, which must fit, in a single write and without flicker.
     func draw(_ lines: [String]) {
         write("\u{1b}[H" + lines.map { $0 + "\u{1b}[K" }.joined(separator: "\r\n") + "\u{1b}[J")
     }

@@ -4,7 +4,7 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// What the options of `notify-top` were set to.
+/// The values of the options of `notify-top`.
 struct TopSettings: CommonSettings {
     var common = CommonOptions()
 
@@ -15,7 +15,7 @@ struct TopSettings: CommonSettings {
     var order = NameOrder.rate
 }
 
-/// `notify-top`: shows the names that are posted and who observes, as things change.
+/// `notify-top`: shows posted names and observers as they change.
 enum TopCommand {
     static let command = Command<TopSettings>(
         name: "notify-top",
@@ -103,7 +103,7 @@ enum TopCommand {
             feed.sleep(until: deadline, beside: [])
             feed.take(into: &model)
         }
-        // It may have been asked for a moment ago.
+        // It may have been requested just a moment ago.
         feed.askForObservers(at: 0)
         let patience = Deadline(after: .seconds(1))
         while !feed.hasAnswered, !patience.hasPassed { feed.sleep(until: patience, beside: []) }
@@ -120,7 +120,7 @@ enum TopCommand {
     }
 }
 
-/// Why it could not go on, and the status that says so.
+/// Why it failed, and the corresponding exit status.
 struct TopFailure: Error {
     let message: String
     let code: ExitCode

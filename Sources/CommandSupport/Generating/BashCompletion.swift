@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A completion for bash, which needs nothing but bash.
+/// A completion for bash that needs only bash.
 struct BashCompletion {
     private let command: CommandDescription
 
@@ -54,7 +54,7 @@ struct BashCompletion {
         """
     }
 
-    /// One arm of `case` for each kind of value.
+    /// One branch of `case` for each kind of value.
     private var valueArms: String {
         var arms = ""
         var unknown: [String] = []
@@ -82,7 +82,7 @@ struct BashCompletion {
 
     private var operands: String {
         guard case .targets(let verbs) = command.operands else {
-            // The first word may choose what is done; the others nobody can guess.
+            // The first word may be a subcommand; the others can't be guessed.
             return command.subcommands.isEmpty
                 ? ""
                 : """
@@ -129,7 +129,7 @@ struct BashCompletion {
             """
     }
 
-    /// What follows `--` is another command's business.
+    /// Whatever follows `--` belongs to another command.
     private var commandToRun: String {
         guard command.runsCommand else { return "" }
         return """

@@ -3,12 +3,12 @@
 import Glibc
 
 extension Command {
-    /// Answers `--generate WHAT`, if that is the whole command line: writes a part of the manual page or a completion
-    /// to standard output. Scripts/manuals asks for them; the help does not mention it.
+    /// Handles `--generate WHAT`, if that is the whole command line: writes part of the manual page or a completion to
+    /// standard output. Scripts/manuals uses it; the help does not mention it.
     ///
-    /// A command that is built says best what it takes. This costs 60 kB of its file, and its start nothing.
+    /// The built command knows best what it accepts. This adds 60 kB to its file, and nothing to its start-up time.
     ///
-    /// - Returns: nil if nothing of the kind was asked for.
+    /// - Returns: nil if nothing of the kind was requested.
     package static func generate(_ arguments: [Argument], for command: @autoclosure () -> Command) -> ExitCode? {
         guard arguments.count == 2, arguments[0] == "--generate" else { return nil }
         let command = command()

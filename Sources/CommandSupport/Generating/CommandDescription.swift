@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a command is, without what it does: all that a manual page or a completion is made of.
+/// A command without its behaviour: everything that a manual page or a completion is made of.
 ///
-/// Of no type parameter, so that what makes them is not compiled again for each command.
+/// Not generic, so that the generators are not compiled again for each command.
 struct CommandDescription {
     struct OptionDescription {
         /// The long name, without the dashes.
@@ -10,7 +10,7 @@ struct CommandDescription {
         let short: Unicode.Scalar?
         let group: String
         let help: String
-        /// The word that stands for the value; nil if it takes none.
+        /// The placeholder for the value; nil if it takes none.
         let valueName: String?
         let value: ValueKind
 
@@ -21,7 +21,7 @@ struct CommandDescription {
         /// `-n` and `--count`, or `--count` alone.
         var spellings: [String] { (shortSpelling.map { [$0] } ?? []) + [longSpelling] }
 
-        /// The help for a menu: its first clause, without the stop.
+        /// The help for a menu: its first clause, without the full stop.
         var headline: String {
             var clause = (sentences(of: help).first ?? "").prefix { $0 != ";" }
             if let colon = clause.firstIndex(of: ":"), clause[..<colon].count >= 30 { clause = clause[..<colon] }
@@ -44,7 +44,7 @@ struct CommandDescription {
     let runsCommand: Bool
     let exitStatus: [(status: String, meaning: String)]
 
-    /// The name as that of a shell function: `_notify_wait`.
+    /// The name of its shell function: `_notify_wait`.
     var function: String {
         "_" + String(name.map { $0 == "-" ? "_" : $0 })
     }
@@ -78,7 +78,7 @@ struct CommandDescription {
 
 /// The sentences of a text.
 ///
-/// By hand, because `firstRange(of:)` brings the regular expressions of the standard library along, which are 1.2 MB.
+/// By hand, because `firstRange(of:)` pulls in the standard library's regular expressions, 1.2 MB.
 func sentences(of text: String) -> [String] {
     var sentences: [String] = []
     for word in text.split(separator: " ") {

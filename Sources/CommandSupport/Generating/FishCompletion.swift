@@ -70,7 +70,7 @@ struct FishCompletion {
             """
     }
 
-    /// What follows `--` is another command's business.
+    /// Whatever follows `--` belongs to another command.
     private var commandToRun: String {
         guard command.runsCommand else { return "" }
         let condition = "contains -- -- (commandline -opc)"

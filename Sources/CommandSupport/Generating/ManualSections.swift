@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The sections of a manual page that follow from a command's definition, for man(7).
+/// The sections of a manual page that are derived from a command's definition, for man(7).
 struct ManualSections {
     private let command: CommandDescription
-    /// The words that stand for something else, which a page shows in italics.
+    /// The placeholders, which a page shows in italics.
     private let placeholders: Set<String>
 
     init(_ command: CommandDescription) {
@@ -24,7 +24,7 @@ struct ManualSections {
         command.subcommands.map { tagged(bold($0.name), $0.meaning) }.joined()
     }
 
-    /// Every option, below the headings of `--help`.
+    /// Every option, under the headings of `--help`.
     var options: String {
         var text = ""
         var group: String?
@@ -42,12 +42,12 @@ struct ManualSections {
         command.exitStatus.map { tagged(bold($0.status), $0.meaning) }.joined()
     }
 
-    /// An entry of a list, a sentence a line as roff wants them.
+    /// A list entry, with one sentence per line as is customary in roff.
     func tagged(_ tag: String, _ text: String) -> String {
         ".TP\n" + tag + "\n" + sentences(of: text).map { folded(marked($0)) + "\n" }.joined()
     }
 
-    /// `text` in lines of at most 80 bytes, none of which would be a request to roff.
+    /// `text` in lines of at most 80 bytes, none of which is a roff request.
     private func folded(_ text: String) -> String {
         var lines: [String] = []
         var line = ""
@@ -65,7 +65,7 @@ struct ManualSections {
 
     /// `text` with options and variables in bold and placeholders in italics.
     ///
-    /// - Parameter literals: whether every other word is to be typed as it stands, as in a synopsis.
+    /// - Parameter literals: whether every other word is to be typed literally, as in a synopsis.
     private func marked(_ text: String, literals: Bool = false) -> String {
         var result = ""
         var rest = text[...]
@@ -91,7 +91,7 @@ struct ManualSections {
     func bold(_ text: String) -> String { "\\fB" + escaped(text) + "\\fR" }
     private func italic(_ text: String) -> String { "\\fI" + escaped(text) + "\\fR" }
 
-    /// A backslash and a minus as themselves; without that a minus becomes a hyphen, which nobody can paste.
+    /// Keeps backslashes and minus signs; otherwise a minus becomes a hyphen, which can't be pasted.
     private func escaped(_ text: String) -> String {
         text.map { $0 == "\\" ? "\\e" : $0 == "-" ? "\\-" : String($0) }.joined()
     }

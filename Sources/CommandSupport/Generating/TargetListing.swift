@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a shell learns whom the agent knows.
+/// How a shell finds out which targets the agent knows.
 enum TargetListing {
-    /// A pipeline that writes a target a line: `:1.N`, `pid:N`, `app:ID`.
+    /// A pipeline that writes one target per line: `:1.N`, `pid:N`, `app:ID`.
     ///
-    /// It does not wait long: someone has pressed a key. An application's name is another program's word, so one that
-    /// could mean something to a shell is left out.
+    /// It has a short timeout, as somebody has pressed a key. An application's name is chosen by another program, so
+    /// one that could be special to a shell is left out.
     ///
     /// - Parameter bus: the shell's expression for the options that choose the bus.
     static func pipeline(_ bus: String) -> String {

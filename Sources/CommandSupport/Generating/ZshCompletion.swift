@@ -53,7 +53,7 @@ struct ZshCompletion {
         return exclusion + "{" + short + (takesValue ? "+" : "") + "," + long + "}" + quoted(rest)
     }
 
-    /// The first operand, where it chooses what is done.
+    /// The first operand, if it is a subcommand.
     private var verbs: String {
         let verbs = command.subcommands.map { "\($0.name)\\:\(doubleQuoted(menu($0.meaning)))" }
         return quoted("1:command:((" + verbs.joined(separator: " ") + "))")
@@ -81,7 +81,7 @@ struct ZshCompletion {
             """
     }
 
-    /// What follows `--` is another command's business.
+    /// Whatever follows `--` belongs to another command.
     private var commandToRun: String {
         guard command.runsCommand else { return "" }
         return """
@@ -96,7 +96,7 @@ struct ZshCompletion {
             """
     }
 
-    /// A text within `((…))`: up to its stop.
+    /// A text within `((…))`, without its full stop.
     private func menu(_ text: String) -> String {
         String(text.hasSuffix(".") ? text.dropLast() : text[...])
     }
