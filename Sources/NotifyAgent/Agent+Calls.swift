@@ -4,7 +4,7 @@ import Glibc
 import NotifyCoordinator
 package import NotifyCore
 
-// From a call to the event that the coordinator gets: with what the identity says of the caller.
+// Turns a call into the coordinator's event, together with the identity of the caller.
 extension Agent {
     package func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
         if let launching, launching.postpones(call) { return true }
@@ -86,7 +86,7 @@ extension Agent {
         }
     }
 
-    /// Does what changes others than the caller, for a caller outside of any sandbox.
+    /// Does something that affects others than the caller, if the caller is outside of any sandbox.
     private func forOthers(
         _ call: BusCall,
         on link: borrowing BusLink,
@@ -150,8 +150,8 @@ extension Agent {
         )
         sockets.offer(socket, by: call.sender)
         let isNew = coordinator.id(of: call.sender) == nil && statement.state == nil && statement.previous.isEmpty
-        // What the connection has not heard before the answer, a program that was started is told: the answer and the mark
-        // behind it stand in one place in the stream of posts.
+        // A started program is informed of what the connection has not heard before the reply: the reply and the mark
+        // after it are adjacent in the stream of posts.
         link.gathering { link in
             handle(.register(face.keep(call), newcomer), on: link)
             sockets.forgetOffer(by: call.sender)
@@ -159,27 +159,27 @@ extension Agent {
         }
     }
 
-    /// A program that was started for a name is told what was posted until now.
+    /// A program that was started for a name is informed of what has been posted so far.
     private func subjectsHaveChanged(of name: String, isNew: Bool, on link: borrowing BusLink) {
         guard let launching, let id = coordinator.id(of: name) else { return }
         launching.observes(id, isNew: isNew, on: link)
     }
 
-    /// Whatever else than a connection to this bus somebody hands over might be fed for ever, or block. A connection
-    /// whose socket is not kept is watched by the bus, and not parked.
+    /// Anything other than a connection to this bus might be fed forever, or block. A connection whose socket is not
+    /// kept is watched by the bus, and not parked.
     private func mayKeep(_ socket: Int32, _ link: borrowing BusLink) -> Bool {
         guard let other = SocketIdentity(socket), Descriptors.canSpare(socket) else { return false }
         return other == SocketIdentity(link.descriptor)
     }
 }
 
-/// Registrations that wait until it is known who makes them, and so are on nobody's account yet.
+/// Registrations whose sender is still being identified, and that so count towards nobody's quota yet.
 struct Arrivals {
-    /// What all of them may take up together, in bytes, and below what size nobody asks.
+    /// The limit for all of them together, in bytes, and the size below which it is not checked.
     private static let limit = 16 << 20
     private static let small = 16_384
 
-    /// How many of one connection wait.
+    /// How many of one connection are waiting.
     private static let each = 8
 
     private var waiting: [String: Int] = [:]

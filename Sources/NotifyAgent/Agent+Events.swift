@@ -6,13 +6,13 @@ import NotifyCore
 import NotifyEvents
 import NotifyNames
 
-// What happens to the machine and the session, as posts and states of names.
+// Events of the machine and the session, as posts and states of names.
 extension Agent {
     func handle(_ input: EventTable.Input, on link: borrowing BusLink) {
         perform(eventPart.handle(input), on: link)
     }
 
-    /// Answers a question for the state of a name; that of an event when its source has spoken.
+    /// Replies to a request for the state of a name; for an event, once its source has reported.
     func answerState(of name: NotifyName, _ call: BusCall, on link: borrowing BusLink) {
         guard eventPart.names.contains(name) else {
             return handle(.getNameState(face.keep(call), name), on: link)
@@ -55,16 +55,16 @@ extension Agent {
         )
     }
 
-    /// What logind says, before the coordinator knows of it.
+    /// Handles what logind reports, before the coordinator does.
     ///
-    /// - Returns: what is to be posted when the changes of states that it leads to are in force.
+    /// - Returns: the posts to make once the state changes that it leads to are in effect.
     func takeLogins(_ news: SourceNews?, on link: borrowing BusLink) -> [EventChange] {
         guard let news else { return [] }
         var after: [EventChange] = []
         if case .logins(let logins)? = news.fact {
             let wasEnding = loginEvents.state.map { $0.isAsleep || $0.isShuttingDown } ?? false
             let (before, later) = loginEvents.take(LoginState(logins, of: geteuid()))
-            // What waits for changes that are overtaken by now goes out first.
+            // Posts that wait for superseded changes are made first.
             if !(before.allSatisfy { !$0.isPosted }) { postWhatWaits(on: link) }
             say(before, on: link)
             after = later
@@ -75,7 +75,7 @@ extension Agent {
         return after
     }
 
-    /// Posts these when the changes that are under way are in force.
+    /// Makes these posts once the pending changes are in effect.
     func post(_ changes: [EventChange], afterChangesOn link: borrowing BusLink) {
         guard !changes.isEmpty else { return }
         lastWait += 1
@@ -83,7 +83,7 @@ extension Agent {
         handle(Event.awaitChanges(lastWait), on: link)
     }
 
-    /// The changes that were under way then are over.
+    /// The changes that were pending then have completed.
     func changesAreInForce(_ number: UInt64, on link: borrowing BusLink) {
         while let first = waiting.first, first.number <= number {
             waiting.removeFirst()
@@ -108,11 +108,11 @@ extension Agent {
             case .off(let reason): handle(EventTable.Input.said(source, .off(reason)), on: link)
             }
         }
-        // When it is back, what is the case is said without having just become so.
+        // When it is back, the current state is reported without counting as a change.
         if condition != .live { loginEvents = LoginEvents() }
     }
 
-    /// A source that is started learns what is known already.
+    /// A source that is started learns what is already known.
     private func tellLogins(on link: borrowing BusLink) {
         guard let condition = coordinator.sources.entries.first(where: { $0.name == "logind" })?.condition else {
             return
@@ -125,7 +125,7 @@ extension Agent {
     }
 }
 
-/// Who wants to be woken when: the watcher has one timer for all.
+/// Schedules wake-ups: the watcher has one timer for all.
 struct Alarms {
     enum Owner {
         case coordinator, events, launching
@@ -138,7 +138,7 @@ struct Alarms {
 
     init(_ watcher: Watcher) { self.watcher = watcher }
 
-    /// A later call of the same owner takes the place of an earlier one.
+    /// A later call with the same owner replaces an earlier one.
     mutating func set(_ owner: Owner, at time: Int64) {
         times[owner] = time
         arm()

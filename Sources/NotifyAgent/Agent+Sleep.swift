@@ -4,20 +4,20 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// The machine waits with sleep or shutdown, so that programs can prepare for it.
+/// Delays sleep or shutdown, so that programs can prepare for it.
 struct SleepDelay {
-    /// How long those who observe have at least, in nanoseconds.
+    /// The minimum time for observers, in nanoseconds.
     private static let shortest: Int64 = 1_000_000_000
-    /// How long before logind goes on by itself it is told to, in nanoseconds.
+    /// How long before the end of logind's own limit the delay is released, in nanoseconds.
     private static let margin: Int64 = 500_000_000
     /// More than any configuration says, in microseconds.
     private static let maximum: UInt64 = 3_600_000_000
 
     /// What was posted.
     let name: NotifyName
-    /// Not before this moment, and at the latest at that one, in nanoseconds of the monotonic clock.
+    /// The earliest and the latest time to continue, in nanoseconds of the monotonic clock.
     let earliest, latest: Int64
-    /// Whether the bus has passed the post on, so that it is known what starts.
+    /// Whether the bus has routed the post, so that it is known what starts.
     var isPassedOn = false
 
     init(_ logins: Logins, now: Int64) {
@@ -29,12 +29,12 @@ struct SleepDelay {
 }
 
 extension Agent {
-    /// Programs have been told that the machine goes to sleep, or shuts down.
+    /// Programs have been notified that the machine goes to sleep, or shuts down.
     func beginDelay(_ logins: Logins, on link: borrowing BusLink) {
         let delay = SleepDelay(logins, now: MonotonicTime.now.nanoseconds)
         sleepDelay = delay
         alarms.set(.sleep, at: delay.earliest)
-        // The agent hears its own posts, in their order among the bus's answers.
+        // The agent hears its own posts, in order with the bus's replies.
         link.callBus("GetId", []) { [self] _, _ in
             guard sleepDelay?.latest == delay.latest else { return }
             sleepDelay?.isPassedOn = true
@@ -42,7 +42,8 @@ extension Agent {
         }
     }
 
-    /// Lets the machine go on when all programs that were started for it have ended, and the others had their time.
+    /// Lets the machine continue once all programs that were started for it have exited, and the others have had their
+    /// time.
     func endDelayIfOver() {
         guard let delay = sleepDelay else { return }
         let now = MonotonicTime.now.nanoseconds

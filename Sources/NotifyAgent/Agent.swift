@@ -6,18 +6,18 @@ package import NotifyCore
 import NotifyEvents
 import NotifyNames
 
-/// The lifecycle agent, put together: the face brings calls, the identity says who has made them, the coordinator decides
-/// and says what to do, and the parts do it.
+/// The lifecycle agent as a whole: the face brings in calls, the identity says who made them, the coordinator decides
+/// what to do, and the parts do it.
 ///
 /// `@unchecked Sendable`: everything in it is touched only by the thread that reads the center's observing connection.
 package final class Agent: BusPeer, @unchecked Sendable {
-    /// What whoever runs the agent is told.
+    /// What is reported to the program that runs the agent.
     package enum Report: Sendable {
-        /// The name is owned.
+        /// The agent owns its name.
         case ready
-        /// Another agent has the name.
+        /// Another agent owns the name.
         case nameIsTaken(owner: UInt32?)
-        /// Another agent has taken the name.
+        /// Another agent has taken over the name.
         case wasReplaced
         case refused(String)
         case busIsLost(NotifyBusError)
@@ -26,25 +26,25 @@ package final class Agent: BusPeer, @unchecked Sendable {
     package struct Configuration: Sendable {
         /// Applications that stay in the foreground.
         package var exemptApplications: Set<String> = []
-        /// Which facts may put whom in the background.
+        /// Which facts may put which programs in the background.
         package var facts = FactPolicy()
-        /// How much of the agent one user may take up.
+        /// How much of the agent's resources one user may use.
         package var quotas = Quotas()
-        /// What Status says; the version of the program.
+        /// The program's version, for Status.
         package var version = ""
-        /// Whether what happens to the machine and the session is posted.
+        /// Whether events of the machine and the session are posted.
         package var postsEvents = true
-        /// Names that are posted when a file changes.
+        /// Names to post when a file changes.
         package var files: [(name: NotifyName, path: String)] = []
-        /// Names whose state stays although nobody observes them, and what it is at first.
+        /// Names whose state is kept even if nobody observes them, and their initial states.
         package var pinnedStates: [NotifyName: UInt64] = [:]
-        /// Whether to take the name from another agent.
+        /// Whether to take over the name from another agent.
         package var replaces = false
 
         package init() {}
     }
 
-    /// How long sources go on when nobody observes any more, in nanoseconds.
+    /// How long sources continue once nobody observes any more, in nanoseconds.
     private static let lingering: Int64 = 10_000_000_000
 
     let configuration: Configuration
@@ -60,20 +60,20 @@ package final class Agent: BusPeer, @unchecked Sendable {
     var alarms: Alarms
     var loginEvents = LoginEvents()
     var sleepDelay: SleepDelay?
-    /// Posts that wait for changes of states, in order.
+    /// Posts that wait for state changes, in order.
     var waiting: [(number: UInt64, changes: [EventChange])] = []
     var lastWait: UInt64 = 0
     private let watcher: Watcher
-    /// What is started for names; once the agent owns its name.
+    /// What is started for names; set once the agent owns its name.
     private(set) var launching: Launching?
     private let launchFolders: LaunchFolders
     private let launchWatch: LaunchWatch
     private let report: @Sendable (Report) -> Void
     private(set) var coordinator: Coordinator
-    /// Registrations that wait for the bus to say who makes them.
+    /// Registrations waiting for the bus to identify their senders.
     var arrivals = Arrivals()
     private var uniqueName = ""
-    /// Events that come while effects are performed have their turn after them.
+    /// Events that come while effects are being carried out are handled after them.
     private var events: [Event] = []
     private var isBusy = false
 
@@ -114,7 +114,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
 
     // MARK: - Events and effects
 
-    /// Tells the coordinator what has happened, and does what it says.
+    /// Passes an event to the coordinator, and carries out the effects.
     func handle(_ event: Event, on link: borrowing BusLink) {
         events.append(event)
         guard !isBusy else { return }
@@ -136,7 +136,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         if sources.isRunning, !coordinator.hasObservers { watcher.rest(after: Agent.lingering) }
     }
 
-    /// What sources have become has no effect by itself.
+    /// Changes of sources have no effect by themselves.
     private func note(_ change: SourceSet.Change) {
         _ = coordinator.handle(.sourceWasReset(change.source, change.condition), at: .now)
     }
@@ -197,16 +197,16 @@ package final class Agent: BusPeer, @unchecked Sendable {
         }
     }
 
-    // MARK: - What is started for names
+    // MARK: - Programs started for names
 
-    /// Reads the files of `launch.d`, again.
+    /// Rereads the files of `launch.d`.
     func loadLaunches(on link: borrowing BusLink) {
         guard !uniqueName.isEmpty else { return }
         launchWatch.refresh()
         let launching = launching ?? makeLaunching()
         self.launching = launching
         launching.load(on: link)
-        // The launcher hears the names itself, for it must know who has posted. This only says that they are wanted.
+        // The launcher hears the names itself, as it must know who posted. This only records that they are wanted.
         let wanted = launching.subjects
         if wanted.isEmpty {
             handle(.residentLeft(Launching.resident), on: link)
@@ -221,7 +221,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
             process: { [unowned self] id in coordinator.process(of: id).flatMap { processes[$0] } },
             connections: { [unowned self] in coordinator.list.map(\.id) },
             subjects: { [unowned self] id in coordinator.subjects(of: id) },
-            // What the states make of it is for the coordinator to say.
+            // The coordinator decides what that means for states.
             deliver: { [unowned self] id, names, link in handle(.found(id, names), on: link) },
             alarm: { [unowned self] time in alarms.set(.launching, at: time) },
             workHasEnded: { _ in },
@@ -233,7 +233,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     private func tell(_ id: ConnectionID, _ state: LifecycleState, marks: Bool, on link: borrowing BusLink) {
         guard let name = coordinator.name(of: id) else { return }
         if marks {
-            // The answer stands in the stream of posts where the bus has dealt with the question.
+            // The reply is at the point in the stream of posts at which the bus has processed the question.
             link.callBus("GetId", []) { [self] _, link in handle(.markIsReached(id), on: link) }
         }
         face.tell(name, state, on: link) { [self] reply, link in handle(.told(id, reply), on: link) }
@@ -255,7 +255,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         }
     }
 
-    /// A connection observes: its end is noticed by its socket, or the bus is asked to say it.
+    /// A connection observes: its end is noticed through its socket, or the bus is asked to report it.
     private func begin(_ id: ConnectionID, on link: borrowing BusLink) {
         guard let entry = coordinator.entry(of: id), let process = processes.number(of: entry.process) else { return }
         logger.debug(
@@ -270,7 +270,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         guard let name = coordinator.name(of: id), let process = coordinator.process(of: id).flatMap({ processes[$0] })
         else { return }
         logger.notice("parking", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
-        // From here on posts set bits; those that came before stand in the stream before the mark.
+        // From here on posts set bits; earlier ones are in the stream before the mark.
         face.mark(name, id.number, on: link)
         if !sockets.drain(id, process, agent: uniqueName) { handle(.drained(id), on: link) }
     }
@@ -298,10 +298,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
 
     // MARK: - The connection
 
-    /// Whoever manages the agent starts it again when the bus is gone.
+    /// When the bus is gone, the manager of the agent restarts it.
     package var keepsConnection: Bool { false }
 
-    /// Observers hand over duplicates of their sockets.
+    /// Observers pass duplicates of their sockets.
     package var takesDescriptors: Bool { true }
 
     package func linkIsReady(_ link: borrowing BusLink) {
@@ -351,7 +351,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         handle(.posted(name), on: link)
     }
 
-    // MARK: - What the watcher and the sources say
+    // MARK: - The watcher and the sources
 
     func handle(_ event: Watcher.Event, on link: borrowing BusLink) {
         switch event {
@@ -383,7 +383,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         }
     }
 
-    /// Looks at what the sources have put on the board.
+    /// Checks what the sources have put on the board.
     func takeNews(on link: borrowing BusLink) {
         let began = MonotonicTime.now.nanoseconds
         let news = sources.board.take()
@@ -393,7 +393,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         sources.board.rest(after: MonotonicTime.now.nanoseconds - began)
     }
 
-    /// Lets everything go on that the agent has stopped.
+    /// Lets everything continue that the agent has stopped.
     func end(on link: borrowing BusLink) {
         _ = sources.stop()
         eventPart.end()

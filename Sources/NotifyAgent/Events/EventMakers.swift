@@ -7,18 +7,18 @@ import NotifyNames
 
 /// The sources of events that this agent can use, and the names that they serve.
 struct EventMakers {
-    /// The threads that sources live on. What follows files of the user's choice may hang with a file system.
+    /// The threads on which sources live. Sources that follow user-chosen files may hang along with a file system.
     enum Thread: String {
         case events, files
     }
 
     enum Kind {
         case loop(Thread, @Sendable (EventOutlet) -> any EventSource)
-        /// It follows from logind's facts.
+        /// It is derived from logind's facts.
         case facts
     }
 
-    /// The source of files that the configuration names.
+    /// The source for files named in the configuration.
     static let configuredFiles = "file"
 
     private(set) var names: [NotifyName: [String]] = [:]

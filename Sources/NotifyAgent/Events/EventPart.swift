@@ -4,26 +4,26 @@ import NotifyCore
 import NotifyEvents
 import NotifyNames
 
-/// The part of the agent that knows which sources of events work, and for whom. Only the agent's thread has it in hand.
+/// The part of the agent that knows which sources of events are active, and for whom. Used only by the agent's thread.
 final class EventPart {
-    /// What the agent is to do itself.
+    /// What the agent must do itself.
     enum Errand {
         case set(NotifyName, UInt64?)
         case post(NotifyName, isAlias: Bool)
-        /// Somebody has asked for the state of a name, which is known now or will not be.
+        /// Somebody has requested the state of a name, which is now known or never will be.
         case answer(UInt64)
         case alarm(at: Int64)
-        /// Sources that follow from logind's facts have been started, or stopped.
+        /// Sources derived from logind's facts have been started or stopped.
         case factsAreWanted, factsAreNotWanted
     }
 
     private var table: EventTable
     private let makers: EventMakers
     private let deliver: DeferredCall<(source: String, news: EventNews)>
-    /// The sources that work, by name, with the threads that some live on.
+    /// The active sources, by name, with the threads on which some live.
     private var working: [String: any WorkingSource] = [:]
     private var threads: [EventMakers.Thread: EventThread] = [:]
-    /// The names that are wanted of sources which follow from logind's facts.
+    /// The wanted names of sources derived from logind's facts.
     private(set) var factNames: [String: Set<NotifyName>] = [:]
     private var lastQuestion: UInt64 = 0
     /// Calls that wait for the state of a name.
@@ -38,7 +38,7 @@ final class EventPart {
     var names: Set<NotifyName> { table.names }
     var entries: [EventTable.Entry] { table.entries }
 
-    /// - Returns: what the agent is to do, in this order.
+    /// - Returns: what the agent must do, in order.
     func handle(_ input: EventTable.Input) -> [Errand] {
         var errands: [Errand] = []
         for output in table.handle(input, at: MonotonicTime.now.nanoseconds) {
@@ -68,7 +68,7 @@ final class EventPart {
 
     // MARK: - Questions
 
-    /// A call asks for the state of a name.
+    /// A call requests the state of a name.
     func ask(_ name: NotifyName, _ call: BusCall) -> [Errand] {
         lastQuestion += 1
         questions[lastQuestion] = (call, name)
@@ -115,13 +115,13 @@ final class EventPart {
     func end() { for name in Array(working.keys) { stop(name) } }
 }
 
-/// A source at work, as the agent sees it.
+/// An active source, from the agent's point of view.
 protocol WorkingSource {
     func want(_ names: Set<NotifyName>)
     func stop()
 }
 
-/// One that lives on a thread of sources.
+/// One that lives on a thread for sources.
 private struct LoopSource: WorkingSource {
     private let name: String
     private let thread: EventThread

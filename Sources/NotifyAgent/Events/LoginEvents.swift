@@ -4,8 +4,8 @@ import NotifyCoordinator
 import NotifyEvents
 import NotifyNames
 
-/// The events that logind's facts are. They stand in an order with the states that the same facts lead to: who is about
-/// to be put in the background is told before, and who comes back is told after.
+/// The events derived from logind's facts. They are ordered relative to the state changes caused by the same facts:
+/// programs about to be put in the background are notified before, and those that come back are notified after.
 struct LoginEvents {
     static let lock: NotifyName = "org.notifybus.session.lock"
     static let active: NotifyName = "org.notifybus.session.active"
@@ -15,18 +15,18 @@ struct LoginEvents {
     static let didWake: NotifyName = "org.notifybus.system.didwake"
     static let willShutDown: NotifyName = "org.notifybus.system.willshutdown"
 
-    /// What each source says.
+    /// What each source reports.
     static let names: [SystemEvent.Source: [NotifyName]] = [
         .locker: [lock], .logind: [active, idle], .users: [sessions], .sleep: [willSleep, didWake, willShutDown],
     ]
 
-    /// What is posted of the one that has begun.
+    /// What is posted for the change in progress.
     static func ending(_ logins: Logins) -> NotifyName { logins.isAsleep ? willSleep : willShutDown }
 
-    /// nil as long as nobody has said anything.
+    /// nil until something has been reported.
     private(set) var state: LoginState?
 
-    /// - Returns: what is to be posted before and after the states have been changed accordingly.
+    /// - Returns: what to post before and after the states have been changed accordingly.
     mutating func take(_ new: LoginState) -> (before: [EventChange], after: [EventChange]) {
         defer { state = new }
         guard let old = state else { return (LoginEvents.facts(new), []) }
@@ -51,14 +51,14 @@ struct LoginEvents {
         if old.people != new.people {
             before.append(EventChange(LoginEvents.sessions, state: UInt64(new.people.count)))
         }
-        // The value is known before the post goes out.
+        // The value is known before the post is made.
         before += after.compactMap { change in
             change.state.map { EventChange(change.name, state: $0, isPosted: false) }
         }
         return (before, after)
     }
 
-    /// What is the case, without having just become so.
+    /// The current state, without counting as a change.
     static func facts(_ state: LoginState) -> [EventChange] {
         func fact(_ name: NotifyName, _ value: UInt64) -> EventChange {
             EventChange(name, state: value, isPosted: false)

@@ -2,7 +2,7 @@
 
 import NotifyCore
 
-/// Calls a function that is given later; until then a call does nothing.
+/// Calls a function that is supplied later; until then a call does nothing.
 final class DeferredCall<Argument: Sendable>: Sendable {
     private let function = Monitor<(@Sendable (Argument) -> Void)?>(nil)
 

@@ -3,27 +3,27 @@
 package import NotifyCoordinator
 import NotifyCore
 
-/// What the sources have found and the agent has not yet looked at: of each source the newest only.
+/// What the sources have found and the agent has not yet processed: only the newest fact of each source.
 ///
-/// However fast facts come, the agent is called at most fifty times a second, it spends at most a tenth of its time on
-/// them, and there is never more than one fact of a source in memory. The first fact after a pause is handed over at once.
+/// However fast facts come, the agent is called at most fifty times a second, spends at most a tenth of its time on
+/// them, and keeps at most one fact of each source in memory. The first fact after a pause is passed on immediately.
 package final class FactBoard: Sendable {
     private struct Contents {
         var news: [String: SourceNews] = [:]
-        /// Whether the agent has been told, or will be when the pause is over.
+        /// Whether the agent has been notified, or will be when the pause is over.
         var isAnnounced = false
-        /// Not before this the agent is to look again, in nanoseconds of the monotonic clock.
+        /// The earliest time for the agent to check again, in nanoseconds of the monotonic clock.
         var nextLook = Int64.min
     }
 
-    /// The shortest time between two looks of the agent, in nanoseconds.
+    /// The minimum time between two checks by the agent, in nanoseconds.
     static let pause: Int64 = 20_000_000
 
     private let contents = Monitor(Contents())
-    /// Has the agent look, now or at a moment of the monotonic clock.
+    /// Makes the agent check, now or at a time of the monotonic clock.
     private let announce: @Sendable (Int64?) -> Void
 
-    /// - Parameter announce: called on the threads of the sources, with a moment if the agent has just looked.
+    /// - Parameter announce: called on the threads of the sources, with a time if the agent has just checked.
     package init(announce: @escaping @Sendable (Int64?) -> Void) {
         self.announce = announce
     }
@@ -38,7 +38,7 @@ package final class FactBoard: Sendable {
     package func post(_ source: String, _ condition: SourceCondition) {
         post(source) { news in
             news.condition = condition
-            // What it said last is no longer known to be so.
+            // Its last fact may no longer be true.
             if condition != .live { news.fact = nil }
         }
     }
@@ -53,7 +53,7 @@ package final class FactBoard: Sendable {
         if isFirst { announce(moment) }
     }
 
-    /// The agent has dealt with what it took.
+    /// The agent has processed what it took.
     ///
     /// - Parameter cost: how long that took, in nanoseconds.
     package func rest(after cost: Int64) {

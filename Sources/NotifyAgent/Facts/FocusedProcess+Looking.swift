@@ -3,7 +3,7 @@
 package import NotifyCoordinator
 
 extension FocusedProcess {
-    /// Looks at what the process is.
+    /// Identifies the process.
     package init(pid: Int32) {
         var (application, user) = ("", UInt32?.none)
         if let folder = ProcessFolder(of: pid) {

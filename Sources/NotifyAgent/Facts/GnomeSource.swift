@@ -5,8 +5,9 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// The focus in GNOME, also on Wayland: its window manager writes into the attribute `user.xdg.inactive-since` of an
-/// application's cgroup when that lost the focus, or -1 while it has it. It needs no thread: the watcher's looks.
+/// The focus in GNOME, including on Wayland: its window manager writes to the attribute `user.xdg.inactive-since` of an
+/// application's cgroup when the application lost the focus, or -1 while it has it. It needs no thread, as it uses the
+/// watcher's.
 final class GnomeSource: LifecycleSource {
     private static let attribute = "user.xdg.inactive-since"
 
@@ -26,7 +27,7 @@ final class GnomeSource: LifecycleSource {
 
     private let outlet: FactOutlet
     private let watcher: Watcher
-    /// The folder of a process's cgroup.
+    /// The directory of a process's cgroup.
     private let folder: @Sendable (Int32) -> String?
     private let inotify = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
     private let state = Monitor(State())
@@ -43,7 +44,7 @@ final class GnomeSource: LifecycleSource {
 
     deinit { if inotify >= 0 { close(inotify) } }
 
-    /// What speaks against it on this machine; nil if nothing does.
+    /// Why it can't be used on this machine; nil if it can.
     static var obstacle: String? { CgroupMount.unified == nil ? "cgroup version 2 is not mounted" : nil }
 
     func start() {
@@ -60,7 +61,7 @@ final class GnomeSource: LifecycleSource {
     private static let silence =
         "no observer's cgroup has the attribute \(attribute), which GNOME sets for the units of applications"
 
-    // MARK: - Who is watched
+    // MARK: - Watches
 
     func observerHasCome(_ process: ObservedProcess) {
         let path = folder(process.pid)
@@ -71,7 +72,7 @@ final class GnomeSource: LifecycleSource {
             if entry.watch < 0 {
                 entry.watch = inotify_add_watch(inotify, path, UInt32(IN_ATTRIB | IN_ONLYDIR))
                 if entry.watch >= 0 { state.pathOfWatch[entry.watch] = path }
-                // After the watch, so that no change falls between.
+                // After the watch, so that no change is missed in between.
                 entry.hasFocus = GnomeSource.hasFocus(path)
             }
             entry.processes[process.id] = process
@@ -97,7 +98,7 @@ final class GnomeSource: LifecycleSource {
         }
     }
 
-    // MARK: - What is found
+    // MARK: - Results
 
     /// On the watcher's thread.
     private func takeEvents() {
@@ -125,7 +126,7 @@ final class GnomeSource: LifecycleSource {
     }
 
     private func tell() {
-        // Said under the lock, or an older picture could come after a newer one.
+        // Reported with the lock held, or an older result could come after a newer one.
         state.withLock(say)
     }
 
@@ -142,7 +143,7 @@ final class GnomeSource: LifecycleSource {
         )
     }
 
-    /// - Returns: nil if the folder has no such attribute.
+    /// - Returns: nil if the directory has no such attribute.
     private static func hasFocus(_ path: String) -> Bool? {
         withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
             guard let start = buffer.baseAddress else { return nil }

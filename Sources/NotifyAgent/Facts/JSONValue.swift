@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A JSON text, read strictly (RFC 8259): what is not JSON, or too deep, is nil.
+/// A JSON text, parsed strictly (RFC 8259): nil if it is invalid or nested too deeply.
 package enum JSONValue: Equatable, Sendable {
     case null
     case boolean(Bool)
     case number(Double)
     case string(String)
     case array([JSONValue])
-    /// Of equal keys the last one counts.
+    /// Of duplicate keys the last one counts.
     case object([String: JSONValue])
 
     /// More than any window tree has.
@@ -155,7 +155,7 @@ private struct JSONReader {
         }
     }
 
-    /// Four digits, or twice that for what lies beyond the first 65,536 characters. Half a pair is no text.
+    /// Four digits, or twice that for characters beyond U+FFFF. An unpaired surrogate is invalid.
     private mutating func unicode() -> Unicode.Scalar? {
         guard let first = fourDigits() else { return nil }
         guard (0xd800..<0xdc00).contains(first) else { return Unicode.Scalar(first) }

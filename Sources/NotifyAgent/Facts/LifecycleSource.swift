@@ -3,17 +3,17 @@
 import NotifyCoordinator
 import NotifyCore
 
-/// Something that knows what people look at, and tells the agent.
+/// A source that knows what people are looking at, and reports it to the agent.
 ///
-/// A source does its work on a thread of its own or on the watcher's, and says what it finds by its outlet. Nothing it
-/// does may hold up the agent, and nothing it meets outside may end it: then it says why it is not live, and tries again
-/// later where that can help. It lives from the first observer until there has been none for a while.
+/// A source works on a thread of its own or on the watcher's, and reports through its outlet. Nothing it does may block
+/// the agent, and nothing external may terminate it: it then reports why it is not live, and retries later if that can
+/// help. It lives from the first observer until there has been none for a while.
 protocol LifecycleSource: AnyObject, Sendable {
-    /// Begins. Whether it can it says by its outlet, now or later. Called once, on the agent's thread.
+    /// Starts. Whether it can, it reports through its outlet, now or later. Called once, on the agent's thread.
     func start()
-    /// Ends, without being waited for. Called once, on the agent's thread.
+    /// Stops, without being waited for. Called once, on the agent's thread.
     func stop()
-    /// A process observes, or one that does has moved to another cgroup. Called on the agent's thread.
+    /// A process has started to observe, or an observing one has moved to another cgroup. Called on the agent's thread.
     func observerHasCome(_ process: ObservedProcess)
     /// Called on the agent's thread.
     func observerHasGone(_ process: ProcessID)
@@ -24,9 +24,9 @@ extension LifecycleSource {
     func observerHasGone(_ process: ProcessID) {}
 }
 
-/// How a source is made.
+/// How to create a source.
 struct SourceMaker: Sendable {
-    /// By which it is listed and configured.
+    /// The name by which it is listed and configured.
     let name: String
     /// Why it can't work here at all; nil if it may.
     let obstacle: String?
@@ -39,7 +39,7 @@ struct SourceMaker: Sendable {
     }
 }
 
-/// What a source may know of a process that observes.
+/// What a source may know about an observing process.
 struct ObservedProcess: Sendable {
     let id: ProcessID
     let application: String
@@ -48,7 +48,7 @@ struct ObservedProcess: Sendable {
     var user: UInt32 { id.user }
 }
 
-/// By what a source speaks to the agent, from any thread, as long as it has not been stopped.
+/// The interface of a source to the agent, for use on any thread while the source has not been stopped.
 final class FactOutlet: Sendable {
     private let name: String
     private let board: FactBoard
@@ -64,7 +64,7 @@ final class FactOutlet: Sendable {
     }
 
     func say(_ condition: SourceCondition) {
-        // Under the lock: after `close` nothing more comes.
+        // With the lock held: after `close` nothing more is reported.
         isOpen.withLock { if $0 { board.post(name, condition) } }
     }
 

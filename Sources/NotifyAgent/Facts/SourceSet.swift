@@ -4,23 +4,23 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// The sources of facts that this agent can use. They work while somebody observes: otherwise there is nobody to decide
-/// about.
+/// The sources of facts that this agent can use. They work while there are observers: otherwise there is nothing to
+/// decide.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class SourceSet: @unchecked Sendable {
-    /// The name under which a desktop's own word is listed.
+    /// The name under which a desktop's own report is listed.
     static let shell = "shell"
 
-    /// What has become of a source.
+    /// The status of a source.
     typealias Change = (source: String, condition: SourceCondition?)
 
     let board: FactBoard
-    /// All names, in the order in which they count.
+    /// All names, in order of precedence.
     let names: [String]
     private let makers: [SourceMaker]
     private var running: [any LifecycleSource] = []
-    /// The connection that said who has the focus, while it is on the bus.
+    /// The connection that reported the focus, while it is on the bus.
     private var desktop: String?
 
     init(_ makers: [SourceMaker], ignoring ignored: Set<String>, board: FactBoard) {
@@ -34,7 +34,7 @@ final class SourceSet: @unchecked Sendable {
 
     var isRunning: Bool { !running.isEmpty }
 
-    /// What can be said before anything has happened.
+    /// What can be reported before anything has happened.
     var beginnings: [Change] {
         [
             (SourceSet.shell, .off("no desktop has called SetForeground yet")),
@@ -51,7 +51,7 @@ final class SourceSet: @unchecked Sendable {
         makers.map { ($0.name, .off($0.obstacle ?? "idle until the first observer registers")) }
     }
 
-    /// - Returns: what to say of them before they speak themselves.
+    /// - Returns: their status before they report themselves.
     func start() -> [Change] {
         guard running.isEmpty else { return [] }
         var changes: [Change] = []
@@ -64,7 +64,7 @@ final class SourceSet: @unchecked Sendable {
         return changes
     }
 
-    /// Begins the work of those that `start` has made: they may speak from now on.
+    /// Starts those that `start` has created: from now on they may report.
     func run() {
         for source in running { source.start() }
     }
@@ -77,12 +77,12 @@ final class SourceSet: @unchecked Sendable {
 
     private var logind: LogindSource? { running.lazy.compactMap { $0 as? LogindSource }.first }
 
-    /// Has the machine wait with sleep or shutdown, so that programs can be told before.
+    /// Delays sleep or shutdown, so that programs can be notified before.
     func delay(_ delays: Set<LogindDelays.Delay>) { logind?.delay(delays) }
 
     func letSleep() { logind?.letGo() }
 
-    /// A process observes, or has moved to another cgroup.
+    /// A process has started to observe, or has moved to another cgroup.
     func present(_ process: Newcomer.ProcessFacts) {
         let observed = ObservedProcess(id: process.id, application: process.application)
         for source in running { source.observerHasCome(observed) }
@@ -92,9 +92,9 @@ final class SourceSet: @unchecked Sendable {
         for source in running { source.observerHasGone(process) }
     }
 
-    // MARK: - The desktop's own word
+    // MARK: - The desktop's own report
 
-    /// A desktop says which process has the focus, 0 for none. It counts until the desktop leaves the bus.
+    /// A desktop reports which process has the focus, 0 for none. This is valid until the desktop leaves the bus.
     func hear(_ name: String, _ pid: Int32, on link: borrowing BusLink) {
         board.post(SourceSet.shell, .live)
         board.post(SourceSet.shell, .focus(pid == 0 ? [] : [FocusedProcess(pid: pid)]))
@@ -102,7 +102,7 @@ final class SourceSet: @unchecked Sendable {
         if let desktop { link.callBus("RemoveMatch", [.string(SourceSet.leavingRule(of: desktop))]) }
         desktop = name
         link.callBus("AddMatch", [.string(SourceSet.leavingRule(of: name))])
-        // It may have gone before the rule was there.
+        // It may have gone before the rule was in place.
         link.callBus("NameHasOwner", [.string(name)]) { [self] answer, link in
             if case .success(let values) = answer, values.first?.boolean == false { hasLeft(name, on: link) }
         }

@@ -3,23 +3,23 @@
 package import NotifyCoordinator
 import NotifyNames
 
-/// What stands in a file of `launch.d`. See notifybus-launch(5).
+/// A file of `launch.d`. See notifybus-launch(5).
 package enum LaunchFile {
-    /// What is wrong, and in which line; 0 if with the whole file.
+    /// What is wrong, and in which line; 0 if it concerns the whole file.
     package struct Fault: Error, Equatable, Sendable {
         package let line: Int
         package let text: String
 
-        /// The fault as people are told of it: `FILE:LINE: what`.
+        /// The error in readable form: `FILE:LINE: MESSAGE`.
         package func text(in path: String) -> String { path + (line > 0 ? ":\(line)" : "") + ": " + text }
     }
 
-    /// The most names and prefixes of one entry.
+    /// The maximum number of names and prefixes of one entry.
     static let maximumNames = 4_096
 
-    /// Reads an entry: `KEY = VALUE`, one a line; empty lines and those that begin with `#` mean nothing.
+    /// Parses an entry: `KEY = VALUE`, one per line; empty lines and those that begin with `#` are ignored.
     ///
-    /// - Parameter trust: whose posts count if the file does not say.
+    /// - Parameter trust: whose posts count by default.
     package static func read(_ text: String, title: String, trust: LaunchEntry.Trust) throws(Fault) -> LaunchEntry {
         var draft = Draft(trust: trust)
         // By bytes: "\r\n" would be one character.
@@ -61,7 +61,7 @@ package enum LaunchFile {
     }
 }
 
-/// An entry while its file is read.
+/// An entry while its file is being parsed.
 private struct Draft {
     typealias Complaint = LaunchFile.Complaint
 
@@ -136,7 +136,7 @@ private struct Draft {
         return name
     }
 
-    /// Whole dotted parts: `com.example` is also `com.example.a`, and not `com.examples`.
+    /// Whole dotted components: `com.example` also matches `com.example.a`, but not `com.examples`.
     private mutating func addPrefix(_ text: String) throws(Complaint) {
         let stem = text.utf8.last == UInt8(ascii: ".") ? String(text.utf8.dropLast()) ?? "" : text
         let prefix = stem + "."
@@ -203,7 +203,7 @@ private struct Draft {
 
     private func duration(_ text: String) throws(Complaint) -> Int64 {
         do throws(Duration.TextFault) {
-            // A typed throw does not pass through a closure that rethrows: the result is carried out.
+            // A typed error does not pass through a closure that rethrows, so the result is carried out.
             let result = Array(text.utf8).withUnsafeBytes { bytes -> Result<Int64, Duration.TextFault> in
                 do throws(Duration.TextFault) {
                     return .success(try Duration.nanoseconds(in: bytes))

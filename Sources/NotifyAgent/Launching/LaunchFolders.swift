@@ -4,9 +4,9 @@ import Glibc
 package import NotifyCoordinator
 import NotifyCore
 
-/// The folders that are called `launch.d`: finds the files in them and reads them. See notifybus-launch(5).
+/// The `launch.d` directories: finds and reads their files. See notifybus-launch(5).
 package struct LaunchFolders: Sendable {
-    /// A file that counts, and what came of it.
+    /// A file that takes effect, and the result of reading it.
     package struct File: Sendable {
         package let path: String
         package let title: String
@@ -18,7 +18,7 @@ package struct LaunchFolders: Sendable {
     package static let maximumEntries = 1_024
     package static let maximumNames = 4_096
 
-    /// The first one counts most.
+    /// In descending order of precedence.
     package let paths: [String]
     private let trust: LaunchEntry.Trust
 
@@ -42,7 +42,7 @@ package struct LaunchFolders: Sendable {
                 + list(known["XDG_DATA_DIRS"] ?? "/usr/local/share:/usr/share")
         }
         var paths: [String] = []
-        // The XDG Base Directory Specification has relative paths ignored.
+        // By the XDG Base Directory Specification, relative paths are ignored.
         for place in places where place.utf8.first == UInt8(ascii: "/") {
             let path = place + "/notifybus/launch.d"
             if !paths.contains(path) { paths.append(path) }
@@ -50,7 +50,7 @@ package struct LaunchFolders: Sendable {
         self.paths = paths
     }
 
-    /// Reads all files; of those with one name the one in the first folder. In the order of their names.
+    /// Reads all files, sorted by name; of files with the same name only the one in the first directory.
     package func read() -> [File] {
         var found: [String: String] = [:]
         for folder in paths {
@@ -101,7 +101,7 @@ package struct LaunchFolders: Sendable {
         defer { close(descriptor) }
         var facts = stat()
         guard fstat(descriptor, &facts) == 0 else { throw cannotBeRead(errno) }
-        // /dev/null, as systemd's masks are links to it.
+        // /dev/null, to which systemd-style masks link.
         if facts.st_mode & S_IFMT == S_IFCHR, facts.st_rdev == 0x103 { return nil }
         guard facts.st_mode & S_IFMT == S_IFREG else { throw .init(line: 0, text: "not a regular file") }
         guard facts.st_uid == 0 || facts.st_uid == geteuid() else {

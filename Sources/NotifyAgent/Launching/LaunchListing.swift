@@ -3,9 +3,9 @@
 package import NotifyCoordinator
 package import NotifyCore
 
-// What the launcher knows, as the protocol shows it.
+// Converts what the launcher knows to the protocol.
 extension AgentInterface.LaunchStatus {
-    /// What an entry says, before anything has happened.
+    /// The status of an entry before anything has happened.
     package init(_ entry: LaunchEntry) {
         self.init()
         name = entry.title

@@ -4,19 +4,20 @@ import CLinux
 import Glibc
 import NotifyCore
 
-/// Notices that files of `launch.d` come, change and go. See inotify(7).
+/// Notices when files of `launch.d` are created, changed or removed. See inotify(7).
 ///
-/// It watches each folder, or as long as that is missing the nearest one above it that there is, where it looks for
-/// nothing else than the next folder on the way.
+/// It watches each directory or, while that is missing, its nearest existing ancestor, where it looks only for the next
+/// directory on the path.
 final class LaunchWatch: Sendable {
-    /// How long nothing more may change until it says so, in nanoseconds: an editor writes a file in several steps.
+    /// How long nothing more may change before it reports that, in nanoseconds: an editor writes a file in several
+    /// steps.
     private static let calm: Int64 = 200_000_000
 
     private static let goes = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
     private static let comes = UInt32(IN_CREATE | IN_MOVED_TO)
     private static let changes = UInt32(IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE | IN_MOVED_FROM)
 
-    /// A folder that is watched, and what may come in it: nil for any file of `launch.d`.
+    /// A watched directory, and what may appear in it: nil for any file of `launch.d`.
     private typealias Wanted = Set<[UInt8]>?
 
     private struct State {
@@ -44,7 +45,7 @@ final class LaunchWatch: Sendable {
     /// - Parameter changed: called on the watcher's thread.
     func set(_ changed: @escaping @Sendable () -> Void) { self.changed.set(changed) }
 
-    /// Watches what there is by now.
+    /// Watches what exists now.
     func refresh() {
         let isNew: Bool = state.withLock { state in
             let isNew = state.inotify < 0
@@ -54,7 +55,7 @@ final class LaunchWatch: Sendable {
             guard state.inotify >= 0, state.timer >= 0 else { return false }
             var found: [Int32: Wanted] = [:]
             for path in paths {
-                // What has come while the folder above was about to be watched is seen the next time.
+                // Anything created while its parent was about to be watched is seen the next time.
                 for _ in 0..<8 where !LaunchWatch.watch(path, by: state.inotify, &found) {}
             }
             for old in state.watched.keys where found[old] == nil { inotify_rm_watch(state.inotify, old) }
@@ -64,12 +65,12 @@ final class LaunchWatch: Sendable {
         if isNew { begin() }
     }
 
-    /// - Returns: false if a folder has come meanwhile that should be watched instead.
+    /// - Returns: false if a directory has appeared in the meantime that should be watched instead.
     private static func watch(_ path: String, by inotify: Int32, _ found: inout [Int32: Wanted]) -> Bool {
         var place = Substring(path)
         var next = Substring()
         while true {
-            // Other paths may lead to the same folder, so what is asked for there adds up.
+            // Other paths may lead to the same directory, so the requests for it add up.
             let mask = goes | comes | (next.isEmpty ? changes : 0) | UInt32(IN_MASK_ADD)
             let number = inotify_add_watch(inotify, place.isEmpty ? "/" : String(place), mask)
             if number >= 0 {
@@ -101,7 +102,7 @@ final class LaunchWatch: Sendable {
         }
     }
 
-    /// - Returns: whether something has happened to an entry, or to a folder on the way to one.
+    /// - Returns: whether something has happened to an entry, or to a directory on the path to one.
     private func readsChange(from inotify: Int32) -> Bool {
         withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
             var isChange = false
@@ -122,7 +123,7 @@ final class LaunchWatch: Sendable {
     }
 
     private func concerns(_ event: inotify_event, _ name: [UInt8]) -> Bool {
-        // The kernel has dropped some, or a folder has gone, which its number then follows.
+        // The kernel has dropped some, or a directory has gone, after which its number is reported.
         if event.wd < 0 || event.mask & LaunchWatch.goes != 0 { return true }
         guard let wanted = state.withLock({ $0.watched[event.wd] }) else { return false }
         return wanted?.contains(name) ?? name.reversed().starts(with: LaunchFolders.suffix.utf8.reversed())

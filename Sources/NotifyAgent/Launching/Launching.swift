@@ -4,26 +4,26 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// Starts programs for names: gives the launcher what happens on the bus, and does what it says.
+/// Starts programs for names: passes the launcher what happens on the bus, and carries out its effects.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class Launching: PostListener, @unchecked Sendable {
     /// What the rest of the agent does for it.
     struct Surroundings: Sendable {
         let identity: Identity
-        /// The units and the process numbers of connections that have registered.
+        /// The units and the process numbers of registered connections.
         let process: @Sendable (ConnectionID) -> ProcessHandle?
         let connections: @Sendable () -> [ConnectionID]
         let subjects: @Sendable (ConnectionID) -> Subjects?
         let deliver: @Sendable (ConnectionID, [NotifyName], borrowing BusLink) -> Void
         let alarm: @Sendable (Int64) -> Void
-        /// A program that was started has ended, or will not be: `isAtWork` may have changed.
+        /// A program that was started has exited, or will not be started: `isAtWork` may have changed.
         let workHasEnded: @Sendable (borrowing BusLink) -> Void
-        /// What an administrator should know.
+        /// A warning for administrators.
         let warn: @Sendable (String) -> Void
     }
 
-    /// Stands for all entries among those who want names.
+    /// Represents all entries among those who want names.
     static let resident = ResidentID(.launch, 0)
 
     private let surroundings: Surroundings
@@ -33,15 +33,15 @@ final class Launching: PostListener, @unchecked Sendable {
     private var manager: ServiceManager?
     private var names: NameWatch?
     private var faults: [LaunchFolders.File] = []
-    /// Events that come while effects are performed have their turn after them.
+    /// Events that come while effects are being carried out are handled after them.
     private var events: [Launcher.Event] = []
     private var isBusy = false
     private var ownsName = false
     /// How many entries hear each name.
     private var holds = HoldCount()
-    /// Senders that are being asked for: how often, and what they want to be told when that is over.
+    /// Senders that are being identified: how many times, and the callbacks for when that is done.
     private var lookups: [String: (count: Int, pings: [BusCall])] = [:]
-    /// The innermost units of processes that have registered, as long as there are entries.
+    /// The innermost units of registered processes, while there are entries.
     private var units: [ProcessID: String] = [:]
 
     init(servesMachine: Bool, _ folders: LaunchFolders, _ surroundings: Surroundings) {
@@ -52,7 +52,7 @@ final class Launching: PostListener, @unchecked Sendable {
 
     // MARK: - Files
 
-    /// Reads the files, again.
+    /// Rereads the files.
     func load(on link: borrowing BusLink) {
         let files = folders.read()
         faults = files.filter { if case .failure = $0.content { true } else { false } }
@@ -76,7 +76,7 @@ final class Launching: PostListener, @unchecked Sendable {
         for connection in surroundings.connections() { observes(connection, isNew: false, on: link) }
     }
 
-    /// Owns a name as long as there are entries.
+    /// Owns a name while there are entries.
     private func showOnBus(on link: borrowing BusLink) {
         let isNeeded = !launcher.isEmpty
         guard isNeeded != ownsName else { return }
@@ -116,7 +116,7 @@ final class Launching: PostListener, @unchecked Sendable {
             start(id, number, entry, first, restarts: restarts, on: link)
         case .deliver(let connection, let names): surroundings.deliver(connection, names, link)
         case .mark(let connection):
-            // The answer stands in the stream of posts where the bus has passed on what was sent before.
+            // The reply is at the point in the stream of posts at which the bus has routed everything sent before.
             link.callBus("GetId", []) { [self] _, link in handle(.marked(connection), on: link) }
         case .complain(_, let entry, let reason): surroundings.warn("\(entry.title) was not started: \(reason)")
         case .workHasEnded: surroundings.workHasEnded(link)
@@ -127,7 +127,7 @@ final class Launching: PostListener, @unchecked Sendable {
     private func hold(_ subjects: Subjects, for id: LaunchID, on link: borrowing BusLink) {
         let first = holds.add(subjects)
         guard !first.isEmpty else {
-            // Another entry has asked for them, and the bus answers in order.
+            // Another entry has requested them, and the bus replies in order.
             return link.callBus("GetId", []) { [self] _, link in handle(.held(id, failure: nil), on: link) }
         }
         link.hold(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error, link in
@@ -219,8 +219,8 @@ final class Launching: PostListener, @unchecked Sendable {
         if lookups.isEmpty { surroundings.workHasEnded(link) }
     }
 
-    /// Leaves a Ping unanswered until it is known whose the posts of its sender are: a program that has posted waits for
-    /// that before it ends.
+    /// Leaves a Ping unanswered until its sender's posts have been identified: a program that has posted waits for that
+    /// before it exits.
     func postpones(_ call: BusCall) -> Bool {
         guard call.member == "Ping", call.interface == "org.freedesktop.DBus.Peer", call.arguments.isEmpty,
             let lookup = lookups[call.sender],
@@ -230,11 +230,11 @@ final class Launching: PostListener, @unchecked Sendable {
         return true
     }
 
-    // MARK: - Programs that observe
+    // MARK: - Observing programs
 
     /// What a connection observes is new, or has changed.
     ///
-    /// - Parameter isNew: whether the bus has just let it in.
+    /// - Parameter isNew: whether the bus has just accepted the connection.
     func observes(_ connection: ConnectionID, isNew: Bool, on link: borrowing BusLink) {
         guard !launcher.isEmpty, let process = surroundings.process(connection),
             let subjects = surroundings.subjects(connection)
@@ -256,7 +256,7 @@ final class Launching: PostListener, @unchecked Sendable {
         if !possible.isEmpty { handle(.mayObserve(connection, possible, subjects, isNew: isNew), on: link) }
     }
 
-    /// The process is known that owns the name of an entry: what it observed until now is the program's.
+    /// The process that owns the name of an entry is known: what it has observed so far is the program's.
     private func programIsKnown(_ id: LaunchID, on link: borrowing BusLink) {
         let pid = names?.owner(of: id)
         let connections = surroundings.connections().filter { surroundings.process($0)?.pid == pid }
@@ -272,7 +272,7 @@ final class Launching: PostListener, @unchecked Sendable {
 
     func forget(_ process: ProcessID) { units[process] = nil }
 
-    /// The unit that a process runs in, if the service manager of this bus runs it; empty if there is none.
+    /// The unit in which a process runs, if it is managed by the service manager of this bus; empty if there is none.
     private func unit(of process: ProcessHandle) -> String? {
         guard Identity.permits(process.user, over: geteuid()) else { return nil }
         let id = ProcessID(process)
@@ -284,7 +284,7 @@ final class Launching: PostListener, @unchecked Sendable {
         return unit
     }
 
-    // MARK: - What comes
+    // MARK: - Incoming messages
 
     func handle(_ signal: BusSignal, on link: borrowing BusLink) {
         manager?.handle(signal, on: link)
@@ -293,9 +293,9 @@ final class Launching: PostListener, @unchecked Sendable {
 
     func alarmHasCome(on link: borrowing BusLink) { handle(.alarm, on: link) }
 
-    // MARK: - What others are told
+    // MARK: - Status
 
-    /// Whether a post of one of these is about to start something, or what it has started has not ended.
+    /// Whether a post of one of these is about to start something, or what it has started has not exited.
     func isAtWork(on names: Set<NotifyName>) -> Bool { !lookups.isEmpty || launcher.isAtWork(on: names) }
 
     /// All names that start something.

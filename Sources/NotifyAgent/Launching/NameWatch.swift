@@ -3,9 +3,9 @@
 import NotifyCoordinator
 import NotifyCore
 
-/// Which process owns each well-known name that an entry activates.
+/// The owners of the well-known names that entries activate.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class NameWatch: @unchecked Sendable {
     private struct Entry {
         let name: String
@@ -17,7 +17,7 @@ final class NameWatch: @unchecked Sendable {
     enum Change {
         /// Somebody owns the name, or nobody does any more.
         case owned(Bool)
-        /// The process of the owner is known, or can't be.
+        /// The process of the owner is known, or can't be determined.
         case processIsKnown
     }
 

@@ -3,13 +3,14 @@
 import NotifyCoordinator
 import NotifyCore
 
-/// systemd's manager of the bus, as far as entries need it: starts units, and says what has become of them. See
+/// systemd's manager on the bus, as far as entries need it: starts units, and reports their state. See
 /// org.freedesktop.systemd1(5).
 ///
-/// Rules on the bus are made for each unit, so that nothing wakes the agent that happens to others. Jobs are heard of only
-/// while one is under way: a bus can't tell them by their units, for dbus-broker matches no argument behind a number.
+/// There are match rules for each unit, so that nothing that happens to others wakes the agent. Job signals are
+/// received only while a job is pending: a bus can't filter them by unit, as dbus-broker matches no argument that
+/// follows a number.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class ServiceManager: @unchecked Sendable {
     typealias Report = @Sendable (Launcher.Event, borrowing BusLink) -> Void
 
@@ -33,21 +34,21 @@ final class ServiceManager: @unchecked Sendable {
     /// Its unique name; nil while there is none.
     private(set) var owner: String?
     private var watches: [String: Watch] = [:]
-    /// By their paths. Two entries that start one unit have one job.
+    /// By path. Two entries that start the same unit share a job.
     var jobs: [String: [Job]] = [:]
-    /// The units of entries: of a command the one that runs now.
+    /// The units of entries: for a command the one that is currently running.
     var units: [LaunchID: String] = [:]
-    /// How many jobs are asked for and not over.
+    /// How many jobs have been requested and are not over.
     var jobsUnderWay = 0
-    /// How often the command of an entry was started, by this agent and those before it.
+    /// How often the command of an entry was started, by this agent and earlier ones.
     var counts: [String: UInt64] = [:]
 
     init(report: @escaping Report) { self.report = report }
 
-    /// The unit that an entry's program runs in.
+    /// The unit in which an entry's program runs.
     func unit(of id: LaunchID) -> String? { units[id] }
 
-    // MARK: - Being there
+    // MARK: - Availability
 
     func begin(on link: borrowing BusLink) {
         guard !isWanted else { return }
@@ -104,10 +105,10 @@ final class ServiceManager: @unchecked Sendable {
 
     // MARK: - Units
 
-    /// Finds out whether the unit of an entry runs, and says so whenever that changes.
+    /// Finds out whether the unit of an entry is running, and reports whenever that changes.
     func attach(_ id: LaunchID, _ name: String, on link: borrowing BusLink) {
         call("LoadUnit", [.string(name)], on: link) { [self] answer, link in
-            // Its own name, if the entry has an alias.
+            // Its own name, if the entry uses an alias.
             var found = name
             if case .success(let values) = answer, case .text(_, let path)? = values.first {
                 found = UnitName.unit(ofPath: path) ?? name
@@ -119,7 +120,7 @@ final class ServiceManager: @unchecked Sendable {
         }
     }
 
-    /// Looks which unit of a command runs.
+    /// Finds out which unit of a command is running.
     func attach(_ id: LaunchID, command title: String, on link: borrowing BusLink) {
         let stem = ServiceManager.stem(of: title)
         let pattern = stem.flatMap { $0 == "\\" ? ["\\", "\\"] : [$0] }
@@ -180,7 +181,7 @@ final class ServiceManager: @unchecked Sendable {
         if watch.isReferenced { call("UnrefUnit", [.string(unit)], on: link) { _, _ in } }
     }
 
-    /// So that the manager keeps the unit, and counts its starts, between them.
+    /// So that the manager keeps the unit, and counts its starts, in between.
     func reference(_ unit: String, on link: borrowing BusLink) {
         guard watches[unit]?.isReferenced == false else { return }
         watches[unit]?.isReferenced = true
@@ -229,7 +230,7 @@ final class ServiceManager: @unchecked Sendable {
             else { return }
             return ownerHasChanged(to: arguments[2].string ?? "", on: link)
         }
-        // Anyone can send a signal to one connection, whatever its match rules.
+        // Anyone can send a signal to a single connection, regardless of its match rules.
         guard signal.sender == owner else { return }
         switch (signal.interface, signal.member) {
         case (ServiceManager.properties, "PropertiesChanged"):

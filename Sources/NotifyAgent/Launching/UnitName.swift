@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names of units, and how they stand in object paths.
+/// Names of units, and their form in object paths.
 enum UnitName {
-    /// A text as part of a unit's name: what may not stand there is written `\x2d`. See systemd-escape(1).
+    /// A text as part of a unit's name: illegal characters are written as `\x2d`. See systemd-escape(1).
     static func escaped(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {
@@ -17,7 +17,7 @@ enum UnitName {
         return result
     }
 
-    /// The object path of a unit: whatever is no letter or digit is written `_2e`.
+    /// The object path of a unit: everything but letters and digits is written as `_2e`.
     static func path(of unit: String) -> String {
         var result = "/org/freedesktop/systemd1/unit/"
         for (place, byte) in unit.utf8.enumerated() {
@@ -31,7 +31,7 @@ enum UnitName {
         return result
     }
 
-    /// The unit that an object path is of; nil if it is none.
+    /// The unit of an object path; nil if there is none.
     static func unit(ofPath path: String) -> String? {
         let prefix = "/org/freedesktop/systemd1/unit/"
         guard path.utf8.starts(with: prefix.utf8) else { return nil }

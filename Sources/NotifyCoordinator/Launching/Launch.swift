@@ -2,26 +2,26 @@
 
 import NotifyNames
 
-/// One entry at work: which names have been posted and not used up, and how far its program is.
+/// One entry at work: which names have been posted and are still due, and the progress of its program.
 struct Launch {
     enum Phase: Equatable {
-        /// It is not known yet whether the program runs, or its names are not heard yet.
+        /// It is not known yet whether the program is running, or its names are not heard yet.
         case waking
         case idle
-        /// Names were posted; more may come until the second moment, and until the first one each post prolongs it.
+        /// Names were posted; more may come until the second time, and until the first one each post prolongs it.
         case settling(latest: Int64, until: Int64)
-        /// It is about to be started, as soon as all its names are heard again.
+        /// It is about to be started, once all its names are heard again.
         case arming
-        /// It was asked for; the moment is the one until which there must be an answer, nil once there was.
+        /// The start was requested; the time is the deadline for a reply, nil once there was one.
         case starting(answerBy: Int64?)
         case running
-        /// It has been started too often; the moment is the one at which it may be started again.
+        /// It has been started too often; the time is when it may be started again.
         case limited(until: Int64)
         /// Nothing is heard.
         case off(reason: String)
     }
 
-    /// How long the service manager may take to answer, in nanoseconds.
+    /// How long the service manager may take to reply, in nanoseconds.
     static let patience: Int64 = 90_000_000_000
     /// How many names are kept for one entry.
     static let maximumDue = 4_096
@@ -29,26 +29,26 @@ struct Launch {
     let id: LaunchID
     var entry: LaunchEntry
     private(set) var phase = Phase.waking
-    /// Whether the unit is active, or on its way there or back, or the name has an owner; nil if that is not known.
+    /// Whether the unit is active, activating or deactivating, or the name has an owner; nil if unknown.
     private(set) var isActive: Bool?
-    /// Posted and not used up, without what the start that is under way has begun with.
+    /// Posted and still due, without those for which the start in progress was begun.
     private(set) var due = PendingNames()
     private(set) var begun: [NotifyName] = []
-    /// Posted since the trigger, and not heard by the program yet.
+    /// Posted since the trigger, and not yet heard by the program.
     private(set) var missed = PendingNames()
     private var observers = LaunchObservers()
-    /// What the program was started for, until it has ended.
+    /// What the program was started for, until it has exited.
     private var cause: Set<NotifyName> = []
-    /// What the bus has been asked to bring, and how often it has yet to confirm that.
+    /// What has been requested from the bus, and how many requests it has yet to confirm.
     private(set) var held = Subjects()
     private(set) var unconfirmed = 0
     private var isAttached = false
-    /// When it was started, as far as that counts for the limit.
+    /// When it was started, as far as relevant to the limit.
     private var recentStarts: [Int64] = []
-    /// How often it was asked for, and how often it was started.
+    /// How often a start was requested, and how often it was started.
     private var lastNumber: UInt64 = 0
     private(set) var starts: UInt64 = 0
-    /// Whether the last start has come to nothing by no fault of the program's.
+    /// Whether the last start failed through no fault of the program.
     private var isTryingAgain = false
     private(set) var failures: UInt64 = 0
     private(set) var lastResult = ""
@@ -68,7 +68,7 @@ struct Launch {
     /// How many names are due.
     var dueCount: Int { due.count + begun.filter { !due.contains($0) }.count }
 
-    /// When something is to be done by the clock.
+    /// When to act by the clock.
     var alarm: Int64? {
         switch phase {
         case .settling(_, let until): until
@@ -98,7 +98,7 @@ struct Launch {
         return wanted
     }
 
-    /// Has the bus bring what is wanted now, and nothing else.
+    /// Makes the bus deliver what is wanted now, and nothing else.
     private mutating func follow(_ effects: inout [Launcher.Effect]) {
         let wanted = wanted
         let (more, less) = (wanted.subtracting(held), held.subtracting(wanted))
@@ -110,7 +110,7 @@ struct Launch {
         }
     }
 
-    // MARK: - Beginning and end
+    // MARK: - Start and stop
 
     mutating func begin(_ effects: inout [Launcher.Effect]) {
         phase = .waking
@@ -131,7 +131,7 @@ struct Launch {
         follow(&effects)
     }
 
-    /// Takes what the file says now, with the same action as before.
+    /// Adopts the current content of the file, with the same action as before.
     mutating func change(to entry: LaunchEntry, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         self.entry = entry
         due.remove { !entry.subjects.contains($0) }
@@ -192,10 +192,10 @@ struct Launch {
         phase = .settling(latest: now + 10 * entry.settle, until: now + entry.settle)
     }
 
-    /// Has all names heard again: what is posted after the start must be noted.
+    /// Has all names heard again, as what is posted after the start must be noted.
     private mutating func arm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
         if isActive == true, entry.onBusy != .restart {
-            // Somebody else has started it meanwhile.
+            // Somebody else has started it in the meantime.
             phase = .running
             return
         }
@@ -229,7 +229,7 @@ struct Launch {
         effects.append(.start(id, number: lastNumber, entry, first: first, restarts: restarts))
     }
 
-    /// The service manager is at it; how long that takes is for it to say.
+    /// The service manager is working on it, and decides how long that takes.
     mutating func isAccepted(_ number: UInt64) {
         guard number == lastNumber, case .starting = phase else { return }
         phase = .starting(answerBy: nil)
@@ -265,7 +265,7 @@ struct Launch {
         follow(&effects)
     }
 
-    /// Has these started for once more, before what has come since.
+    /// Schedules another start for these, before what has come since.
     private mutating func restore(_ names: [NotifyName]) {
         let later = due.take()
         for name in names + later { _ = due.insert(name) }
@@ -305,7 +305,7 @@ struct Launch {
 
     // MARK: - Work
 
-    /// Whether a post of one of these is about to start the program, or what it has started has not ended.
+    /// Whether a post of one of these is about to start the program, or what it has started has not exited.
     func isAtWork(on names: Set<NotifyName>) -> Bool {
         if !cause.isDisjoint(with: names) { return true }
         switch phase {
@@ -322,9 +322,9 @@ struct Launch {
 
     // MARK: - The program observes
 
-    /// A connection of the program observes these, all in all.
+    /// A connection of the program observes these in total.
     ///
-    /// - Parameter isNew: whether the bus has just let it in, so that it has heard nothing yet.
+    /// - Parameter isNew: whether the bus has just accepted it, so that it has heard nothing yet.
     /// - Returns: what it has missed.
     mutating func observes(
         _ subjects: Subjects,
@@ -335,13 +335,13 @@ struct Launch {
         if case .off = phase { return [] }
         let names = observers.join(connection, subjects, isNew: isNew, missed: missed)
         missed.remove(subjects.contains)
-        // It hears them: there is no need to start it for them.
+        // It hears them, so there is no need to start it for them.
         due.remove(subjects.contains)
         follow(&effects)
         return names
     }
 
-    /// A connection observes these, all in all, and it is not known whether it is the program's.
+    /// A connection observes these in total, and it is not known whether it belongs to the program.
     ///
     /// - Returns: whether that matters.
     mutating func mayObserve(_ subjects: Subjects, _ connection: ConnectionID, isNew: Bool) -> Bool {
@@ -349,7 +349,7 @@ struct Launch {
         return isBusy
     }
 
-    /// These are the program's connections, and no others that have registered until now.
+    /// These are the program's connections, and no others that have registered so far.
     ///
     /// - Returns: what each has missed.
     mutating func programIsKnown(
@@ -359,7 +359,7 @@ struct Launch {
         if case .off = phase { return [] }
         var news: [(ConnectionID, [NotifyName])] = []
         for (connection, subjects) in connections {
-            // One that was there before the program was asked for has missed nothing.
+            // One that existed before the start was requested has missed nothing.
             let names = observers.join(connection, subjects, isNew: false, missed: PendingNames())
             if !names.isEmpty { news.append((connection, names)) }
         }
@@ -372,7 +372,7 @@ struct Launch {
         return news
     }
 
-    /// All posts that come from now on were made when the connection was heard by itself.
+    /// All posts that come from now on were made while the connection heard them by itself.
     ///
     /// - Returns: what was posted in between.
     mutating func hasJoined(_ connection: ConnectionID, _ effects: inout [Launcher.Effect]) -> [NotifyName] {

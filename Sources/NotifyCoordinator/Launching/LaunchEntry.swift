@@ -2,8 +2,7 @@
 
 package import NotifyNames
 
-/// What is to be started when a name is posted, as an administrator or a user has written it down. See
-/// notifybus-launch(5).
+/// What to start when a name is posted, as configured by an administrator or a user. See notifybus-launch(5).
 package struct LaunchEntry: Equatable, Sendable {
     package enum Action: Hashable, Sendable {
         /// A unit of the service manager.
@@ -14,7 +13,7 @@ package struct LaunchEntry: Equatable, Sendable {
         case activation(String)
     }
 
-    /// What becomes of a post while the program runs and does not observe the name.
+    /// What to do with a post while the program is running and does not observe the name.
     package enum BusyRule: String, CaseIterable, Sendable {
         /// It is started once more afterwards.
         case queue
@@ -30,10 +29,10 @@ package struct LaunchEntry: Equatable, Sendable {
         case root
     }
 
-    /// How often it is started at the most.
+    /// How often it is started at most.
     package struct Limit: Equatable, Sendable {
         package var starts: Int
-        /// In how many nanoseconds.
+        /// Within how many nanoseconds.
         package var window: Int64
 
         package init(starts: Int, window: Int64) {
@@ -42,14 +41,14 @@ package struct LaunchEntry: Equatable, Sendable {
         }
     }
 
-    /// The name of its file without `.conf`, by which people know it.
+    /// The name of its file without `.conf`, by which it is known.
     package var title: String
-    /// Where it stands.
+    /// Its path.
     package var path = ""
     package var subjects = Subjects()
     package var action: Action
     package var onBusy = BusyRule.queue
-    /// How long nothing more may come before it is started, in nanoseconds.
+    /// How long no more posts may come before it is started, in nanoseconds.
     package var settle: Int64 = 0
     package var limit = Limit(starts: 10, window: 10_000_000_000)
     /// For a command: `KEY=VALUE`.
@@ -66,7 +65,7 @@ package struct LaunchEntry: Equatable, Sendable {
     package var needsManager: Bool { if case .activation = action { false } else { true } }
 }
 
-/// An entry while this agent knows it. Numbers are never used again.
+/// An entry known to this agent. Numbers are never reused.
 package struct LaunchID: Hashable, Comparable, Sendable {
     package let number: UInt64
 

@@ -2,24 +2,24 @@
 
 import NotifyNames
 
-/// The connections of a started program, and what each of them has yet to be told: it hears its names by itself from the
-/// moment on at which the bus let it in, and that moment is known a little later.
+/// The connections of a started program, and what each of them has yet to be notified of: a connection hears its names
+/// by itself from the moment at which the bus accepted it, and that moment is known a little later.
 struct LaunchObservers {
     private struct Observation {
         var subjects: Subjects
-        /// Whether posts that come now may have been made before it was let in: the bus has yet to say.
+        /// Whether posts that come now may have been made before it was accepted: the bus has yet to say.
         var isJoining: Bool
-        /// What it has been told at its beginning.
+        /// What it was notified of at its start.
         var told: Set<NotifyName> = []
         /// What was posted while it was joining.
         var late = PendingNames()
     }
 
-    /// A connection that observes, and of which it is not known yet whether it is the program's.
+    /// An observing connection of which it is not known yet whether it belongs to the program.
     private struct Candidate {
         var subjects: Subjects
         var isJoining: Bool
-        /// What it is to be told if it is.
+        /// What it is to be notified of if it does.
         var missed = PendingNames()
     }
 
@@ -31,7 +31,7 @@ struct LaunchObservers {
         observations.values.contains { $0.subjects.contains(name) && (!$0.isJoining || $0.told.contains(name)) }
     }
 
-    /// Whether the program hears all that begins so by itself.
+    /// Whether the program hears everything with this prefix by itself.
     func hear(_ prefix: NamePrefix) -> Bool {
         observations.values.contains { observation in
             !observation.isJoining
@@ -39,9 +39,9 @@ struct LaunchObservers {
         }
     }
 
-    /// A name was posted that the program does not hear for certain.
+    /// A name was posted that the program may not hear by itself.
     ///
-    /// - Returns: whether a connection will be told of it.
+    /// - Returns: whether a connection will be notified of it.
     mutating func note(_ name: NotifyName) -> Bool {
         for (connection, candidate) in candidates where candidate.isJoining && candidate.subjects.contains(name) {
             _ = candidates[connection]?.missed.insert(name)
@@ -54,12 +54,12 @@ struct LaunchObservers {
         return isLate
     }
 
-    /// A connection of the program observes these, all in all.
+    /// A connection of the program observes these in total.
     ///
     /// - Parameters:
-    ///   - isNew: whether the bus has just let it in, so that it has heard nothing yet.
-    ///   - missed: what was posted since the program was asked for.
-    /// - Returns: what it is to be told.
+    ///   - isNew: whether the bus has just accepted it, so that it has heard nothing yet.
+    ///   - missed: what was posted since the start was requested.
+    /// - Returns: what it is to be notified of.
     mutating func join(
         _ connection: ConnectionID,
         _ subjects: Subjects,
@@ -76,7 +76,7 @@ struct LaunchObservers {
         return names
     }
 
-    /// A connection observes these, all in all, that may turn out to be the program's.
+    /// A connection that may turn out to be the program's observes these in total.
     mutating func mayJoin(_ connection: ConnectionID, _ subjects: Subjects, isNew: Bool, missed: PendingNames) {
         var candidate = candidates[connection] ?? Candidate(subjects: Subjects(), isJoining: isNew)
         for name in missed.names where subjects.contains(name) && !candidate.subjects.contains(name) {
@@ -86,10 +86,10 @@ struct LaunchObservers {
         candidates[connection] = candidate
     }
 
-    /// It is known which connections are the program's: the others are not.
+    /// It is known which connections belong to the program: the others do not.
     mutating func dropCandidates() { candidates = [:] }
 
-    /// All posts that come from now on were made when the connection heard them by itself.
+    /// All posts that come from now on were made while the connection heard them by itself.
     ///
     /// - Returns: what was posted in between.
     mutating func hasJoined(_ connection: ConnectionID) -> [NotifyName] {
@@ -102,14 +102,14 @@ struct LaunchObservers {
         return names
     }
 
-    /// - Returns: what it was to be told; nil if it was none of the program's.
+    /// - Returns: what it was to be notified of; nil if it did not belong to the program.
     mutating func leave(_ connection: ConnectionID) -> [NotifyName]? {
         candidates[connection] = nil
         guard var observation = observations.removeValue(forKey: connection) else { return nil }
         return observation.late.take().filter { !hear($0) }
     }
 
-    /// The program has ended. Whoever may turn out to be that which is being started stays.
+    /// The program has exited. Any that may turn out to belong to the one being started stay.
     mutating func dropMembers() { observations = [:] }
 
     mutating func removeAll() { self = LaunchObservers() }

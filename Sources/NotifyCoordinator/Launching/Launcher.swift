@@ -2,45 +2,45 @@
 
 package import NotifyNames
 
-/// Which programs are started for which names, and how far each of them is.
+/// Which programs are started for which names, and the progress of each.
 ///
-/// A value, as the coordinator is: it is told what happens, and says what is to be done about it. It has no clock, and
-/// knows neither D-Bus nor the service manager. The rules are those of notifybus-launch(5).
+/// A value, like the coordinator: it takes events, and returns effects. It has no clock, and knows neither D-Bus nor
+/// the service manager. The rules are those of notifybus-launch(5).
 package struct Launcher {
     package enum Event: Sendable {
-        /// These are the entries from now on.
+        /// The entries from now on.
         case load([LaunchEntry])
         /// There is a service manager, or there is none for this reason.
         case manager(obstacle: String?)
-        /// The answer to `hold`.
+        /// The result of `hold`.
         case held(LaunchID, failure: String?)
         /// A post whose sender counts for these entries.
         case heard(NotifyName, [LaunchID])
-        /// The unit of an entry is active, or on its way there or back; or it is not.
+        /// The unit of an entry is active, activating or deactivating; or it is not.
         case activity(LaunchID, Bool)
-        /// The service manager has taken the start over.
+        /// The service manager has accepted the start.
         case accepted(LaunchID, number: UInt64)
-        /// The start is over.
+        /// The start has completed.
         case ended(LaunchID, number: UInt64, Outcome)
-        /// A connection of the program of these entries observes all this.
+        /// A connection of the program of these entries observes these in total.
         ///
-        /// - Parameter isNew: whether the bus has just let it in, so that it has heard nothing yet.
+        /// - Parameter isNew: whether the bus has just accepted it, so that it has heard nothing yet.
         case observes(ConnectionID, [LaunchID], Subjects, isNew: Bool)
-        /// The same of a connection that may be one of the programs of these entries: it is not known yet.
+        /// The same for a connection that may belong to a program of these entries.
         case mayObserve(ConnectionID, [LaunchID], Subjects, isNew: Bool)
-        /// It is known by now which of the connections that observe are those of the entry's program.
+        /// It is now known which of the observing connections belong to the entry's program.
         case programIsKnown(LaunchID, [(ConnectionID, Subjects)])
-        /// The answer to `mark`.
+        /// The result of `mark`.
         case marked(ConnectionID)
         case left(ConnectionID)
-        /// The moment of `alarm` has come.
+        /// The time set by `alarm` has come.
         case alarm
     }
 
     package enum Outcome: Equatable, Sendable {
         case done
         case failed(String)
-        /// The service manager itself has failed, before the program ran: it is tried once more.
+        /// The service manager itself has failed, before the program ran: it is retried once.
         case neverRan(String)
         case canceled
     }
@@ -49,33 +49,33 @@ package struct Launcher {
         /// Hear posts of these; ends in `held`.
         case hold(LaunchID, Subjects)
         case release(LaunchID, Subjects)
-        /// Find out whether the program runs, and say when that changes; begins with `activity`.
+        /// Find out whether the program is running, and report when that changes; starts with `activity`.
         case attach(LaunchID, LaunchEntry)
         case detach(LaunchID, LaunchEntry)
         /// Start it; ends in `ended`.
         ///
         /// - Parameters:
         ///   - number: counts the starts of the entry.
-        ///   - restarts: whether it runs, and is to be ended first.
+        ///   - restarts: whether it is running, and must be stopped first.
         case start(LaunchID, number: UInt64, LaunchEntry, first: NotifyName, restarts: Bool)
-        /// Tell a connection what it has missed.
+        /// Inform a connection of what it has missed.
         case deliver(ConnectionID, [NotifyName])
-        /// Find the place in the stream of posts from which on the connection hears them itself; ends in `marked`.
+        /// Find the point in the stream of posts from which the connection hears them itself; ends in `marked`.
         case mark(ConnectionID)
         /// A start has failed.
         case complain(LaunchID, LaunchEntry, String)
-        /// A program that was started has ended: `isAtWork` may have changed.
+        /// A program that was started has exited: `isAtWork` may have changed.
         case workHasEnded
-        /// Say `alarm` at this moment of the monotonic clock, in nanoseconds; it takes the place of an earlier one.
+        /// Report `alarm` at this time of the monotonic clock, in nanoseconds; it replaces an earlier one.
         case alarm(at: Int64)
     }
 
-    /// An entry, as others are shown it.
+    /// An entry, as shown to others.
     package struct Report: Sendable {
         package let id: LaunchID
         package let entry: LaunchEntry
         package let state: String
-        /// Why it is off, else empty.
+        /// Why it is off, or empty.
         package let reason: String
         package let starts: UInt64
         package let failures: UInt64
@@ -91,7 +91,7 @@ package struct Launcher {
     package init() {}
 
     package var isEmpty: Bool { launches.isEmpty }
-    /// Whether all names are heard that are to be.
+    /// Whether all wanted names are heard.
     package var isReady: Bool { launches.values.allSatisfy { $0.phase != .waking && $0.unconfirmed == 0 } }
 
     /// The entries that a post of a name concerns, and whose posts count for each.
@@ -101,10 +101,10 @@ package struct Launcher {
 
     package var entries: [(LaunchID, LaunchEntry)] { launches.values.map { ($0.id, $0.entry) } }
 
-    /// Whether a post of one of these is about to start something, or what it has started has not ended.
+    /// Whether a post of one of these is about to start something, or what it has started has not exited.
     package func isAtWork(on names: Set<NotifyName>) -> Bool { launches.values.contains { $0.isAtWork(on: names) } }
 
-    /// In the order of their titles.
+    /// Sorted by title.
     package var reports: [Report] {
         launches.values.sorted { $0.entry.title < $1.entry.title }.map { launch in
             var reason = ""
@@ -131,16 +131,16 @@ package struct Launcher {
         }
     }
 
-    /// All that entries would hear.
+    /// Everything that entries would hear.
     package var subjects: Subjects {
         launches.values.reduce(into: Subjects()) { all, launch in
             if launch.entry.isEnabled { all.formUnion(launch.entry.subjects) }
         }
     }
 
-    /// Takes note of what has happened.
+    /// Handles an event.
     ///
-    /// - Returns: what is to be done, in this order.
+    /// - Returns: the effects, to be carried out in order.
     package mutating func handle(_ event: Event, at moment: Moment) -> [Effect] {
         var effects: [Effect] = []
         take(event, moment.nanoseconds, &effects)
