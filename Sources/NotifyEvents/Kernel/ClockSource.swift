@@ -5,7 +5,7 @@ import Glibc
 import NotifyCore
 package import NotifyNames
 
-/// The clock is set, or the machine has slept: a timer that never fires is cancelled by that. See timerfd_create(2).
+/// Setting the clock, or sleep, cancels a timer that never expires. See timerfd_create(2).
 package final class ClockSource: EventSource {
     package static let name: NotifyName = "com.apple.system.clock_set"
 

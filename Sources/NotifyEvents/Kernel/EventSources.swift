@@ -2,7 +2,7 @@
 
 package import NotifyNames
 
-/// The sources that need nothing but the kernel and files.
+/// The sources that need only the kernel and files.
 package enum KernelSources {
     package static func make(_ source: SystemEvent.Source, _ outlet: EventOutlet) -> any EventSource {
         switch source {
@@ -15,7 +15,7 @@ package enum KernelSources {
         case .memory: MemorySource(outlet)
         case .accounts: FileSource(outlet, FileSource.Rule.accounts)
         case .locale: FileSource(outlet, FileSource.Rule.locale)
-        // These follow from logind's facts.
+        // These are derived from logind's facts.
         case .sleep, .users, .locker, .logind: FileSource(outlet, [])
         }
     }

@@ -4,13 +4,13 @@ import Glibc
 import NotifyCore
 package import NotifyNames
 
-/// Names that stand for files. A file is watched while one of its names is wanted.
+/// Names that correspond to files. A file is watched while one of its names is wanted.
 package final class FileSource: EventSource {
-    /// What is posted for which files.
+    /// Which names are posted for which files.
     package struct Rule {
         let paths: [String]
         let names: [NotifyName]
-        /// Whether it counts only if what is in them differs.
+        /// Whether it counts only if their content differs.
         let comparesContents: Bool
 
         package init(_ paths: [String], _ names: [NotifyName], comparesContents: Bool = false) {
@@ -70,7 +70,7 @@ package final class FileSource: EventSource {
         tell()
     }
 
-    /// The other files are followed all the same.
+    /// The other files are followed anyway.
     private func tell() {
         guard let driver else { return }
         if let first = obstacles.min(by: { $0.key < $1.key }) {

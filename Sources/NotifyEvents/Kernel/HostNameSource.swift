@@ -3,7 +3,7 @@
 import NotifyCore
 package import NotifyNames
 
-/// The host's name, of the agent's UTS namespace. See uts_namespaces(7).
+/// The host name in the agent's UTS namespace. See uts_namespaces(7).
 package final class HostNameSource: EventSource {
     package static let name: NotifyName = "com.apple.system.hostname"
 

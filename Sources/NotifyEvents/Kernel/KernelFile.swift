@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// A file of /proc that poll(2) reports when it has changed.
+/// A file in /proc for which poll(2) reports changes.
 final class KernelFile {
     private let loop: EventLoop
     private let descriptor: Int32
@@ -21,14 +21,14 @@ final class KernelFile {
 
     func follow(_ changed: @escaping () -> Void) { loop.watch(descriptor, Int32(POLLPRI), changed) }
 
-    /// Writes what is to be watched for.
+    /// Writes what to watch for.
     func write(_ text: String) throws(SourceFault) {
         // The kernel wants the NUL along.
         let count = text.withCString { Glibc.write(descriptor, $0, strlen($0) + 1) }
         if count < 0 { throw .system("'\(text)' is refused") }
     }
 
-    /// The whole file, from its beginning; nil if it can't be read.
+    /// The whole file; nil if it can't be read.
     func contents() -> [UInt8]? {
         guard lseek(descriptor, 0, SEEK_SET) == 0 else { return nil }
         var bytes: [UInt8] = []

@@ -4,12 +4,12 @@ import Glibc
 import NotifyCore
 package import NotifyNames
 
-/// How long programs wait for memory: the kernel's pressure stall information. It tells when some or all of them have
-/// stood still for that long within two seconds; unprivileged programs may choose windows of whole multiples of that.
+/// How long programs wait for memory: the kernel's pressure stall information. It reports when some or all of them have
+/// been stalled for that long within two seconds; unprivileged programs may choose windows of multiples of that.
 package final class MemorySource: EventSource {
     package static let name: NotifyName = "org.notifybus.system.memory"
 
-    /// What to wait for at each level: stall and window in microseconds.
+    /// The trigger for each level: stall and window in microseconds.
     private static let triggers = ["some 200000 2000000", "full 100000 2000000"]
     /// How long a level lasts after the kernel has last reported it, in milliseconds.
     private static let patience: Int64 = 10_000
@@ -57,7 +57,7 @@ package final class MemorySource: EventSource {
             outlet.post(MemorySource.name, state: new)
         }
         loop?.cancel(timer)
-        // The only time that it wakes by itself, and only while there is pressure.
+        // The only time it wakes by itself, and only while there is pressure.
         timer =
             new == 0
             ? nil

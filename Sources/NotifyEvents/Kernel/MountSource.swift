@@ -4,14 +4,14 @@ import Glibc
 import NotifyCore
 package import NotifyNames
 
-/// File systems that are mounted and unmounted, in the agent's mount namespace: the kernel reports a change of
-/// /proc/self/mountinfo, and comparing says what it was. See proc_pid_mountinfo(5).
+/// File systems that are mounted and unmounted in the agent's mount namespace: the kernel reports that
+/// /proc/self/mountinfo has changed, and a comparison shows how. See proc_pid_mountinfo(5).
 package final class MountSource: EventSource {
     package static let mounted: NotifyName = "com.apple.system.kernel.mount"
     package static let unmounted: NotifyName = "com.apple.system.kernel.unmount"
     package static let updated: NotifyName = "com.apple.system.kernel.mountupdate"
 
-    /// A thousand mounts in a row are some posts, and not a thousand: the shortest time between two looks, in milliseconds.
+    /// The minimum time between two checks, in milliseconds, so that a thousand mounts in a row are only a few posts.
     private static let pause: Int64 = 250
 
     private let outlet: EventOutlet
@@ -57,13 +57,13 @@ package final class MountSource: EventSource {
         if new.contains(where: { old[$0.key] != nil && old[$0.key] != $0.value }) { outlet.post(MountSource.updated) }
     }
 
-    /// The options of each mount, and those of its file system, by its number.
+    /// The options of each mount and of its file system, by mount ID.
     private static func parse(_ text: String) -> [Substring: Substring] {
         var mounts: [Substring: Substring] = [:]
         for line in text.split(separator: "\n") {
             let fields = line.split(separator: " ")
             guard fields.count >= 6 else { continue }
-            // Where it is mounted may change too, by a move.
+            // The mount point may change too, by a move.
             mounts[fields[0]] = fields[4...].joined(separator: " ")[...]
         }
         return mounts

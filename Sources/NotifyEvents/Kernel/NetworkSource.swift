@@ -5,12 +5,12 @@ import Glibc
 import NotifyCore
 package import NotifyNames
 
-/// Addresses, default routes and interfaces, in the agent's network namespace. The kernel tells of each change; what it
-/// comes to is asked for again when the changes pause. See rtnetlink(7).
+/// Addresses, default routes and interfaces in the agent's network namespace. The kernel reports each change; the
+/// result is queried when the changes pause. See rtnetlink(7).
 package final class NetworkSource: EventSource {
     package static let name: NotifyName = "com.apple.system.config.network_change"
 
-    /// How long to wait for the next message, and at most, in milliseconds.
+    /// How long to wait for the next message, and in total, in milliseconds.
     private static let pause: Int64 = 250
     private static let patience: Int64 = 5_000
 
@@ -42,7 +42,7 @@ package final class NetworkSource: EventSource {
         (socket, loop, timer, limit) = (-1, nil, nil, nil)
     }
 
-    /// What the messages say does not matter: some may be missing when there were too many.
+    /// The content of the messages does not matter: some may have been lost.
     private func read() {
         withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 8) { buffer in
             while recv(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) >= 0 || errno == ENOBUFS {}
@@ -69,27 +69,27 @@ package final class NetworkSource: EventSource {
     }
 }
 
-/// What of the network counts: default routes, addresses that others can reach, and which interfaces are up. A new MTU or
-/// a renewed lease of the same address is no change.
+/// The relevant state of the network: default routes, externally reachable addresses, and which interfaces are up. A
+/// new MTU or a renewed lease of the same address is not a change.
 struct NetworkDigest: Equatable {
-    /// For each address family the default routes: interface, gateway, preferred source and metric.
+    /// For each address family, the default routes: interface, gateway, preferred source and metric.
     private var routes: Set<[UInt8]> = []
     private var addresses: Set<[UInt8]> = []
     private var interfaces: Set<[UInt8]> = []
     private var hasIPv4 = false
     private var hasIPv6 = false
 
-    /// Bit 0: a default route of IPv4; 1: of IPv6; 2: an interface is up.
+    /// Bit 0: an IPv4 default route; 1: an IPv6 one; 2: an interface is up.
     var state: UInt64 { (hasIPv4 ? 1 : 0) | (hasIPv6 ? 2 : 0) | (interfaces.isEmpty ? 0 : 4) }
 
     /// Asks the kernel.
     ///
-    /// - Returns: nil if it does not answer as it should.
+    /// - Returns: nil if its reply is invalid.
     static func ofThisMoment() -> NetworkDigest? {
         let socket = linux_route_socket(false)
         guard socket >= 0 else { return nil }
         defer { close(socket) }
-        // Something may change while the kernel answers; then it says so.
+        // Something may change while the kernel replies; then it reports that.
         for _ in 0..<5 {
             var digest = NetworkDigest()
             let answers = [Kind.getLink, Kind.getAddress, Kind.getRoute].map { digest.ask(socket, $0) }

@@ -3,9 +3,9 @@
 import NotifyCore
 package import NotifyNames
 
-/// A source of events: it finds out what its names stand for.
+/// A source of events: it determines the state behind its names.
 package protocol EventSource: Source {
-    /// The names that somebody wants, before `begin` and whenever they change.
+    /// The wanted names, before `begin` and whenever they change.
     func want(_ names: Set<NotifyName>)
 }
 
@@ -13,7 +13,7 @@ extension EventSource {
     package func want(_ names: Set<NotifyName>) {}
 }
 
-/// By what a source of events speaks to the agent, from any thread, until it is closed.
+/// The interface of a source of events to the agent, for use on any thread until it is closed.
 package final class EventOutlet: Sendable {
     private let isOpen = Monitor(true)
     private let deliver: @Sendable (EventNews) -> Void
@@ -23,20 +23,20 @@ package final class EventOutlet: Sendable {
     package func close() { isOpen.withLock { $0 = false } }
 
     package func say(_ news: EventNews) {
-        // Under the lock: after `close` nothing more comes.
+        // With the lock held: after `close` nothing more is reported.
         isOpen.withLock { if $0 { deliver(news) } }
     }
 
     /// Something has happened.
     package func post(_ name: NotifyName, state: UInt64? = nil) { say(.found([EventChange(name, state: state)])) }
 
-    /// It is so, and has not just become so.
+    /// The current state, without counting as a change.
     package func note(_ name: NotifyName, state: UInt64) {
         say(.found([EventChange(name, state: state, isPosted: false)]))
     }
 }
 
-/// A state, and what it was when it was last known: a source that comes back posts only what has changed meanwhile.
+/// A state, and its last known value: a source that comes back posts only what has changed in the meantime.
 package struct LastState {
     private let name: NotifyName
     private var value: UInt64?

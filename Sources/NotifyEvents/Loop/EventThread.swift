@@ -3,8 +3,8 @@
 import Glibc
 package import NotifyCore
 
-/// A thread that sleeps until a descriptor has something or a time has come, and on which sources live. Nobody waits for
-/// its end: it may hang for as long as what a source talks to hangs.
+/// A thread that sleeps until a descriptor is ready or a timer expires, and on which sources live. Nobody waits for its
+/// exit: it may hang for as long as the other side of a source does.
 package final class EventThread: Sendable {
     private struct Shared {
         var work: [@Sendable (EventLoop) -> Void] = []
@@ -25,13 +25,13 @@ package final class EventThread: Sendable {
         }.detach()
     }
 
-    /// Has something done on the thread, in the order of the calls. After `stop` nothing is done any more.
+    /// Runs something on the thread, in the order of the calls. After `stop` nothing runs any more.
     package func perform(_ work: @escaping @Sendable (EventLoop) -> Void) {
         shared.withLock { $0.work.append(work) }
         wakeup.signal()
     }
 
-    /// Ends the thread, when what it does at this moment is over. Everything on it is let go of there.
+    /// Stops the thread, after what it is currently doing. Everything on it is released there.
     package func stop() {
         shared.withLock { shared in
             shared.isStopping = true
@@ -40,7 +40,7 @@ package final class EventThread: Sendable {
         wakeup.signal()
     }
 
-    /// Runs `body`, which may block on a socket: `stop` shuts it down, and what blocks ends.
+    /// Runs `body`, which may block on a socket: `stop` shuts the socket down, which unblocks it.
     package func guarding<Result>(_ socket: Int32, _ body: () -> Result) -> Result {
         shared.withLock { shared in
             shared.socket = socket
@@ -62,7 +62,7 @@ package final class EventThread: Sendable {
     }
 }
 
-/// What the sources on a thread use of it. Only that thread has it in hand.
+/// What the sources on a thread use of it. Only that thread uses it.
 package final class EventLoop {
     private struct Timer {
         let time: MonotonicTime
@@ -85,7 +85,7 @@ package final class EventLoop {
 
     package func forget(_ descriptor: Int32) { handlers[descriptor] = nil }
 
-    /// Calls `handler` once, after so many milliseconds.
+    /// Calls `handler` once, after this many milliseconds.
     ///
     /// - Returns: the number of the timer, for `cancel`.
     package func after(_ milliseconds: Int64, _ handler: @escaping () -> Void) -> Int {
@@ -109,7 +109,7 @@ package final class EventLoop {
             if count < 0, errno != EINTR { break }
             if count > 0 {
                 if requests[0].revents != 0 { for work in thread.takeWork() { work(self) } }
-                // One that was forgotten meanwhile, or whose number another has now, is left alone.
+                // One that was removed in the meantime, or whose number was reused, is ignored.
                 for request in requests.dropFirst() where request.revents != 0 { handlers[request.fd]?.handler() }
             }
             let now = MonotonicTime.now

@@ -3,7 +3,7 @@
 import Glibc
 import NotifyCore
 
-/// Follows files on the thread of a loop.
+/// Follows files on a loop's thread.
 package final class FileFollower {
     private enum News: Sendable {
         case changed(Int)
@@ -18,7 +18,7 @@ package final class FileFollower {
 
     private let loop: EventLoop
     private let monitors: FileMonitors
-    /// What `readChanges` has told.
+    /// What `readChanges` has reported.
     private let news = Monitor([News]())
     private var files: [Int: Followed] = [:]
     private var last = 0
@@ -43,8 +43,8 @@ package final class FileFollower {
 
     /// - Parameters:
     ///   - path: absolute.
-    ///   - changed: is called for each change.
-    ///   - obstructed: is called with the reason why it can't be followed, and with nil when it can again.
+    ///   - changed: called for each change.
+    ///   - obstructed: called with the reason why it can't be followed, and with nil when it can again.
     /// - Returns: a number for `leave`.
     package func follow(
         _ path: String,

@@ -2,21 +2,21 @@
 
 import NotifyCore
 
-/// Something outside that tells what is the case: a file of the kernel, a service, a desktop.
+/// An external provider of state: a file of the kernel, a service, a desktop.
 ///
-/// It lives on the thread of its loop. What goes wrong outside ends nothing: it fails with a reason, and its driver begins
+/// It lives on its loop's thread. External problems terminate nothing: it fails with a reason, and its driver starts it
 /// again after a while.
 package protocol Source: AnyObject {
-    /// Looks what is the case, says it, and follows what becomes of it.
+    /// Determines and reports the current state, and follows its changes.
     func begin(on driver: SourceDriver) throws(SourceFault)
-    /// Lets go of everything that `begin` has taken. `begin` may follow.
+    /// Releases everything that `begin` has acquired. `begin` may follow.
     func end()
 }
 
 /// Why a source is not live.
 package struct SourceFault: Error {
     package let reason: String
-    /// Whether it may be otherwise later.
+    /// Whether that may change later.
     package let isPassing: Bool
 
     package init(_ reason: String, isPassing: Bool = true) {
@@ -25,11 +25,11 @@ package struct SourceFault: Error {
     }
 }
 
-/// Begins a source, and begins it again when it has failed: after 250 ms, then less and less often, at last each 30 s.
+/// Starts a source, and restarts it after a failure: after 250 ms, then at growing intervals up to 30 s.
 package final class SourceDriver {
     package let loop: EventLoop
     package let source: any Source
-    /// Is told the reason when the source is off, and nil when it is live.
+    /// Called with the reason when the source is off, and with nil when it is live.
     private let say: (String?) -> Void
     private var backOff = BackOff(first: 250, last: 30_000)
     private var retry: Int?
@@ -52,14 +52,14 @@ package final class SourceDriver {
         }
     }
 
-    /// The source has said what is the case: when it fails now, it is tried again soon.
+    /// The source has reported its state: if it fails now, it is retried soon.
     package func isLive() {
         guard isBegun else { return }
         backOff.reset()
         say(nil)
     }
 
-    /// To be called by the source when it can't go on.
+    /// Called by the source when it can't continue.
     package func fail(_ fault: SourceFault) {
         guard isBegun else { return }
         isBegun = false

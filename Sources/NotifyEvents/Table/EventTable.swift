@@ -2,18 +2,18 @@
 
 package import NotifyNames
 
-/// What a source of events has found.
+/// A report from a source of events.
 package enum EventNews: Sendable {
-    /// What came before it says what is the case.
+    /// The state before it reports the current one.
     case live
-    /// It says nothing until it is live again, for this reason.
+    /// It reports nothing until it is live again, for this reason.
     case off(String)
     case found([EventChange])
 }
 
 package struct EventChange: Equatable, Sendable {
     package let name: NotifyName
-    /// The state from now on; nil leaves it.
+    /// The state from now on; nil leaves it unchanged.
     package let state: UInt64?
     /// Whether it is posted, or has only become known.
     package let isPosted: Bool
@@ -25,13 +25,13 @@ package struct EventChange: Equatable, Sendable {
     }
 }
 
-/// Which sources of events work, and for whom: they begin with the first who wants one of their names, and end some time
-/// after the last. A value: it is told what happens, and says what is to be done.
+/// Which sources of events are active, and for whom: they start when one of their names is first wanted, and stop some
+/// time after it no longer is. A value: it takes events, and returns effects.
 package struct EventTable {
     package enum Input: Sendable {
-        /// Somebody wants a name, or nobody does any more.
+        /// A name is wanted, or no longer is.
         case wanted(NotifyName, Bool)
-        /// Somebody asks for the state of a name; ends in `answer`.
+        /// The state of a name is requested; ends in `answer`.
         case asked(NotifyName, UInt64)
         case said(String, EventNews)
         case alarm
@@ -39,19 +39,19 @@ package struct EventTable {
 
     package enum Output: Equatable, Sendable {
         case start(source: String, wanted: Set<NotifyName>)
-        /// The names that a source which works is wanted for have changed.
+        /// The wanted names of an active source have changed.
         case change(source: String, wanted: Set<NotifyName>)
         case stop(source: String)
-        /// nil: nothing is known of it.
+        /// nil: nothing is known about it.
         case set(NotifyName, UInt64?)
-        /// - Parameter isAlias: whether it is for those alone who observe this very name.
+        /// - Parameter isAlias: whether it is only for those that observe this very name.
         case post(NotifyName, isAlias: Bool)
-        /// The state is known now, or will not be.
+        /// The state is known now, or never will be.
         case answer(UInt64)
         case alarm(at: Int64)
     }
 
-    /// What Status says of a name.
+    /// The entry for a name in Status.
     package struct Entry: Equatable, Sendable {
         package let name: NotifyName
         package let isLive: Bool
@@ -63,16 +63,16 @@ package struct EventTable {
 
     private struct SourceState {
         var wanted: Set<NotifyName> = []
-        /// Until when names count as wanted because somebody has asked for their state.
+        /// Until when names count as wanted because their state was requested.
         var asked: [NotifyName: Int64] = [:]
         var isRunning = false
         /// Why it is not live; nil if it is.
         var reason: String? = EventTable.silence
-        /// Whether it has said anything since it was started.
+        /// Whether it has reported anything since it was started.
         var isSettled = false
         /// When it is to end.
         var rest: Int64?
-        /// What is asked of it, and until when that waits.
+        /// The pending requests, and their time limits.
         var questions: [(number: UInt64, deadline: Int64)] = []
 
         var needed: Set<NotifyName> { wanted.union(asked.keys) }
@@ -83,9 +83,9 @@ package struct EventTable {
         var last: UInt64 = 0
     }
 
-    /// How long a source goes on for nobody, and how long a question counts as interest, in nanoseconds.
+    /// How long a source continues without interest, and how long a request counts as interest, in nanoseconds.
     package static let lingering: Int64 = 10_000_000_000
-    /// How long a question waits for the first word of a source.
+    /// How long a request waits for the first report of a source.
     package static let patience: Int64 = 1_000_000_000
 
     private static let resting = "nobody wants it; it starts with the first observer"
@@ -118,7 +118,7 @@ package struct EventTable {
         posts[name]?.last = wallClock
     }
 
-    /// What is known of each name, sorted.
+    /// What is known about each name, sorted.
     package var entries: [Entry] {
         sources.keys.sorted { $0.string < $1.string }.map { name in
             let reasons = (sources[name] ?? []).compactMap { states[$0]?.reason }
@@ -162,7 +162,7 @@ package struct EventTable {
         return outputs
     }
 
-    /// Changes who wants what of a source, and has it start, adapt or rest accordingly.
+    /// Changes the interest in a source, and has it start, adapt or rest accordingly.
     private mutating func change(_ source: String, _ change: (inout SourceState) -> Void) {
         guard var state = states[source] else { return }
         let before = state.needed
