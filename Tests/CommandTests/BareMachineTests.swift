@@ -12,7 +12,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let script = """
             mount -t tmpfs none /proc || exit 77
-            notify-post com.example.a && notify-wait -t 10 com.example.a --then 'notify-post com.example.a'
+            notify-post com.example.a && notify-wait -t 120 com.example.a --then 'notify-post com.example.a'
             """
         let result = try TestSupport.run("unshare", ["-m", "bash", "-c", script], environment: bus.environment())
         if result.status == 77 { return }

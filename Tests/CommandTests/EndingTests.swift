@@ -97,7 +97,7 @@ import Testing
     @Test(arguments: busKinds)
     func `notifications of one poster that came before the timeout all count`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let waiting = try bus.startWaiting(["-t", "20s", "-n", "10000", "a"])
+        let waiting = try bus.startWaiting(["-t", "10m", "-n", "10000", "a"])
         let result = try bus.script("yes a | head -10000 | notify-post -")
         #expect(result.status == 0)
         #expect(try waiting.wait().lines.count == 10_000)

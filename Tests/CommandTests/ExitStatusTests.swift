@@ -22,7 +22,11 @@ import Testing
     @Test(arguments: busKinds, [["-t", "100ms"], ["-t", "0"], ["--timeout=0.1"], ["-f", "-t", "100ms"]])
     func `a timeout is 2 and a sentence, of which -q leaves only the 2`(kind: BusKind, options: [String]) throws {
         let bus = try PrivateBus(kind)
-        let result = try bus.run("notify-wait", options + ["com.example.never"])
+        let result = try inTime {
+            try bus.run("notify-wait", options + ["com.example.never"])
+        } unless: {
+            $0.errorOutput.contains("the bus did not answer")
+        }
         #expect(result.status == 2)
         #expect(result.output == "")
         #expect(result.errorOutput == "notify-wait: timed out after 0 notifications\n")
@@ -35,7 +39,11 @@ import Testing
     func `what came before the timeout was printed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = "notify-wait -n2 -t 2s com.example.half --then 'notify-post com.example.half'"
-        let half = try bus.script(script)
+        let half = try inTime {
+            try bus.script(script)
+        } unless: {
+            $0.output.isEmpty
+        }
         #expect(half.status == 2)
         #expect(half.output == "com.example.half\n")
         #expect(half.errorOutput == "notify-wait: timed out after 1 notification\n")

@@ -115,9 +115,13 @@ import Testing
         let center = bus.makeCenter()
         try center.synchronize(timeout: .patience)
         let arguments = ["-f", "-t", "2s", "com.example.x", "--", "sh", "-c", script]
-        let waiting = try bus.startWaiting(arguments, input: .pipe)
-        try center.post("com.example.x")
-        try waiting.waitForOutput(containing: "begun\n")
+        let waiting = try inTime {
+            let waiting = try bus.startWaiting(arguments, input: .pipe)
+            try center.post("com.example.x")
+            return waiting
+        } unless: {
+            (try? $0.waitForOutput(containing: "begun\n")) == nil
+        }
         try waiting.waitForErrorOutput(containing: "timed out after 1 notification\n")
         try waiting.writeInput("well\n")
         let result = try waiting.wait()

@@ -108,7 +108,7 @@ import Testing
             #expect(result.output == "" && result.errorOutput == "")
         }
         let piped = try bus.script(
-            "notify-wait -q com.example.x -t 30s --then 'notify-post com.example.x' | true; echo ${PIPESTATUS[@]}"
+            "notify-wait -q com.example.x -t 120s --then 'notify-post com.example.x' | true; echo ${PIPESTATUS[@]}"
         )
         #expect(piped.output == "0 0\n" && piped.errorOutput == "")
     }

@@ -150,9 +150,13 @@ import Testing
     @Test(arguments: busKinds)
     func `-t bounds the wait for the input, and says which line did not come`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let posting = try start(productPath("notify-post"), ["--address", bus.address, "-t", "0.3", "-"])
-        try posting.writeInput("a\nb\n")
-        let result = try posting.wait()
+        let result = try inTime {
+            let posting = try start(productPath("notify-post"), ["--address", bus.address, "-t", "0.3", "-"])
+            try? posting.writeInput("a\nb\n")
+            return try posting.wait()
+        } unless: {
+            !$0.errorOutput.contains("line 3")
+        }
         #expect(result.status == 2)
         #expect(
             result.errorOutput

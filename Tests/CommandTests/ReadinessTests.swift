@@ -39,7 +39,8 @@ import Testing
             )
             var text: String?
             // Without a pause, to see the file as early as it can be seen.
-            for _ in 0..<10_000_000 where text == nil { text = contents(ofFile: file) }
+            let end = ContinuousClock.now + .patience
+            while text == nil, ContinuousClock.now < end { text = contents(ofFile: file) }
             #expect(text == "\(waiting.pid)\n")
             try center.post("a")
             #expect(try waiting.wait().status == 0)
@@ -57,7 +58,8 @@ import Testing
         try run("bash", ["-c", #"printf '%s' "$1" >"$2""#, "bash", old, file])
         let waiting = try start(productPath("notify-wait"), ["--address", bus.address, "--ready-file", file, "a"])
         var text: String? = old
-        for _ in 0..<10_000_000 where text == old { text = contents(ofFile: file) }
+        let end = ContinuousClock.now + .patience
+        while text == old, ContinuousClock.now < end { text = contents(ofFile: file) }
         #expect(text == "\(waiting.pid)\n")
     }
 

@@ -79,7 +79,11 @@ import Testing
         let there = try state(scene, ["wait", "a", "--is", "1"])
         #expect(there.status == 0 && there.output == "1\n")
         #expect(try state(scene, ["wait", "a", "--not", "0"]).output == "1\n")
-        let late = try state(scene, ["wait", "a", "--is", "2", "-t", "1s"])
+        let late = try inTime {
+            try state(scene, ["wait", "a", "--is", "2", "-t", "1s"])
+        } unless: {
+            $0.errorOutput != "notify-state: timed out\n"
+        }
         #expect(late.status == 2 && late.output == "")
         #expect(late.errorOutput == "notify-state: timed out\n")
         observation.cancel()
@@ -111,7 +115,7 @@ import Testing
             notify-wait -f -q state --ready-file "$1/ready" & keeper=$!
             until [[ -e $1/ready ]]; do :; done
             for ((round = 1; round <= $2; round++)); do
-                notify-state wait state --is $round -t 30s >"$1/out" & waiter=$!
+                notify-state wait state --is $round -t 120s >"$1/out" & waiter=$!
                 case $((round % 3)) in
                 0) notify-post state; notify-state set state $round ;;
                 1) notify-state set state $round --post ;;

@@ -75,6 +75,17 @@ extension PrivateBus {
     }
 }
 
+/// Does something again that a busy machine was too slow for: a command must get somewhere before its own time is over.
+///
+/// - Returns: the first result that was in time, or else the last.
+func inTime<Result>(_ body: () throws -> Result, unless isLate: (Result) -> Bool) rethrows -> Result {
+    let end = ContinuousClock.now + .patience
+    while true {
+        let result = try body()
+        if !isLate(result) || ContinuousClock.now > end { return result }
+    }
+}
+
 /// A pipe whose writable end another process gets.
 final class Pipe {
     let readEnd: Int32

@@ -12,7 +12,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let loop = """
             for ((i = 0; i < 1000; i++)); do
-                heard=$(notify-wait -t 30s com.example.$i --then "notify-post com.example.$i") || echo "$i: status $?"
+                heard=$(notify-wait -t 120s com.example.$i --then "notify-post com.example.$i") || echo "$i: status $?"
                 [[ $heard == com.example.$i ]] || echo "$i: heard '$heard'"
             done
             echo finished

@@ -111,7 +111,15 @@ import Testing
             wait $top
             """
         let folder = try TemporaryFolder()
-        let plain = try bus.script("TMP='\(folder.path)'\n" + script, ["--sort", "count"])
+        func look(_ options: [String], enough: Int) throws -> CommandResult {
+            try inTime {
+                try run("rm", ["-f", "\(folder.path)/log"])
+                return try bus.script("TMP='\(folder.path)'\n" + script, options)
+            } unless: {
+                $0.lines.count < enough || !$0.output.contains("com.example.b")
+            }
+        }
+        let plain = try look(["--sort", "count"], enough: 3)
         #expect(plain.status == 0)
         #expect(plain.lines.first?.hasPrefix("RATE  COUNT  LAST") == true)
         #expect(
@@ -120,8 +128,7 @@ import Testing
             ]
         )
         #expect(plain.output.contains("org.example.Editor"))
-        try run("rm", ["\(folder.path)/log"])
-        let json = try bus.script("TMP='\(folder.path)'\n" + script, ["--json", "--sort", "name"]).lines
+        let json = try look(["--json", "--sort", "name"], enough: 3).lines
         #expect(json.count == 3)
         #expect(json[0].hasPrefix(#"{"kind":"name","name":"com.example.a","count":2,"rate":"#))
         #expect(json[2].hasPrefix(#"{"kind":"observer","name":":1.5","pid":100,"#))
@@ -134,18 +141,23 @@ import Testing
         let center = bus.makeCenter()
         // One that was connected before, and one that comes afterwards.
         try center.post("com.example.early")
-        let top = try TestSupport.start(
-            productPath("notify-top"),
-            ["--address", bus.address, "--once", "--json", "-v", "-t", "5s", "--sort", "name"]
-        )
-        try top.waitForErrorOutput(containing: "listening")
-        try center.post("com.example.early")
-        try center.post("com.example.late")
-        let other = try TestSupport.start(productPath("notify-post"), ["--address", bus.address, "-"])
-        try other.writeInput("com.example.other\n")
-        let objects = try top.wait().lines
-        other.closeInput()
-        #expect(try other.wait().status == 0)
+        let objects = try inTime {
+            let top = try TestSupport.start(
+                productPath("notify-top"),
+                ["--address", bus.address, "--once", "--json", "-v", "-t", "3s", "--sort", "name"]
+            )
+            try top.waitForErrorOutput(containing: "listening")
+            try center.post("com.example.early")
+            try center.post("com.example.late")
+            let other = try TestSupport.start(productPath("notify-post"), ["--address", bus.address, "-"])
+            try other.writeInput("com.example.other\n")
+            let objects = try top.wait().lines
+            other.closeInput()
+            #expect(try other.wait().status == 0)
+            return objects
+        } unless: {
+            $0.count < 3 || $0.last?.contains(#""program""#) != true
+        }
         let program = try #require(contents(ofFile: "/proc/self/comm")).dropLast()
         #expect(objects.count == 3, "\(objects)")
         #expect(objects.first?.contains(#""pid":\#(getpid()),"program":"\#(program)""#) == true, "\(objects)")

@@ -13,11 +13,20 @@ import Testing
         let heard = Counter()
         let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
         let name = try center.observingName()
-        try agent.set(name, .background)
         for _ in 0..<5 {
-            try agent.killAgent()
-            try agent.restartAgent()
-            try #require(waitUntil { (try? agent.state(of: name)) == "background" })
+            // Where it takes longer than 2 seconds until there is another agent, the gate opens.
+            var state: String?
+            let isInTime = try waitUntil {
+                try agent.set(name, .background)
+                let began = ContinuousClock.now
+                try agent.killAgent()
+                try agent.restartAgent()
+                try #require(waitUntil { (try? agent.state(of: name)) != nil })
+                state = try agent.state(of: name)
+                return state == "background" || ContinuousClock.now - began < .seconds(2)
+            }
+            guard isInTime else { return print("This machine is too busy to start an agent within 2 seconds.") }
+            try #require(state == "background")
             try poster.post("com.example.x")
             try poster.synchronize(timeout: .patience)
         }

@@ -21,54 +21,64 @@ import Testing
         // The observers have a process of their own, with 4,000 threads and 6,000 descriptors.
         let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
             [address = agent.bus.address as String, agentProcess = agent.agentProcess as pid_t] in
-            var limit = rlimit()
-            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            limit.rlim_cur = limit.rlim_max
-            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            let heard = Counter()
-            var kept: [(NotifyCenter, NotifyCenter.Observation)] = []
-            for number in 0..<ScaleTests.observers {
-                let center = NotifyCenter(bus: .address(address))
-                let names = try [NotifyName("com.example.all"), NotifyName("com.example.own.\(number)")]
-                kept.append((center, try await center.addObserver(forNames: names) { _ in heard.add() }))
+            do {
+                try await ScaleTests.changeAll(address, agentProcess)
+            } catch {
+                print("failed: \(error)")
+                exit(7)
             }
-            // A report is for the whole process, and returns when it is in force for all its connections. On a busy
-            // machine 2,000 of them may take longer than the agent's limit; repeating the report continues the wait.
-            let clock = ContinuousClock()
-            func report(_ state: NotifyCenter.LifecycleState) throws -> Duration {
-                try clock.measure {
-                    while true {
-                        do throws(NotifyBusError) {
-                            return try kept[0].0.lifecycle.report(state, timeout: .patience)
-                        } catch {
-                            guard error.code == .timedOut else { throw error }
-                        }
-                    }
-                }
-            }
-            let toBackground = try report(.background)
-            guard kept.allSatisfy({ $0.0.lifecycle.state == .background }) else { exit(2) }
-            let poster = NotifyCenter(bus: .address(address))
-            try await poster.post("com.example.all")
-            try await poster.synchronize()
-            let toForeground = try report(.foreground)
-            guard kept.allSatisfy({ $0.0.lifecycle.state == .foreground }) else { exit(3) }
-            try await poster.post("com.example.all")
-            guard heard.wait(for: ScaleTests.observers, timeout: .patience) else { exit(4) }
-            let toSuspended = try report(.suspended)
-            try await poster.post("com.example.all")
-            try await poster.synchronize()
-            let resumed = try report(.foreground)
-            guard heard.wait(for: 2 * ScaleTests.observers, timeout: .patience) else { exit(5) }
-            print("background \(toBackground), foreground \(toForeground)")
-            print("suspended \(toSuspended), foreground \(resumed)")
-            print("agent \(peakResidentBytes(of: agentProcess))")
-            exit(heard.value == 2 * ScaleTests.observers ? 0 : 6)
         }
         let report = result.map { String(decoding: $0.standardOutputContent, as: UTF8.self) } ?? ""
         let peak = report.split { $0.isWhitespace }.last.flatMap { Int($0) } ?? .max
         #expect(peak < 64 << 20, "\(report)")
         // The duration is only printed: tests make no assumptions about a busy machine's speed.
         print("\(kind): \(report)")
+    }
+
+    /// Ends the process.
+    private static func changeAll(_ address: String, _ agentProcess: pid_t) async throws {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let heard = Counter()
+        var kept: [(NotifyCenter, NotifyCenter.Observation)] = []
+        for number in 0..<ScaleTests.observers {
+            let center = NotifyCenter(bus: .address(address))
+            let names = try [NotifyName("com.example.all"), NotifyName("com.example.own.\(number)")]
+            kept.append((center, try await center.addObserver(forNames: names) { _ in heard.add() }))
+        }
+        // A report is for the whole process, and returns when it is in force for all its connections. On a busy machine
+        // 2,000 of them may take longer than the agent's limit; repeating the report continues the wait.
+        let clock = ContinuousClock()
+        func report(_ state: NotifyCenter.LifecycleState) throws -> Duration {
+            try clock.measure {
+                while true {
+                    do throws(NotifyBusError) {
+                        return try kept[0].0.lifecycle.report(state, timeout: .patience)
+                    } catch {
+                        guard error.code == .timedOut else { throw error }
+                    }
+                }
+            }
+        }
+        let toBackground = try report(.background)
+        guard kept.allSatisfy({ $0.0.lifecycle.state == .background }) else { exit(2) }
+        let poster = NotifyCenter(bus: .address(address))
+        try await poster.post("com.example.all")
+        try await poster.synchronize()
+        let toForeground = try report(.foreground)
+        guard kept.allSatisfy({ $0.0.lifecycle.state == .foreground }) else { exit(3) }
+        try await poster.post("com.example.all")
+        guard heard.wait(for: ScaleTests.observers, timeout: .patience) else { exit(4) }
+        let toSuspended = try report(.suspended)
+        try await poster.post("com.example.all")
+        try await poster.synchronize()
+        let resumed = try report(.foreground)
+        guard heard.wait(for: 2 * ScaleTests.observers, timeout: .patience) else { exit(5) }
+        print("background \(toBackground), foreground \(toForeground)")
+        print("suspended \(toSuspended), foreground \(resumed)")
+        print("agent \(peakResidentBytes(of: agentProcess))")
+        exit(heard.value == 2 * ScaleTests.observers ? 0 : 6)
     }
 }

@@ -76,7 +76,7 @@ import Testing
                     while IFS= read -r line; do
                         command=${line%%  *#*} command=${command%% #*}
                         case $command in
-                            *"notify-post "*) notify-wait -t 30 com.example.done --then "$command" ;;
+                            *"notify-post "*) notify-wait -t 120 com.example.done --then "$command" ;;
                             "notify-wait com.example.done") $command --then 'notify-post com.example.done' ;;
                             *--then*) eval "$command" ;;
                             *--*make*)
@@ -138,7 +138,7 @@ import Testing
                 "com.example.notes.changed\nhello\n",
                 script: """
                     export file=$PWD/notes text=hello
-                    notify-wait -t 30 com.example.notes.changed --then "$LINES_OF_BLOCK" && cat notes
+                    notify-wait -t 120 com.example.notes.changed --then "$LINES_OF_BLOCK" && cat notes
                     """
             )
         ),

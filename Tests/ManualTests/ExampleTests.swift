@@ -128,7 +128,7 @@ import Testing
             #expect(result.status == 1, "\(result.errorOutput)")
             #expect(!result.errorOutput.contains("--help"))
         case .heard(let options, let last):
-            let result = try bus.script("notify-wait -t 30 \(options) --then \"$1\"", [example.script])
+            let result = try bus.script("notify-wait -t 120 \(options) --then \"$1\"", [example.script])
             #expect(result.lines.last == last, "\(result.errorOutput)")
         case .answered(let partner, let words):
             let script = """
@@ -136,7 +136,7 @@ import Testing
                 \(partner) >answers &
                 until [[ -e ready ]]; do sleep 0.01; done
                 # The example gives its partner little time, which a busy machine may not have.
-                for _ in 1 2 3 4 5; do ! bash -c "$1" || break; done
+                for _ in {1..50}; do ! bash -c "$1" || break; done
                 """
             let result = try bus.script(script, [example.script])
             #expect(result.output == words, "\(result.errorOutput)")
@@ -145,7 +145,7 @@ import Testing
                 cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT
                 printf 'site:\\n\\t@echo built\\n' >Makefile
                 setsid bash -c "$1" >out 2>&1 &
-                for ((i = 0; i < 300; i++)); do
+                for ((i = 0; i < 1500; i++)); do
                     ! grep -qF -- "$2" out || break
                     { \(poke.isEmpty ? ":" : poke); } >/dev/null 2>&1
                     sleep 0.05

@@ -31,7 +31,12 @@ import Testing
             #expect(try client.register(names).string == "foreground")
             return processorTime(of: agent.agent.pid) - before
         }
-        // If each were compared with each, it would be thirty times as much, and the call would time out.
-        #expect(try cost(colliding) < 10 * cost(others))
+        // If each were compared with each, it would be thirty times as much, each time. A busy machine may disturb one.
+        var costs: [(Double, Double)] = []
+        let isEqual = try (0..<3).contains { _ in
+            costs.append((try cost(colliding), try cost(others)))
+            return costs.last.map { $0 < 10 * $1 } ?? false
+        }
+        #expect(isEqual, "\(costs)")
     }
 }

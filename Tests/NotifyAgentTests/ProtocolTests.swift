@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyBus
 import TestSupport
 import Testing
 
@@ -94,7 +95,15 @@ import Testing
         let control = try RawBusClient(address: agent.bus.address)
         let silent = try RawBusClient(address: agent.bus.address)
         _ = try silent.register(["com.example.a"])
+        let center = NotifyCenter(bus: .address(agent.bus.address))
+        let observation = try center.addObserver(forName: "com.example.a") { _ in }
         let serial = try control.begin(silent.uniqueName, "background")
+        // It belongs to this process, whose report is for all of it.
+        let error = #expect(throws: NotifyBusError.self) {
+            try center.lifecycle.report(.background, timeout: .patience)
+        }
+        #expect(error?.code == .timedOut && error?.description.contains(silent.uniqueName) == true)
+        observation.cancel()
         let answer = try control.answer(to: serial)
         #expect(answer.errorName == "org.notifybus.Error.TimedOut")
         #expect(answer.string?.contains(silent.uniqueName) == true)

@@ -4,10 +4,10 @@ public import Glibc
 
 // Facts from proc(5). A process that is gone has 0 of everything.
 
-/// The resident memory of a process in bytes, from `/proc/PID/statm`.
+/// The resident memory of a process's own, in bytes (`RssAnon`). How much of a program's file is resident is for the
+/// kernel to say.
 public func residentBytes(of pid: pid_t) -> Int {
-    let fields = text(ofFile: "/proc/\(pid)/statm")?.split(separator: " ") ?? []
-    return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(getpagesize()) : 0
+    statusNumber("RssAnon", inFile: "/proc/\(pid)/status") * 1024
 }
 
 /// The peak resident memory of a running process since exec, in bytes (`VmHWM`).

@@ -14,7 +14,7 @@ struct CatchUpTests {
     /// What a machine hears up to a last name, which the other one posts.
     private func heard(_ recorder: Recorder<String>, upTo last: String, by machine: Machine) throws -> [String] {
         try machine.center.post(last)
-        #expect(recorder.wait(timeout: .seconds(30)) { $0.contains(last) })
+        #expect(recorder.wait(timeout: .seconds(120)) { $0.contains(last) })
         return recorder.elements.filter { $0 != last }
     }
 

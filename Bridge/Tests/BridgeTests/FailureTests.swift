@@ -47,7 +47,7 @@ struct FailureTests {
         /// What was heard by the time a last post has come.
         func allHeard() throws -> [String] {
             try here.center.post("com.example.last")
-            #expect(heard.wait(timeout: .seconds(30)) { $0.contains("com.example.last") })
+            #expect(heard.wait(timeout: .seconds(120)) { $0.contains("com.example.last") })
             return heard.elements.filter { $0 != "com.example.last" }
         }
     }
@@ -100,7 +100,7 @@ struct FailureTests {
         }
         // Behind all of them.
         try pair.here.center.post("com.example.quiet")
-        let came = try waitUntil(timeout: .seconds(60)) { try pair.here.figure("waiting") > names.count }
+        let came = try waitUntil(timeout: .seconds(120)) { try pair.here.figure("waiting") > names.count }
         #expect(came)
         #expect(try pair.here.figure("waiting") == names.count + 1)
         #expect(residentBytes(of: bridge) - before < 4_000_000)
@@ -118,7 +118,7 @@ struct FailureTests {
             ["-V", "5", "-p", "\(broker.port)", "-i", id, "-t", "x"],
             input: .null
         )
-        try machine.bridge.waitForErrorOutput(containing: "another client has the id \(id)", timeout: .seconds(60))
+        try machine.bridge.waitForErrorOutput(containing: "another client has the id \(id)", timeout: .seconds(120))
         thief.send(signal: SIGTERM)
         _ = try thief.wait()
     }
@@ -171,7 +171,7 @@ struct FailureTests {
         for name in names { try here.center.post(name) }
         try there.center.post("com.example.last")
         for recorder in heard {
-            #expect(recorder.wait(forCount: 11, timeout: .seconds(30)))
+            #expect(recorder.wait(forCount: 11, timeout: .seconds(120)))
         }
         // Round and round: they do come again, and are left out.
         #expect(try waitUntil { try there.figure("duplicates") > 100 })

@@ -48,7 +48,7 @@ struct StoppedTests {
         #expect(here.bus.residentBytes - before < 4_000_000)
         bridge.send(signal: SIGCONT)
         // A last one, posted until it is heard: the bridge may still be coming back.
-        let isBack = try waitUntil(timeout: .seconds(30)) {
+        let isBack = try waitUntil(timeout: .seconds(120)) {
             try here.center.post("com.example.last")
             return heard.wait(forCount: 12, timeout: .milliseconds(200))
         }

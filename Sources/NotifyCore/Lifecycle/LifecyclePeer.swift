@@ -109,7 +109,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             switch answer {
             case .success: completion(.success(()))
             case .failure(.unreachable(let error)): completion(.failure(error))
-            case .failure(.refused(let fault)): completion(.failure(NotifyBusError(.failed, fault.message)))
+            case .failure(.refused(let fault)):
+                let isLate = fault.name == AgentInterface.ErrorName.timedOut
+                completion(.failure(NotifyBusError(isLate ? .timedOut : .failed, fault.message)))
             }
         }
     }

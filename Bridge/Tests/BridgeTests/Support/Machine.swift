@@ -111,7 +111,7 @@ final class Machine: Sendable {
     }
 
     /// Waits until the bridge is connected, or is not.
-    func wait(connected: Bool, timeout: Duration = .seconds(60)) throws {
+    func wait(connected: Bool, timeout: Duration = .seconds(120)) throws {
         let came = try waitUntil(timeout: timeout) { try status()["connected"] == "boolean \(connected)" }
         guard came else { throw TestSupportError("The bridge is \(connected ? "not " : "")connected: \(try status())") }
     }

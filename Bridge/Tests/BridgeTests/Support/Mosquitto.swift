@@ -70,7 +70,7 @@ final class Mosquitto: Sendable {
     func resume() { process.withLock { $0?.send(signal: SIGCONT) } }
 
     /// Waits for a line of its log.
-    func waitForLog(_ text: String, timeout: Duration = .seconds(20)) throws {
+    func waitForLog(_ text: String, timeout: Duration = .seconds(120)) throws {
         let running = process.withLock { $0 }
         try running?.waitForErrorOutput(containing: text, timeout: timeout)
     }
