@@ -37,7 +37,9 @@ extension Agent {
                 startSources()
                 tellLogins(on: link)
                 sources.delay(delays)
+                followScreenSavers()
             case .factsAreNotWanted:
+                followScreenSavers()
                 sources.delay(delays)
                 restIfNobodyObserves()
             }
@@ -63,11 +65,8 @@ extension Agent {
         var after: [EventChange] = []
         if case .logins(let logins)? = news.fact {
             let wasEnding = loginEvents.state.map { $0.isAsleep || $0.isShuttingDown } ?? false
-            let (before, later) = loginEvents.take(LoginState(logins, of: geteuid()))
-            // Posts that wait for superseded changes are made first.
-            if !(before.allSatisfy { !$0.isPosted }) { postWhatWaits(on: link) }
-            say(before, on: link)
-            after = later
+            after = say(loginEvents.take(LoginState(logins, of: geteuid())), on: link)
+            followScreenSavers()
             if !wasEnding, logins.isEnding { beginDelay(logins, on: link) }
             if !logins.isEnding { sleepDelay = nil }
         }
@@ -91,6 +90,14 @@ extension Agent {
         }
     }
 
+    /// - Returns: what is to be posted later.
+    private func say(_ changes: LoginEvents.Changes, on link: borrowing BusLink) -> [EventChange] {
+        // What waits for changes that are overtaken by now goes out first.
+        if changes.before.contains(where: \.isPosted) { postWhatWaits(on: link) }
+        say(changes.before, on: link)
+        return changes.after
+    }
+
     private func postWhatWaits(on link: borrowing BusLink) { changesAreInForce(.max, on: link) }
 
     private func say(_ changes: [EventChange], on link: borrowing BusLink) {
@@ -102,14 +109,14 @@ extension Agent {
     }
 
     private func tell(_ condition: SourceCondition, on link: borrowing BusLink) {
+        if condition != .live { loginEvents.loseLogind() }
         for source in eventPart.factNames.keys.sorted() {
             switch condition {
             case .live: handle(EventTable.Input.said(source, .live), on: link)
+            case .off where source == SystemEvent.Source.locker.rawValue && screenSavers.isThere: break
             case .off(let reason): handle(EventTable.Input.said(source, .off(reason)), on: link)
             }
         }
-        // When it is back, the current state is reported without counting as a change.
-        if condition != .live { loginEvents = LoginEvents() }
     }
 
     /// A source that is started learns what is already known.
@@ -125,7 +132,27 @@ extension Agent {
     }
 }
 
-/// Schedules wake-ups: the watcher has one timer for all.
+// Screen savers, where logind does not know of the lock.
+extension Agent {
+    func makeScreenSavers() -> ScreenSavers {
+        ScreenSavers(session) { [session, unowned self] isActive in
+            session.perform { [self] link in
+                guard screenSavers.isFollowed else { return }
+                let later = say(loginEvents.take(isSaverActive: isActive), on: link)
+                if screenSavers.isThere {
+                    handle(EventTable.Input.said(SystemEvent.Source.locker.rawValue, .live), on: link)
+                }
+                post(later, afterChangesOn: link)
+            }
+        }
+    }
+
+    private func followScreenSavers() {
+        screenSavers.follow(eventPart.factNames[SystemEvent.Source.locker.rawValue] != nil && !loginEvents.hasHinted)
+    }
+}
+
+/// Who wants to be woken when: the watcher has one timer for all.
 struct Alarms {
     enum Owner {
         case coordinator, events, launching

@@ -48,7 +48,8 @@ extension Agent {
         guard let delay = sleepDelay else { return }
         let now = MonotonicTime.now.nanoseconds
         guard now >= delay.earliest else { return }
-        if !delay.isPassedOn, now < delay.latest { return alarms.set(.sleep, at: delay.latest) }
+        let isBusy = !delay.isPassedOn || launching?.isAtWork(on: [delay.name]) == true
+        if isBusy, now < delay.latest { return alarms.set(.sleep, at: delay.latest) }
         sleepDelay = nil
         sources.letSleep()
     }

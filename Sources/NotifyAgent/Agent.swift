@@ -57,6 +57,8 @@ package final class Agent: BusPeer, @unchecked Sendable {
     let ends = EndWatch()
     let sources: SourceSet
     let eventPart: EventPart
+    let session: SessionServices
+    private(set) lazy var screenSavers = makeScreenSavers()
     var alarms: Alarms
     var loginEvents = LoginEvents()
     var sleepDelay: SleepDelay?
@@ -84,6 +86,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         watcher: Watcher,
         sources: SourceSet,
         events: EventPart,
+        session: SessionServices,
         launches: (LaunchFolders, LaunchWatch),
         report: @escaping @Sendable (Report) -> Void
     ) {
@@ -92,6 +95,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         self.watcher = watcher
         self.sources = sources
         eventPart = events
+        self.session = session
         alarms = Alarms(watcher)
         (launchFolders, launchWatch) = launches
         self.report = report
@@ -224,7 +228,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
             // The coordinator decides what that means for states.
             deliver: { [unowned self] id, names, link in handle(.found(id, names), on: link) },
             alarm: { [unowned self] time in alarms.set(.launching, at: time) },
-            workHasEnded: { _ in },
+            workHasEnded: { [unowned self] _ in endDelayIfOver() },
             warn: { [logger] text in logger.warning(text) }
         )
         return Launching(servesMachine: identity.servesMachine, launchFolders, surroundings)
@@ -304,7 +308,12 @@ package final class Agent: BusPeer, @unchecked Sendable {
     /// Observers pass duplicates of their sockets.
     package var takesDescriptors: Bool { true }
 
+    package var deadline: MonotonicTime? { session.router.deadline }
+
+    package func deadlineHasPassed(_ link: borrowing BusLink) { session.router.deadlineHasPassed(link) }
+
     package func linkIsReady(_ link: borrowing BusLink) {
+        session.router.linkIsReady(link)
         // ALLOW_REPLACEMENT, DO_NOT_QUEUE, REPLACE_EXISTING
         let flags: UInt32 = 1 | 4 | (configuration.replaces ? 2 : 0)
         link.callBus("RequestName", [.string(AgentInterface.name), .uint32(flags)]) { [self] answer, link in
@@ -335,6 +344,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     package func handle(_ signal: BusSignal, on link: borrowing BusLink) {
         signal.arguments.closeDescriptors()
         launching?.handle(signal, on: link)
+        session.router.handle(signal, on: link)
         guard signal.sender == "org.freedesktop.DBus", signal.interface == "org.freedesktop.DBus" else { return }
         let texts = signal.arguments.compactMap(\.string)
         switch signal.member {
@@ -375,7 +385,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case .rest:
             guard !coordinator.hasObservers, eventPart.factNames.isEmpty else { break }
             for change in sources.stop() { note(change) }
-            loginEvents = LoginEvents()
+            loginEvents.rest()
         case .moved(let number):
             if let process = processes[number: number], let facts = coordinator.facts(of: process) {
                 sources.present(facts)

@@ -62,7 +62,7 @@ package final class AgentService: Sendable {
         let hear = DeferredCall<(source: String, news: EventNews)>()
         let folders = LaunchFolders(servesMachine: bus == .system)
         let launchWatch = LaunchWatch(watcher, folders)
-        let services = MachineServices()
+        let (services, session) = (MachineServices(), SessionServices())
         let agent = Agent(
             configuration,
             bus: bus,
@@ -73,7 +73,13 @@ package final class AgentService: Sendable {
                 ignoring: configuration.facts.ignoredSources,
                 board: board
             ),
-            events: EventPart(EventMakers(configuration, servesMachine: bus == .system), hear),
+            events: EventPart(
+                EventMakers(configuration, servesMachine: bus == .system),
+                machine: services,
+                session: session,
+                hear
+            ),
+            session: session,
             launches: (folders, launchWatch),
             report: report
         )
@@ -84,6 +90,7 @@ package final class AgentService: Sendable {
         hear.set { [weak center] source, news in
             center?.perform { link in agent.handle(EventTable.Input.said(source, news), on: link) }
         }
+        session.perform.set { [weak center] work in center?.perform(work) }
         launchWatch.set { [weak center] in center?.perform { link in agent.loadLaunches(on: link) } }
         thread = try watcher.start { [weak center] event in
             center?.perform { link in agent.handle(event, on: link) }

@@ -55,10 +55,40 @@
 /* The system keyboard layout changed, in /etc/default/keyboard, /etc/vconsole.conf or /etc/X11/xorg.conf.d/00-keyboard.conf. */
 #define kNotifyBusKeyboard "org.notifybus.system.keyboard"
 
-/* The memory pressure changed. */
+/* One of the six names that begin with this one was posted. */
+#define kNotifyBusPowerSources "com.apple.system.powersources"
+
+/* External power came or went. */
+#define kNotifyBusPowerSource "com.apple.system.powersources.source"
+
+/* The charge of the battery, or external power, has changed. */
+#define kNotifyBusPowerPercent "com.apple.system.powersources.percent"
+
+/* How long the battery is expected to last has changed. */
+#define kNotifyBusTimeRemaining "com.apple.system.powersources.timeremaining"
+
+/* The charge has become low. */
+#define kNotifyBusLowBattery "com.apple.system.powersources.lowbattery"
+
+/* The charge has become critical, or is no longer. */
+#define kNotifyBusCriticalLevel "com.apple.system.powersources.criticallevel"
+
+/* A battery or another power source was attached or removed. */
+#define kNotifyBusPowerAttach "com.apple.system.powersources.attach"
+
+/* The lid was opened or closed. */
+#define kNotifyBusLid "com.apple.system.powermanagement.clamshellstate"
+
+/* The power profile that saves power was chosen, or another one. */
+#define kNotifyBusLowPowerMode "com.apple.system.lowpowermode"
+
+/* The machine became so hot that it runs slower, or no longer is. */
+#define kNotifyBusThermalPressure "com.apple.system.thermalpressurelevel"
+
+/* How much programs wait for memory has changed. */
 #define kNotifyBusMemoryPressure "org.notifybus.system.memory"
 
-/* The machine is about to sleep; it waits briefly for observers of this name. */
+/* The machine is about to sleep; it waits for those that are told. */
 #define kNotifyBusWillSleep "org.notifybus.system.willsleep"
 
 /* The machine woke up from sleep. */
@@ -79,7 +109,10 @@
 /* The session became idle, or is in use again. */
 #define kNotifyBusIdle "org.notifybus.session.idle"
 
-/* The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks. */
+/* The user chose dark or light windows. */
+#define kNotifyBusAppearance "org.notifybus.session.appearance"
+
+/* No event of the kernel says how full a file system is; notifybus-events(7) has a timer that looks. */
 #define kNotifyVFSLowDiskSpace "com.apple.system.lowdiskspace"
 
 /* The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks. */

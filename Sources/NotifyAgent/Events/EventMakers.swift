@@ -12,9 +12,16 @@ struct EventMakers {
         case events, files
     }
 
+    /// The bus on which services are followed.
+    enum Place {
+        case machine, session
+    }
+
     enum Kind {
         case loop(Thread, @Sendable (EventOutlet) -> any EventSource)
-        /// It is derived from logind's facts.
+        /// It follows services.
+        case services(Place, @Sendable (EventOutlet) -> [any ServiceClient])
+        /// It follows from logind's facts.
         case facts
     }
 
@@ -33,9 +40,7 @@ struct EventMakers {
                 else { continue }
                 names[event.name] = [source.rawValue]
                 if let original = event.original { aliases[original, default: []].append(event) }
-                kinds[source.rawValue] =
-                    LoginEvents.names[source] != nil
-                    ? .facts : .loop(.events) { KernelSources.make(source, $0) }
+                kinds[source.rawValue] = EventMakers.kind(of: source)
             }
         }
         let files = configuration.files
@@ -45,6 +50,16 @@ struct EventMakers {
         }
         let rules = files.map { FileSource.Rule([$0.path], [$0.name]) }
         kinds[EventMakers.configuredFiles] = .loop(.files) { FileSource($0, rules) }
+    }
+
+    private static func kind(of source: SystemEvent.Source) -> Kind {
+        switch source {
+        case .power: .services(.machine, PowerSource.make)
+        case .profile: .services(.machine, ProfileSource.make)
+        case .appearance: .services(.session) { [AppearanceSource($0)] }
+        case .sleep, .users, .locker, .logind: .facts
+        default: .loop(.events) { KernelSources.make(source, $0) }
+        }
     }
 
     func kind(of source: String) -> Kind? { kinds[source] }

@@ -20,7 +20,9 @@ final class EventPart {
     private var table: EventTable
     private let makers: EventMakers
     private let deliver: DeferredCall<(source: String, news: EventNews)>
-    /// The active sources, by name, with the threads on which some live.
+    private let machine: any ServiceBus
+    private let session: any ServiceBus
+    /// The sources that work, by name, with the threads that some live on.
     private var working: [String: any WorkingSource] = [:]
     private var threads: [EventMakers.Thread: EventThread] = [:]
     /// The wanted names of sources derived from logind's facts.
@@ -29,9 +31,15 @@ final class EventPart {
     /// Calls that wait for the state of a name.
     private var questions: [UInt64: (BusCall, NotifyName)] = [:]
 
-    init(_ makers: EventMakers, _ deliver: DeferredCall<(source: String, news: EventNews)>) {
+    init(
+        _ makers: EventMakers,
+        machine: any ServiceBus,
+        session: any ServiceBus,
+        _ deliver: DeferredCall<(source: String, news: EventNews)>
+    ) {
         self.makers = makers
         self.deliver = deliver
+        (self.machine, self.session) = (machine, session)
         table = EventTable(makers.names, aliases: makers.aliases)
     }
 
@@ -98,6 +106,8 @@ final class EventPart {
             } catch {
                 outlet.say(.off(error.description))
             }
+        case .services(let place, let make):
+            working[name] = ServiceSource(outlet, make(outlet), on: place == .machine ? machine : session)
         case .facts, nil: outlet.say(.off("there is no such source"))
         }
     }
@@ -121,7 +131,26 @@ protocol WorkingSource {
     func stop()
 }
 
-/// One that lives on a thread for sources.
+/// One that follows services.
+private struct ServiceSource: WorkingSource {
+    private let outlet: EventOutlet
+    private let clients: [any ServiceClient]
+    private let bus: any ServiceBus
+
+    init(_ outlet: EventOutlet, _ clients: [any ServiceClient], on bus: any ServiceBus) {
+        (self.outlet, self.clients, self.bus) = (outlet, clients, bus)
+        for client in clients { bus.add(client) }
+    }
+
+    func want(_ names: Set<NotifyName>) {}
+
+    func stop() {
+        outlet.close()
+        for client in clients { bus.remove(client) }
+    }
+}
+
+/// One that lives on a thread of sources.
 private struct LoopSource: WorkingSource {
     private let name: String
     private let thread: EventThread

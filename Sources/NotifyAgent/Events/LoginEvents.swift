@@ -23,13 +23,62 @@ struct LoginEvents {
     /// What is posted for the change in progress.
     static func ending(_ logins: Logins) -> NotifyName { logins.isAsleep ? willSleep : willShutDown }
 
-    /// nil until something has been reported.
-    private(set) var state: LoginState?
+    /// What is to be posted before and after the states have been changed accordingly.
+    typealias Changes = (before: [EventChange], after: [EventChange])
 
-    /// - Returns: what to post before and after the states have been changed accordingly.
-    mutating func take(_ new: LoginState) -> (before: [EventChange], after: [EventChange]) {
-        defer { state = new }
-        guard let old = state else { return (LoginEvents.facts(new), []) }
+    /// What was said last; nil as long as nobody has said anything.
+    private(set) var state: LoginState?
+    /// What logind says; nil while it says nothing.
+    private var logind: LoginState?
+    /// Whether logind has ever said that the session is locked: then screen savers do not count.
+    private(set) var hasHinted = false
+    /// Whether a screen saver is active; nil as long as that is not known.
+    private var isSaverActive: Bool?
+    /// Whether the states are unknown to everyone else: then they are to be said even if nothing has changed.
+    private var isAnew = true
+
+    /// logind has said something.
+    mutating func take(_ new: LoginState) -> Changes {
+        logind = new
+        if new.isLocked { hasHinted = true }
+        return update()
+    }
+
+    /// A screen saver has begun or ended.
+    mutating func take(isSaverActive: Bool) -> Changes {
+        self.isSaverActive = isSaverActive
+        return update()
+    }
+
+    /// logind is away. What has changed when it is back is posted then.
+    mutating func loseLogind() {
+        logind = nil
+        isAnew = true
+    }
+
+    /// Nobody wants to know anything.
+    mutating func rest() {
+        let hasHinted = hasHinted
+        self = LoginEvents()
+        self.hasHinted = hasHinted
+    }
+
+    private mutating func update() -> Changes {
+        let isComplete = logind != nil
+        guard var new = logind ?? (isSaverActive == nil ? nil : state ?? LoginState()) else { return ([], []) }
+        if !isComplete { new.isLocked = false }
+        if !hasHinted, isSaverActive == true { new.isLocked = true }
+        defer { (state, isAnew) = (new, isAnew && !isComplete) }
+        var changes: Changes = state.map { LoginEvents.changes(from: $0, to: new) } ?? ([], [])
+        if isAnew { changes.before = LoginEvents.facts(new) + changes.before }
+        if isComplete { return changes }
+        // A screen saver knows nothing else.
+        return (
+            changes.before.filter { $0.name == LoginEvents.lock }, changes.after.filter { $0.name == LoginEvents.lock }
+        )
+    }
+
+    private static func changes(from old: LoginState, to new: LoginState) -> Changes {
         var (before, after): ([EventChange], [EventChange]) = ([], [])
         func note(_ name: NotifyName, _ key: KeyPath<LoginState, Bool>, leadsAway: Bool) {
             guard old[keyPath: key] != new[keyPath: key] else { return }

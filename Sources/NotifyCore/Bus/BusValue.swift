@@ -52,6 +52,14 @@ package enum BusValue: Hashable, Sendable {
         if case .number(UInt8(ascii: "t"), let value) = self { value } else { nil }
     }
 
+    package var int64: Int64? {
+        if case .number(UInt8(ascii: "x"), let value) = self { Int64(bitPattern: value) } else { nil }
+    }
+
+    package var double: Double? {
+        if case .double(let value) = self { value } else { nil }
+    }
+
     package var boolean: Bool? {
         if case .number(UInt8(ascii: "b"), let value) = self { value != 0 } else { nil }
     }

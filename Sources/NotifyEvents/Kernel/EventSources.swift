@@ -15,8 +15,8 @@ package enum KernelSources {
         case .memory: MemorySource(outlet)
         case .accounts: FileSource(outlet, FileSource.Rule.accounts)
         case .locale: FileSource(outlet, FileSource.Rule.locale)
-        // These are derived from logind's facts.
-        case .sleep, .users, .locker, .logind: FileSource(outlet, [])
+        // These are not the kernel's.
+        case .power, .profile, .sleep, .users, .locker, .logind, .appearance: FileSource(outlet, [])
         }
     }
 }

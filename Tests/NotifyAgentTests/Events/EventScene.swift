@@ -58,6 +58,18 @@ final class EventScene: Sendable {
 
     func state(of name: NotifyName) throws -> UInt64 { try center.state(of: name) }
 
+    /// Waits until the source of a name has said what is the case.
+    func waitUntilLive(_ name: NotifyName) throws {
+        let isLive = try waitUntil {
+            try status().split(separator: "\n").contains { line in
+                let words = line.split(separator: " ")
+                return words.firstIndex { $0 == name.string }.map { words.dropFirst($0 + 1).first == "live" } ?? false
+            }
+        }
+        let last = try status()
+        try #require(isLive, "\(last)")
+    }
+
     func status(_ arguments: String...) throws -> String {
         let command = try run(productPath("notify-lifecycle"), ["--address", bus.address, "status"] + arguments)
         try #require(command.status == 0, "\(command.errorOutput)")

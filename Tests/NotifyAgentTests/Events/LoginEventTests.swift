@@ -97,7 +97,8 @@ struct LoginEventTests {
         for each in [sleep.observation, other.observation, end.observation] { each.cancel() }
     }
 
-    @Test func `logind goes: the states are 0 until it is back`() throws {
+    @Test func `logind goes: the states are 0 until it is back, and what has changed meanwhile is posted then`() throws
+    {
         let logind = try MockLogind()
         let scene = try makeScene(.daemon, logind)
         let lock = try scene.observe(Self.lock)
@@ -109,8 +110,13 @@ struct LoginEventTests {
         #expect(try scene.status().contains("systemd-logind went away"))
         try logind.restart()
         try logind.addSession("2", user: geteuid())
+        // Before this it was locked, so it is news.
+        #expect(lock.heard.wait(for: 2))
+        #expect(try scene.state(of: Self.lock) == 0)
         try logind.setLocked("2", true)
-        #expect(try waitUntil { try scene.state(of: Self.lock) == 1 })
+        #expect(lock.heard.wait(for: 3))
+        #expect(try scene.state(of: Self.lock) == 1)
+        #expect(lock.heard.value == 3)
         lock.observation.cancel()
     }
 }

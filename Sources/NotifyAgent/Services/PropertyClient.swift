@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+/// Follows properties of a service's objects.
+///
+/// `@unchecked Sendable`: the variables are touched only by the thread that reads the bus.
+final class PropertyClient: ServiceClient, @unchecked Sendable {
+    struct Object: Hashable, Sendable {
+        let path: String
+        let interface: String
+    }
+
+    typealias Values = [Object: [String: BusValue]]
+
+    enum News: Sendable {
+        /// All properties, at first and after each change.
+        case found(Values)
+        /// Another signal that was wanted.
+        case signal(BusSignal)
+        case away(String)
+    }
+
+    let service: FollowedService
+    private let objects: [Object]
+    private let tell: @Sendable (News) -> Void
+    private var current: Service?
+    private var values: Values = [:]
+
+    /// - Parameters:
+    ///   - signals: what else is wanted, as in `FollowedService`.
+    ///   - tell: called on the thread that reads the bus.
+    init(
+        _ name: String,
+        _ title: String,
+        _ objects: [Object],
+        signals: [String] = [],
+        tell: @escaping @Sendable (News) -> Void
+    ) {
+        let rules = objects.map { object in
+            "interface='\(PropertyChange.interface)',member='PropertiesChanged',path='\(object.path)',"
+                + "arg0='\(object.interface)'"
+        }
+        service = FollowedService(name: name, title: title, signals: rules + signals, isActivated: true)
+        self.objects = objects
+        self.tell = tell
+    }
+
+    func serviceHasCome(_ service: Service, on link: borrowing BusLink) {
+        current = service
+        values = [:]
+        for object in objects { ask(object, on: link) }
+    }
+
+    func serviceIsAway(_ reason: String) {
+        current = nil
+        values = [:]
+        tell(.away(reason))
+    }
+
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        guard let change = PropertyChange(signal) else { return tell(.signal(signal)) }
+        let object = Object(path: signal.path, interface: change.interface)
+        // The answer that is under way was given after this.
+        guard objects.contains(object), values[object] != nil else { return }
+        if !change.invalidated.isEmpty { ask(object, on: link) }
+        values[object]?.merge(change.values) { $1 }
+        say()
+    }
+
+    private func ask(_ object: Object, on link: borrowing BusLink) {
+        guard let current else { return }
+        current.properties(of: object.interface, at: object.path, on: link) { [self] answer, _ in
+            guard let answer else { return tell(.away("\(service.title) does not say what is the case")) }
+            values[object] = answer
+            say()
+        }
+    }
+
+    private func say() {
+        if values.count == objects.count { tell(.found(values)) }
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+/// Screen savers on the session bus, for desktops that do not tell logind that they have locked the screen.
+///
+/// `@unchecked Sendable`: the variables are touched only by the thread that reads the bus.
+final class ScreenSavers: @unchecked Sendable {
+    /// Names on the bus, which their interfaces have as well, and where the object is.
+    private static let savers = [
+        ("org.freedesktop.ScreenSaver", "/org/freedesktop/ScreenSaver"),
+        ("org.gnome.ScreenSaver", "/org/gnome/ScreenSaver"),
+        ("org.cinnamon.ScreenSaver", "/org/cinnamon/ScreenSaver"),
+        ("org.mate.ScreenSaver", "/org/mate/ScreenSaver"),
+    ]
+
+    fileprivate enum Condition {
+        case away, idle, active
+    }
+
+    private let bus: any ServiceBus
+    /// Is told whether one is active, when that is known of all.
+    private let tell: @Sendable (Bool) -> Void
+    private var clients: [ScreenSaver] = []
+    private var conditions: [String: Condition] = [:]
+
+    init(_ bus: any ServiceBus, tell: @escaping @Sendable (Bool) -> Void) {
+        (self.bus, self.tell) = (bus, tell)
+    }
+
+    var isFollowed: Bool { !clients.isEmpty }
+    /// Whether there is one.
+    var isThere: Bool { conditions.values.contains { $0 != .away } }
+
+    /// Follows them from now on, or no longer.
+    func follow(_ isWanted: Bool) {
+        guard isWanted == clients.isEmpty else { return }
+        if isWanted {
+            clients = ScreenSavers.savers.map { name, path in
+                ScreenSaver(name, path) { [weak self] condition in self?.note(name, condition) }
+            }
+            for client in clients { bus.add(client) }
+        } else {
+            for client in clients { bus.remove(client) }
+            (clients, conditions) = ([], [:])
+        }
+    }
+
+    private func note(_ name: String, _ condition: Condition) {
+        guard !clients.isEmpty else { return }
+        conditions[name] = condition
+        if conditions.count == ScreenSavers.savers.count { tell(conditions.values.contains(.active)) }
+    }
+}
+
+/// `@unchecked Sendable`: the variables are touched only by the thread that reads the bus.
+private final class ScreenSaver: ServiceClient, @unchecked Sendable {
+    let service: FollowedService
+    private let path: String
+    private let tell: (ScreenSavers.Condition) -> Void
+    /// Whether a signal has come since it was asked: the answer is older than that.
+    private var isAnswered = false
+
+    init(_ name: String, _ path: String, tell: @escaping (ScreenSavers.Condition) -> Void) {
+        // KDE's has two objects, and says it of both.
+        let signal = "interface='\(name)',member='ActiveChanged'"
+        service = FollowedService(name: name, title: "the screen saver", signals: [signal])
+        (self.path, self.tell) = (path, tell)
+    }
+
+    func serviceHasCome(_ service: Service, on link: borrowing BusLink) {
+        isAnswered = false
+        service.call("GetActive", of: self.service.name, at: path, on: link) { [self] answer, _ in
+            let values = try? answer.get()
+            values?.closeDescriptors()
+            // One that can't say so is none that locks.
+            if !isAnswered { tell(values?.first?.boolean == true ? .active : .idle) }
+        }
+    }
+
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        guard signal.interface == service.name, signal.member == "ActiveChanged",
+            let isActive = signal.arguments.first?.boolean
+        else { return }
+        isAnswered = true
+        tell(isActive ? .active : .idle)
+    }
+
+    func serviceIsAway(_ reason: String) { tell(.away) }
+}

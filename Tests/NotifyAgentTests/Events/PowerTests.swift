@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyCore
+import NotifyEvents
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct PowerTests {
+    private static let hasUPower = MockMachine.isInstalled(.upower)
+
+    private func makeScene(_ kind: BusKind, _ machine: MockMachine) throws -> EventScene {
+        try EventScene(kind, environment: ["DBUS_SYSTEM_BUS_ADDRESS": machine.bus.address])
+    }
+
+    @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"), arguments: busKinds)
+    func `a percent less is one post with the exact number, and charging alone is none`(kind: BusKind) throws {
+        let machine = try MockMachine(.upower)
+        let scene = try makeScene(kind, machine)
+        let percent = try scene.observe(PowerState.percent)
+        let source = try scene.observe(PowerState.source)
+        let any = try scene.observe(PowerState.any)
+        #expect(try waitUntil { try scene.state(of: PowerState.percent) == 57 | 1 << 19 })
+        try machine.set("BAT0", ["energy_now": "33600000", "capacity": "56"])
+        #expect(percent.heard.wait(for: 1))
+        #expect(try scene.state(of: PowerState.percent) == 56 | 1 << 19)
+        #expect(any.heard.wait(for: 1))
+        try machine.set("AC", ["online": "1"])
+        #expect(source.heard.wait(for: 1) && percent.heard.wait(for: 2))
+        let powered: UInt64 = 1 << 16 | 1 << 19
+        #expect(try scene.state(of: PowerState.percent) == 56 | powered)
+        #expect(try scene.state(of: PowerState.time) >> 56 == 1)
+        try machine.set("BAT0", ["status": "Charging"])
+        #expect(try waitUntil { try scene.state(of: PowerState.percent) == 56 | powered | 1 << 17 })
+        try machine.set("BAT0", ["status": "Full"])
+        #expect(try waitUntil { try scene.state(of: PowerState.percent) == 56 | powered | 1 << 21 })
+        try machine.set("BAT0", ["energy_now": "34800000", "capacity": "58"])
+        #expect(percent.heard.wait(for: 3))
+        // Had these been posts, they would have come before the last one.
+        #expect(percent.heard.value == 3 && source.heard.value == 1)
+        for each in [percent.observation, source.observation, any.observation] { each.cancel() }
+    }
+
+    @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"), arguments: busKinds)
+    func `UPower dies and comes back: the states are 0 meanwhile, and only what has changed is posted`(kind: BusKind)
+        throws
+    {
+        let machine = try MockMachine(.upower)
+        let scene = try makeScene(kind, machine)
+        let percent = try scene.observe(PowerState.percent)
+        #expect(try waitUntil { try scene.state(of: PowerState.percent) == 57 | 1 << 19 })
+        try machine.kill()
+        #expect(try waitUntil { try scene.state(of: PowerState.percent) == 0 })
+        #expect(try scene.status().contains("UPower"))
+        try machine.restart()
+        #expect(try waitUntil { try scene.state(of: PowerState.percent) == 57 | 1 << 19 })
+        try machine.kill()
+        #expect(try waitUntil { try scene.state(of: PowerState.percent) == 0 })
+        try machine.set("BAT0", ["energy_now": "12000000", "capacity": "20"])
+        try machine.restart()
+        #expect(percent.heard.wait(for: 1))
+        #expect(try scene.state(of: PowerState.percent) == 20 | 1 << 19)
+        // The first return would have been heard before.
+        #expect(percent.heard.value == 1)
+        percent.observation.cancel()
+    }
+
+    @Test(.enabled(if: MockMachine.isInstalled(.profiles), "power-profiles-daemon or umockdev is not installed"))
+    func `saving power and heat are a post for each change`() throws {
+        let machine = try MockMachine(.profiles)
+        let scene = try makeScene(.daemon, machine)
+        let (mode, heat): (NotifyName, NotifyName) = (
+            "com.apple.system.lowpowermode", "com.apple.system.thermalpressurelevel"
+        )
+        let saves = try scene.observe(mode)
+        let hot = try scene.observe(heat)
+        try scene.waitUntilLive(mode)
+        #expect(try scene.state(of: mode) == 0 && scene.state(of: heat) == 0)
+        try machine.choose(profile: "power-saver")
+        #expect(saves.heard.wait(for: 1))
+        #expect(try scene.state(of: mode) == 1)
+        try machine.choose(profile: "performance")
+        #expect(saves.heard.wait(for: 2))
+        try machine.setHot(true)
+        #expect(hot.heard.wait(for: 1))
+        #expect(try scene.state(of: mode) == 0 && scene.state(of: heat) == 2)
+        try machine.setHot(false)
+        #expect(hot.heard.wait(for: 2))
+        #expect(saves.heard.value == 2 && hot.heard.value == 2)
+        for each in [saves.observation, hot.observation] { each.cancel() }
+    }
+
+    @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"))
+    func `nobody is on the system bus as long as nobody wants what is there`() throws {
+        let machine = try MockMachine(.upower)
+        // An agent that looks at logind's sessions for its observers is there anyway.
+        let scene = try EventScene(
+            .daemon,
+            configuration: "ignore = logind\n",
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": machine.bus.address]
+        )
+        let other = try scene.observe("com.apple.system.timezone")
+        let before = try machine.connections()
+        let percent = try scene.observe(PowerState.percent)
+        let saves = try scene.observe("com.apple.system.lowpowermode")
+        #expect(try waitUntil { try scene.state(of: PowerState.percent) != 0 })
+        // One connection for both.
+        #expect(try machine.connections() == before + 1)
+        for each in [percent.observation, saves.observation] { each.cancel() }
+        #expect(try waitUntil { try machine.connections() == before })
+        other.observation.cancel()
+    }
+
+    @Test func `each fact is in its bit, and only what counts is posted`() {
+        var state = PowerState()
+        #expect(state.percentBits == 1 << 16 && state.timeBits == 1 << 16 | 1 << 19 | 1 << 56)
+        (state.kind, state.percentage, state.isOnBattery, state.timeToEmpty) = (.battery, 99.6, true, 7_199)
+        #expect(state.percentBits == 100 | 1 << 19)
+        #expect(state.timeBits == 119 | 1 << 19 | 1 << 22 | 2 << 56)
+        var next = state
+        (next.isCharging, next.warning) = (true, 4)
+        func posts(_ new: PowerState, _ old: PowerState) -> [NotifyName] {
+            new.changes(from: old, isNew: false).filter(\.isPosted).map(\.name)
+        }
+        #expect(next.percentBits == 100 | 1 << 17 | 1 << 19 | 1 << 24)
+        #expect(posts(next, state) == [PowerState.low, PowerState.critical, PowerState.time, PowerState.any])
+        state = next
+        next.isLidClosed = true
+        #expect(posts(next, state) == [PowerState.lid])
+        next.isLidClosed = false
+        (next.percentage, next.timeToEmpty, next.kind) = (.nan, -5, .ups)
+        #expect(next.percentBits == 1 << 17 | 1 << 19 | 1 << 24)
+        #expect(next.timeBits == 1 << 17 | 1 << 18 | 1 << 19 | 1 << 23 | 3 << 56)
+        // What is not known to have changed is not posted.
+        #expect(next.changes(from: nil, isNew: true).allSatisfy { !$0.isPosted })
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// UPower and the daemon of power profiles themselves, on a bus of their own that stands for the system bus. Not real: the
+/// devices, which are umockdev's, and polkit, which is the template of python3-dbusmock.
+final class MockMachine: Sendable {
+    enum Service: String {
+        case upower = "org.freedesktop.UPower"
+        case profiles = "net.hadess.PowerProfiles"
+
+        var program: String {
+            switch self {
+            case .upower: "/usr/libexec/upowerd"
+            case .profiles: "/usr/libexec/power-profiles-daemon"
+            }
+        }
+    }
+
+    static func isInstalled(_ service: Service) -> Bool {
+        let modules = "import dbusmock.templates.polkitd, gi; gi.require_version('UMockdev', '1.0')"
+        return access(service.program, X_OK) == 0 && TestSupport.isInstalled("umockdev-wrapper")
+            && (try? run("/usr/bin/python3", ["-c", modules]).status) == 0
+    }
+
+    let bus: PrivateBus
+    private let service: Service
+    private let process: RunningCommand
+    private let control: Mutex<RawBusClient>
+    private let said = Mutex(0)
+
+    init(_ service: Service) throws {
+        self.service = service
+        bus = try PrivateBus(.daemon)
+        control = Mutex(try RawBusClient(address: bus.address))
+        process = try start(
+            "umockdev-wrapper",
+            ["/usr/bin/python3", "-c", MockMachine.script, service.program],
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus.address]
+        )
+        if service == .profiles { try wait(for: "org.freedesktop.PolicyKit1") }
+        try say("start")
+        try wait(for: service.rawValue)
+    }
+
+    deinit {
+        process.closeInput()
+        _ = try? process.wait()
+    }
+
+    private func wait(for name: String) throws {
+        let isThere = try waitUntil {
+            try control.withLock { try $0.callBus("NameHasOwner", signature: "s", body: RawBusClient.stringBody(name)) }
+                .body.first == 1
+        }
+        try #require(isThere, "\(name) is not there")
+    }
+
+    private func say(_ line: String) throws {
+        try said.withLock { said in
+            try process.writeInput(line + "\n")
+            said += 1
+            try process.waitForOutputLines(said)
+        }
+    }
+
+    /// Changes what a file of a power supply says, `AC` or `BAT0`.
+    func set(_ device: String, _ values: KeyValuePairs<String, String>) throws {
+        for (key, value) in values { try say("set \(device) \(key) \(value)") }
+        try say("change \(device)")
+    }
+
+    /// Makes the processor so hot that it may not run faster, or not.
+    func setHot(_ isHot: Bool) throws { try say("hot \(isHot ? 1 : 0)") }
+
+    func choose(profile: String) throws {
+        let result = try run(
+            "busctl",
+            [
+                "--address=\(bus.address)", "set-property", service.rawValue, "/net/hadess/PowerProfiles",
+                service.rawValue, "ActiveProfile", "s", profile,
+            ]
+        )
+        try #require(result.status == 0, "\(result.errorOutput)")
+    }
+
+    /// How many connections the bus has.
+    func connections() throws -> Int {
+        try control.withLock { try $0.callBus("ListNames") }.strings?.filter { $0.hasPrefix(":") }.count ?? 0
+    }
+
+    func kill() throws { try say("kill") }
+
+    func restart() throws {
+        try say("start")
+        try wait(for: service.rawValue)
+    }
+
+    private static let script = #"""
+        import gi, os, subprocess, sys
+        gi.require_version('UMockdev', '1.0')
+        from gi.repository import UMockdev
+        bed = UMockdev.Testbed.new()
+        battery = {'type': 'Battery', 'present': '1', 'status': 'Discharging', 'energy_full': '60000000',
+                   'energy_now': '34200000', 'capacity': '57', 'power_now': '0', 'voltage_now': '12000000'}
+        flat = lambda values: [word for pair in values.items() for word in pair]
+        paths = {'AC': bed.add_device('power_supply', 'AC', None, ['type', 'Mains', 'online', '0'], []),
+                 'BAT0': bed.add_device('power_supply', 'BAT0', None, flat(battery), [])}
+        def put(path, text):
+            path = bed.get_root_dir() + '/sys/devices/system/cpu/' + path
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, 'w') as file: file.write(text + '\n')
+        put('intel_pstate/no_turbo', '0')
+        put('intel_pstate/turbo_pct', '40')
+        put('intel_pstate/status', 'active')
+        put('cpufreq/policy0/scaling_governor', 'powersave')
+        put('cpufreq/policy0/energy_performance_preference', 'performance')
+        others = []
+        if 'profiles' in sys.argv[1]:
+            bare = {key: value for key, value in os.environ.items() if key != 'LD_PRELOAD'}
+            others = [subprocess.Popen([sys.executable, '-m', 'dbusmock', '--system', '--template', 'polkitd'],
+                                       env=bare, stdout=subprocess.DEVNULL)]
+        daemon = None
+        for line in sys.stdin:
+            word = line.split()
+            if word[0] == 'set': bed.set_attribute(paths[word[1]], word[2], word[3])
+            elif word[0] == 'change': bed.uevent(paths[word[1]], 'change')
+            elif word[0] == 'hot': put('intel_pstate/no_turbo', word[1])
+            elif word[0] == 'start':
+                for other in others:
+                    subprocess.run(['busctl', '--address=' + os.environ['DBUS_SYSTEM_BUS_ADDRESS'], 'call',
+                                    'org.freedesktop.PolicyKit1', '/org/freedesktop/PolicyKit1/Authority',
+                                    'org.freedesktop.DBus.Mock', 'AllowUnknown', 'b', 'true'])
+                daemon = subprocess.Popen([sys.argv[1]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            elif word[0] == 'kill': daemon.kill(); daemon.wait()
+            print('done', flush=True)
+        for child in [daemon] + others: child and child.kill()
+        """#
+}
