@@ -48,6 +48,8 @@ package enum OperandKind: Sendable {
     case none
     /// Names of notifications, which can't be guessed.
     case names
-    /// A subcommand, followed for these by targets known to the agent: `pid:N`, `:1.N` and `app:ID`.
+    /// Names to observe: those that the agent posts itself are known.
+    case observedNames
+    /// A subcommand, and after one of these whom the agent knows: `pid:N`, `:1.N` and `app:ID`.
     case targets(after: [String])
 }

@@ -31,10 +31,10 @@ package final class AgentService: Sendable {
             SourceMaker("logind") { (LogindSource($0, user: user, on: services)) },
             SourceMaker("gnome", elsewhere ?? GnomeSource.obstacle) { (GnomeSource($0, watcher)) },
             SourceMaker("x11", elsewhere ?? X11Source.obstacle(environment)) {
-                (X11Source(display: environment["DISPLAY"] ?? "", $0))
+                (ThreadedSource("x11", $0) { X11Source(display: environment["DISPLAY"] ?? "", $0) })
             },
             SourceMaker("sway", elsewhere ?? SwaySource.obstacle(environment)) {
-                (SwaySource(path: environment["SWAYSOCK"] ?? "", $0))
+                (ThreadedSource("sway", $0) { SwaySource(path: environment["SWAYSOCK"] ?? "", $0) })
             },
         ]
         return all.filter { !configuration.facts.ignoredSources.contains($0.name) }

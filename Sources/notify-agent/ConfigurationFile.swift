@@ -46,7 +46,9 @@ enum ConfigurationFile {
     static func read(_ file: Argument, into configuration: inout Agent.Configuration) throws(ConfigurationError) {
         let name = Printable.text(file.bytes)
         let text = try contents(file, name)
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+        // A carriage return and the line feed behind it are one character.
+        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+        for (index, line) in lines.enumerated() {
             if let fault = apply(line, to: &configuration) {
                 throw ConfigurationError(message: "\(name):\(index + 1): \(fault)")
             }

@@ -39,7 +39,7 @@ extension StateCommand {
                 quiet: "Print only errors on standard error.",
                 verbose: "Report on standard error when the observer is live."
             ),
-        operands: .names,
+        operands: .observedNames,
         exitStatus: [
             ("0", "Success, or the reader of the output went away."),
             ("1", "The agent refused: nobody observes NAME, or it belongs to another user."),

@@ -20,7 +20,7 @@ extension WaitCommand {
                 quiet: "Print no names, and only errors on standard error.",
                 verbose: "Report on standard error when the observer is live; print names even with a COMMAND."
             ),
-        operands: .names,
+        operands: .observedNames,
         runsCommand: true,
         exitStatus: [
             ("0", "The wait succeeded, or the reader of the output went away."),

@@ -75,7 +75,13 @@ import Testing
         #expect(try offers("notify-wait a -- ls /etc/os-rel") == ["/etc/os-release"])
         #expect(try offers("notify-lifecycle --json ") == CommandFacts.all[2].subcommands)
         #expect(try offers("notify-lifecycle --timeout 5 st") == ["status"])
-        #expect(try offers("notify-wait ") == [])
+        #expect(try offers("notify-post ") == [])
+        // The agent posts these itself.
+        let locks: Set = ["com.apple.screenIsLocked", "com.apple.screenIsUnlocked"]
+        #expect(Set(try offers("notify-wait -n 2 com.apple.screenIs")) == locks)
+        #expect(Set(try offers("notify-state get com.apple.screenIs")) == locks)
+        let colon = ["notify-wait", "com.apple.system.info", ":", "/etc/h"]
+        #expect(try offers(colon, line: "notify-wait com.apple.system.info:/etc/h") == ["/etc/hosts"])
         #expect(try offers("notify-wait -n ") == [])
         #expect(try offers("notify-post --address ") == [])
         #expect(try offers("notify-lifecycle list ") == [])

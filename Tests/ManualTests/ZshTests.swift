@@ -77,7 +77,12 @@ import Testing
         #expect(try offers("notify-wait --then notify-pos").contains("notify-post"))
         #expect(try offers("notify-wait a -- notify-pos").contains("notify-post"))
         #expect(Set(try offers("notify-lifecycle ")) == Set(CommandFacts.all[2].subcommands))
-        #expect(try offers("notify-wait ") == [])
+        #expect(try offers("notify-post ") == [])
+        // The agent posts these itself.
+        let locks: Set = ["com.apple.screenIsLocked", "com.apple.screenIsUnlocked"]
+        #expect(Set(try offers("notify-wait -n 2 com.apple.screenIs")) == locks)
+        #expect(Set(try offers("notify-state get com.apple.screenIs")) == locks)
+        #expect(try offers("notify-wait com.apple.system.info:/etc/h") == ["com.apple.system.info:/etc/hosts"])
     }
 
     @Test func `targets come from the agent on the bus that the line names`() throws {

@@ -50,6 +50,9 @@ import Testing
             set = com.example.level 7
             """
         #expect(try verdict(on: good) == "serves")
+        // As an editor of Windows leaves it.
+        #expect(try verdict(on: good.split(separator: "\n").joined(separator: "\r\n") + "\r\n") == "serves")
+        #expect(try verdict(on: "focus = asked\r\n\r\nfocus = some\r\n").contains(":3: "))
         let bad: [(String, String)] = [
             ("focus = some", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
             ("session = on", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),

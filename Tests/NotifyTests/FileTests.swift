@@ -17,6 +17,14 @@ struct FileTests {
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    private func contents(_ path: String) -> String {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = read(descriptor, &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+
     private func shell(_ script: String) throws {
         let result = try run("sh", ["-c", "cd \(folder) && \(script)"])
         try #require(result.status == 0, "\(result.errorOutput)")
@@ -175,5 +183,55 @@ struct FileTests {
         #expect(waitUntil(timeout: .patience) { heard.elements.last == last })
         let time = ContinuousClock.now - began
         #expect(heard.count <= 21 + Int(time / .milliseconds(50)))
+    }
+
+    @Test func `a queue that overflows is told once for each file`() throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        try shell("mkdir a b; : >a/file; : >b/file")
+        let monitors = try FileMonitors()
+        let (first, second) = (Counter(), Counter())
+        for (name, counter) in [("a", first), ("b", second)] {
+            let file = MonitoredFile(path: "\(folder)/\(name)/file", changed: { counter.add() })
+            monitors.add(try #require(file))
+        }
+        var values: [Int] { [first.value, second.value] }
+        let limit = try #require(Int(contents("/proc/sys/fs/inotify/max_queued_events").filter(\.isNumber)))
+        // Equal events that follow each other are one; each of these is two that differ.
+        for _ in 0...limit / 2 {
+            for name in ["x", "y"] { close(open("\(folder)/a/\(name)", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)) }
+            for name in ["x", "y"] { unlink("\(folder)/a/\(name)") }
+        }
+        var request = pollfd(fd: monitors.descriptor, events: Int16(POLLIN), revents: 0)
+        while poll(&request, 1, 0) > 0 { monitors.readChanges() }
+        #expect(monitors.deadline == nil)
+        #expect(values == [1, 1])
+        // They are followed as before.
+        try shell("echo x >>b/file; rm a/file")
+        #expect(
+            waitUntil {
+                monitors.readChanges()
+                return values == [2, 2]
+            }
+        )
+    }
+
+    /// vim moves the file away, writes a new one and removes the old one; others rename a new one over it.
+    @Test(
+        .enabled(if: isInstalled("vim"), "vim is not installed"),
+        arguments: ["set backupcopy=no", "set backupcopy=yes", "set nowritebackup"]
+    )
+    func `what vim has saved is heard`(setting: String) throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        let room = try NotifyRoom(.daemon)
+        let path = folder + "/file"
+        let heard = Recorder<String>()
+        let token = try room.register("com.example.file", .queue { _ in heard.append(contents(path)) })
+        try shell("echo one >file")
+        try room.engine.monitorFile(token, path: path)
+        for word in ["two", "three"] {
+            try shell("vim -es -u NONE -c '\(setting)' -c '%s/.*/\(word)/' -c 'wq' file </dev/null")
+            #expect(contents(path) == word + "\n")
+            #expect(waitUntil { heard.elements.last == word + "\n" })
+        }
     }
 }

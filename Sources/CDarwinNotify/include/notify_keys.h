@@ -61,16 +61,16 @@
 /* External power came or went. */
 #define kNotifyBusPowerSource "com.apple.system.powersources.source"
 
-/* The charge of the battery, or external power, has changed. */
+/* The charge of the battery changed, or external power came or went. */
 #define kNotifyBusPowerPercent "com.apple.system.powersources.percent"
 
-/* How long the battery is expected to last has changed. */
+/* The estimate of how long the battery lasts changed. */
 #define kNotifyBusTimeRemaining "com.apple.system.powersources.timeremaining"
 
-/* The charge has become low. */
+/* The battery charge became low. */
 #define kNotifyBusLowBattery "com.apple.system.powersources.lowbattery"
 
-/* The charge has become critical, or is no longer. */
+/* The battery charge became critical, or is no longer critical. */
 #define kNotifyBusCriticalLevel "com.apple.system.powersources.criticallevel"
 
 /* A battery or another power source was attached or removed. */
@@ -79,16 +79,16 @@
 /* The lid was opened or closed. */
 #define kNotifyBusLid "com.apple.system.powermanagement.clamshellstate"
 
-/* The power profile that saves power was chosen, or another one. */
+/* The power-saver profile was turned on or off. */
 #define kNotifyBusLowPowerMode "com.apple.system.lowpowermode"
 
-/* The machine became so hot that it runs slower, or no longer is. */
+/* The machine began to run slower because of heat, or stopped doing so. */
 #define kNotifyBusThermalPressure "com.apple.system.thermalpressurelevel"
 
-/* How much programs wait for memory has changed. */
+/* The memory pressure changed. */
 #define kNotifyBusMemoryPressure "org.notifybus.system.memory"
 
-/* The machine is about to sleep; it waits for those that are told. */
+/* The machine is about to sleep; it waits briefly for observers of this name and for what launch.d starts. */
 #define kNotifyBusWillSleep "org.notifybus.system.willsleep"
 
 /* The machine woke up from sleep. */
@@ -109,10 +109,10 @@
 /* The session became idle, or is in use again. */
 #define kNotifyBusIdle "org.notifybus.session.idle"
 
-/* The user chose dark or light windows. */
+/* The preference for dark or light windows changed. */
 #define kNotifyBusAppearance "org.notifybus.session.appearance"
 
-/* No event of the kernel says how full a file system is; notifybus-events(7) has a timer that looks. */
+/* The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks. */
 #define kNotifyVFSLowDiskSpace "com.apple.system.lowdiskspace"
 
 /* The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks. */

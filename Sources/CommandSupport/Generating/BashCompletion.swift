@@ -82,14 +82,25 @@ struct BashCompletion {
 
     private var operands: String {
         guard case .targets(let verbs) = command.operands else {
-            // The first word may be a subcommand; the others can't be guessed.
-            return command.subcommands.isEmpty
+            // The first word may choose what is done; of the others some may be known.
+            let (verbs, names) = (command.subcommands.map(\.name), command.knownNames)
+            let first =
+                verbs.isEmpty
                 ? ""
                 : """
                         elif ((${#words[@]} == 2)); then
-                            offered='\(command.subcommands.map(\.name).joined(separator: " "))'
+                            offered='\((verbs + names).joined(separator: " "))'
 
                 """
+            let others =
+                names.isEmpty
+                ? ""
+                : """
+                        else
+                            offered='\(names.joined(separator: " "))'
+
+                """
+            return first + others
         }
         return """
                     else

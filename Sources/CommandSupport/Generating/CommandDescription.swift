@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A command without its behaviour: everything that a manual page or a completion is made of.
+import NotifyNames
+
+/// What a command is, without what it does: all that a manual page or a completion is made of.
 ///
 /// Not generic, so that the generators are not compiled again for each command.
 struct CommandDescription {
@@ -44,7 +46,13 @@ struct CommandDescription {
     let runsCommand: Bool
     let exitStatus: [(status: String, meaning: String)]
 
-    /// The name of its shell function: `_notify_wait`.
+    /// The names that the agent posts, if they are among what the operands may be.
+    var knownNames: [String] {
+        guard case .observedNames = operands else { return [] }
+        return SystemEvent.all.filter { $0.source != nil }.map(\.name.string)
+    }
+
+    /// The name as that of a shell function: `_notify_wait`.
     var function: String {
         "_" + String(name.map { $0 == "-" ? "_" : $0 })
     }

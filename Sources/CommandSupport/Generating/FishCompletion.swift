@@ -33,9 +33,13 @@ struct FishCompletion {
     }
 
     private var operands: String {
-        if command.subcommands.isEmpty { return "" }
-        let names = command.subcommands.map(\.name).joined(separator: " ")
         var text = ""
+        if !command.knownNames.isEmpty {
+            text += "complete -c \(command.name) -n 'not contains -- -- (commandline -opc)' -a "
+            text += quoted(command.knownNames.joined(separator: " ")) + "\n"
+        }
+        if command.subcommands.isEmpty { return text }
+        let names = command.subcommands.map(\.name).joined(separator: " ")
         for (name, meaning) in command.subcommands {
             text += "complete -c \(command.name) -n 'not __fish_seen_subcommand_from \(names)' -a \(name) -d "
             text += quoted(meaning.hasSuffix(".") ? String(meaning.dropLast()) : meaning) + "\n"

@@ -12,9 +12,10 @@ struct ZshCompletion {
         var specs = command.options.map(spec)
         switch command.operands {
         case .none: break
-        case .names:
+        case .names, .observedNames:
             if !command.subcommands.isEmpty { specs.append(verbs) }
-            specs.append("'*:NAME: '")
+            let names = command.knownNames.map { $0.split(separator: ":").joined(separator: "\\:") }
+            specs.append(names.isEmpty ? "'*:NAME: '" : "'*:NAME:(\(names.joined(separator: " ")))'")
         case .targets:
             specs.append(verbs)
             specs.append("'*:TARGET:\(command.function)_targets'")

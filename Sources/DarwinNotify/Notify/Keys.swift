@@ -40,25 +40,25 @@ public var kNotifyBusKeyboard: String { "org.notifybus.system.keyboard" }
 public var kNotifyBusPowerSources: String { "com.apple.system.powersources" }
 /// External power came or went.
 public var kNotifyBusPowerSource: String { "com.apple.system.powersources.source" }
-/// The charge of the battery, or external power, has changed.
+/// The charge of the battery changed, or external power came or went.
 public var kNotifyBusPowerPercent: String { "com.apple.system.powersources.percent" }
-/// How long the battery is expected to last has changed.
+/// The estimate of how long the battery lasts changed.
 public var kNotifyBusTimeRemaining: String { "com.apple.system.powersources.timeremaining" }
-/// The charge has become low.
+/// The battery charge became low.
 public var kNotifyBusLowBattery: String { "com.apple.system.powersources.lowbattery" }
-/// The charge has become critical, or is no longer.
+/// The battery charge became critical, or is no longer critical.
 public var kNotifyBusCriticalLevel: String { "com.apple.system.powersources.criticallevel" }
 /// A battery or another power source was attached or removed.
 public var kNotifyBusPowerAttach: String { "com.apple.system.powersources.attach" }
 /// The lid was opened or closed.
 public var kNotifyBusLid: String { "com.apple.system.powermanagement.clamshellstate" }
-/// The power profile that saves power was chosen, or another one.
+/// The power-saver profile was turned on or off.
 public var kNotifyBusLowPowerMode: String { "com.apple.system.lowpowermode" }
-/// The machine became so hot that it runs slower, or no longer is.
+/// The machine began to run slower because of heat, or stopped doing so.
 public var kNotifyBusThermalPressure: String { "com.apple.system.thermalpressurelevel" }
-/// How much programs wait for memory has changed.
+/// The memory pressure changed.
 public var kNotifyBusMemoryPressure: String { "org.notifybus.system.memory" }
-/// The machine is about to sleep; it waits for those that are told.
+/// The machine is about to sleep; it waits briefly for observers of this name and for what launch.d starts.
 public var kNotifyBusWillSleep: String { "org.notifybus.system.willsleep" }
 /// The machine woke up from sleep.
 public var kNotifyBusDidWake: String { "org.notifybus.system.didwake" }
@@ -72,9 +72,9 @@ public var kNotifyBusLock: String { "org.notifybus.session.lock" }
 public var kNotifyBusActive: String { "org.notifybus.session.active" }
 /// The session became idle, or is in use again.
 public var kNotifyBusIdle: String { "org.notifybus.session.idle" }
-/// The user chose dark or light windows.
+/// The preference for dark or light windows changed.
 public var kNotifyBusAppearance: String { "org.notifybus.session.appearance" }
-/// No event of the kernel says how full a file system is; notifybus-events(7) has a timer that looks.
+/// The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks.
 public var kNotifyVFSLowDiskSpace: String { "com.apple.system.lowdiskspace" }
 /// The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks.
 public var kNotifyVFSLowDiskSpaceRootFS: String { "com.apple.system.lowdiskspace.system" }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CXcb
-import Glibc
 import NotifyCoordinator
-import NotifyCore
+import NotifyEvents
 
 /// The focus on an X display: the process of `_NET_ACTIVE_WINDOW`, which every window manager keeps on the root window.
 /// See Extended Window Manager Hints.
 ///
 /// However fast the focus changes, one question to the server is under way, and the last answer is what counts.
-final class X11Source: LifecycleSource {
+final class X11Source: Source {
     private let display: String
     private let outlet: FactOutlet
-    private let thread = SourceThread()
+    private var server: OpaquePointer?
+    private weak var driver: SourceDriver?
+    private var last: Int64?
 
     init(display: String, _ outlet: FactOutlet) {
         self.display = display
@@ -29,67 +30,55 @@ final class X11Source: LifecycleSource {
         return nil
     }
 
-    func start() {
-        if !thread.start("x11", { self.run($0) }) { outlet.say(.off("no thread could be started")) }
+    func begin(on driver: SourceDriver) throws(SourceFault) {
+        if let reason = x11_load() { throw SourceFault(String(cString: reason), isPassing: false) }
+        guard let server = x11_open(display) else { throw SourceFault("the X server \(display) can't be reached") }
+        (self.server, self.driver) = (server, driver)
+        driver.loop.watch(x11_descriptor(server)) { [weak self] in self?.takeEvents() }
+        follow(mustAsk: true, follows: true)
     }
 
-    func stop() {
-        outlet.close()
-        thread.stop()
+    func end() {
+        guard let server else { return }
+        driver?.loop.forget(x11_descriptor(server))
+        x11_close(server)
+        (self.server, driver, last) = (nil, nil, nil)
     }
 
-    private func run(_ thread: SourceThread) {
-        if let reason = x11_load() { return outlet.say(.off(String(cString: reason))) }
-        var retry = BackOff.ofSource
-        while !thread.isStopping {
-            if let server = x11_open(display) {
-                retry.reset()
-                thread.guarding(x11_descriptor(server)) { follow(server, thread) }
-                x11_close(server)
-                outlet.say(.off("the X server \(display) went away"))
-            } else {
-                outlet.say(.off("the X server \(display) can't be reached"))
+    private func takeEvents() { follow(mustAsk: false) }
+
+    /// Looks until nothing has happened meanwhile: what comes with the answers is in libxcb's own queue, and poll(2) does
+    /// not see it.
+    private func follow(mustAsk: Bool, follows: Bool = false) {
+        guard let server, let driver else { return }
+        let isThere = driver.loop.thread.guarding(x11_descriptor(server)) {
+            if follows, x11_follow(server) != 0 { return false }
+            if mustAsk, !look(server, driver) { return false }
+            while true {
+                let change = x11_take_events(server)
+                if change <= 0 { return change == 0 }
+                if !look(server, driver) { return false }
             }
-            if case .stopped = thread.wait(milliseconds: Int32(retry.next())) { return }
         }
+        if !isThere { driver.fail(SourceFault("the X server \(display) went away")) }
     }
 
-    /// Comes back when the server is gone, or the thread is to stop.
-    private func follow(_ server: OpaquePointer, _ thread: SourceThread) {
-        guard x11_follow(server) == 0 else { return }
-        var last: Int64?
-        var mustAsk = true
-        while true {
-            if mustAsk {
-                guard let process = look(server) else { return }
-                if process != last, process >= 0 { outlet.say(fact(process)) }
-                last = process
-            }
-            // What came with the answers is in libxcb's own queue, and poll(2) does not see it.
-            var change = x11_take_events(server)
-            if change == 0 {
-                guard case .ready = thread.wait(for: x11_descriptor(server)) else { return }
-                change = x11_take_events(server)
-            }
-            if change < 0 { return }
-            mustAsk = change > 0
-        }
-    }
-
-    /// - Returns: the process that has the focus, 0 for none, -1 if nobody says; nil if the server is gone.
-    private func look(_ server: OpaquePointer) -> Int64? {
-        guard x11_has_window_manager(server) != 0 else {
-            let process = x11_active_process(server)
-            outlet.say(.off("no window manager keeps _NET_ACTIVE_WINDOW"))
-            return process < 0 ? nil : -1
-        }
+    /// - Returns: whether the server is there.
+    private func look(_ server: OpaquePointer, _ driver: SourceDriver) -> Bool {
+        let isManaged = x11_has_window_manager(server) != 0
         let process = x11_active_process(server)
-        guard process >= 0 else { return nil }
-        outlet.say(.live)
-        return process
-    }
-
-    private func fact(_ process: Int64) -> Fact {
-        .focus(process == 0 ? [] : [FocusedProcess(pid: Int32(truncatingIfNeeded: process))])
+        guard process >= 0 else { return false }
+        guard isManaged else {
+            outlet.say(.off("no window manager keeps _NET_ACTIVE_WINDOW"))
+            last = nil
+            return true
+        }
+        driver.isLive()
+        if process != last {
+            let focused = process == 0 ? [] : [FocusedProcess(pid: Int32(truncatingIfNeeded: process))]
+            outlet.say(.focus(focused))
+        }
+        last = process
+        return true
     }
 }

@@ -69,9 +69,21 @@ package final class FileMonitors: Sendable {
         case obstructed(MonitoredFile, String?)
     }
 
-    /// How long to wait for the writer to close the file, in milliseconds: a program that opens a file to rewrite it
-    /// truncates it first, which must not count as a separate write. Also the minimum time between two reported
-    /// changes.
+    /// What comes of events that are read together.
+    private struct Batch {
+        var news: [News]
+        /// Whose path is to be looked along once more, and whether what is found is a change that was told already. That
+        /// takes much longer than an event: in a storm it is done once for some hundred of them.
+        var looks: [ObjectIdentifier: Bool] = [:]
+
+        mutating func look(_ id: ObjectIdentifier, isTold: Bool) { looks[id] = isTold || looks[id] ?? false }
+    }
+
+    /// How many bytes of events are read at once: about 500 events.
+    private static let batchSize = 16_384
+
+    /// How long to wait for the writer to close the file, in milliseconds: who opens a file to rewrite it empties it
+    /// first, and that must not count as a write of its own. And the shortest time between two changes that are told.
     static let patience: Int64 = 50
 
     package let descriptor: Int32
@@ -114,18 +126,17 @@ package final class FileMonitors: Sendable {
         }
     }
 
-    /// Reads what has happened, and reports each change.
+    /// Reads some of what has happened, and tells of each change. If more can be read, the descriptor is still readable:
+    /// in a storm of changes the first is told before the last has happened.
     package func readChanges() {
         let news = state.withLock { state in
-            var news = takeOverdue(&state)
-            withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 8) { buffer in
-                while true {
-                    let count = read(descriptor, buffer.baseAddress, buffer.count)
-                    guard count > 0 else { break }
-                    note(UnsafeRawBufferPointer(rebasing: buffer[..<count]), &state, &news)
-                }
+            var batch = Batch(news: takeOverdue(&state))
+            withUnsafeTemporaryAllocation(byteCount: FileMonitors.batchSize, alignment: 8) { buffer in
+                let count = read(descriptor, buffer.baseAddress, buffer.count)
+                if count > 0 { note(UnsafeRawBufferPointer(rebasing: buffer[..<count]), &state, &batch) }
             }
-            return news
+            for (id, isTold) in batch.looks { lookAgain(id, isTold: isTold, &state, &batch.news) }
+            return batch.news
         }
         for piece in news {
             switch piece {
@@ -197,7 +208,7 @@ package final class FileMonitors: Sendable {
     /// Of inotify_event: watch, mask, cookie, length of the name.
     private static let headerSize = 16
 
-    private func note(_ buffer: UnsafeRawBufferPointer, _ state: inout State, _ news: inout [News]) {
+    private func note(_ buffer: UnsafeRawBufferPointer, _ state: inout State, _ batch: inout Batch) {
         var offset = 0
         while offset + FileMonitors.headerSize <= buffer.count {
             let watch = buffer.load(fromByteOffset: offset, as: Int32.self)
@@ -207,8 +218,8 @@ package final class FileMonitors: Sendable {
             offset += FileMonitors.headerSize + length
             if mask & UInt32(IN_Q_OVERFLOW) != 0 {
                 for id in state.entries.keys {
-                    tell(id, &state, &news)
-                    lookAgain(id, isTold: true, &state, &news)
+                    tell(id, &state, &batch.news)
+                    batch.look(id, isTold: true)
                 }
                 continue
             }
@@ -218,7 +229,7 @@ package final class FileMonitors: Sendable {
                 state.users[watch] = nil
                 for id in users { state.entries[id]?.watches.indices.forEach { forget(watch, $0, of: id, &state) } }
             }
-            for id in users { note(mask, name, watch, id, &state, &news) }
+            for id in users { note(mask, name, watch, id, &state, &batch) }
         }
     }
 
@@ -232,17 +243,16 @@ package final class FileMonitors: Sendable {
         _ watch: Int32,
         _ id: ObjectIdentifier,
         _ state: inout State,
-        _ news: inout [News]
+        _ batch: inout Batch
     ) {
         let own = UInt32(IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_UNMOUNT)
-        if mask & own != 0 { return lookAgain(id, isTold: false, &state, &news) }
+        if mask & own != 0 { return batch.look(id, isTold: false) }
         guard let entry = state.entries[id] else { return }
-        var (mustLook, isTold) = (false, false)
         for (step, number) in zip(entry.trail.steps, entry.watches) where number == watch {
             switch step.role {
             case .passage: break
             case .entry(name):
-                if mask & UInt32(IN_MODIFY | IN_CLOSE_WRITE) == 0 { mustLook = true }
+                if mask & UInt32(IN_MODIFY | IN_CLOSE_WRITE) == 0 { batch.look(id, isTold: false) }
             case .file(name), .contents:
                 // Each file in a monitored directory is one of its entries.
                 if mask & UInt32(IN_MODIFY) != 0 {
@@ -252,13 +262,12 @@ package final class FileMonitors: Sendable {
                 } else {
                     let wasWritten = state.entries[id]?.written != nil
                     state.entries[id]?.written = nil
-                    if wasWritten || mask & UInt32(IN_CLOSE_WRITE) == 0 { tell(id, &state, &news) }
-                    if mask & UInt32(IN_CLOSE_WRITE) == 0 { (mustLook, isTold) = (true, true) }
+                    if wasWritten || mask & UInt32(IN_CLOSE_WRITE) == 0 { tell(id, &state, &batch.news) }
+                    if mask & UInt32(IN_CLOSE_WRITE) == 0 { batch.look(id, isTold: true) }
                 }
             case .entry, .file: break
             }
         }
-        if mustLook { lookAgain(id, isTold: isTold, &state, &news) }
     }
 
     /// Something on the path has changed. It is a change if the path now leads elsewhere, or to something where nothing

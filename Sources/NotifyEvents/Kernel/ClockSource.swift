@@ -39,5 +39,7 @@ package final class ClockSource: EventSource {
 
 extension SourceFault {
     /// A call has failed just now.
-    static func system(_ what: String) -> SourceFault { SourceFault("\(what): \(String(cString: strerror(errno)))") }
+    package static func system(_ what: String) -> SourceFault {
+        SourceFault("\(what): \(String(cString: strerror(errno)))")
+    }
 }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyCore
+import TestSupport
+import Testing
+
+/// What happens seldom to sources of events, and to the agent that has them.
+@Suite(.timeLimit(.minutes(5)))
+struct OddEventTests {
+    /// Whether this process may set the clock. It is set to what it is, within less than a millisecond.
+    private static func setClock() -> Bool {
+        var now = timespec()
+        return clock_gettime(CLOCK_REALTIME, &now) == 0 && clock_settime(CLOCK_REALTIME, &now) == 0
+    }
+
+    @Test(.enabled(if: setClock(), "this process may not set the clock"))
+    func `a clock that is set is a post each time`() throws {
+        let scene = try EventScene(.daemon)
+        let clock = try scene.observe("com.apple.system.clock_set")
+        try scene.waitUntilLive("com.apple.system.clock_set")
+        for round in 1...3 {
+            #expect(Self.setClock())
+            // Another program may set it as well.
+            #expect(clock.heard.wait(for: round))
+        }
+        clock.observation.cancel()
+    }
+
+    @Test(.enabled(if: EventScene.mayUnshare, "needs root, for namespaces"), arguments: busKinds)
+    func `a time zone is followed over an absolute link as well`(kind: BusKind) throws {
+        let scene = try EventScene(kind, ["--mount"])
+        try scene.shell("cp -a /etc etc; ln -sfn /usr/share/zoneinfo/UTC etc/localtime")
+        try scene.inside("-m", script: "mount --bind \(scene.folder.path)/etc /etc")
+        let zone = try scene.observe("com.apple.system.timezone")
+        for (index, name) in ["Europe/Berlin", "Asia/Tokyo", "UTC"].enumerated() {
+            try scene.shell("ln -s /usr/share/zoneinfo/\(name) etc/.new; mv -T etc/.new etc/localtime")
+            #expect(zone.heard.wait(for: index + 1), "\(name)")
+        }
+        #expect(zone.heard.value == 3)
+        zone.observation.cancel()
+    }
+
+    @Test(.enabled(if: EventScene.mayUnshare, "needs root, for namespaces"))
+    func `without watches the status says so, and when there are some the file is followed`() throws {
+        let files = "file = com.example.one FOLDER/one\n"
+        let scene = try EventScene(.daemon, ["--user", "--map-root-user"], configuration: files)
+        func limit(_ watches: Int) throws {
+            try scene.inside("-U", script: "echo \(watches) >/proc/sys/user/max_inotify_watches")
+        }
+        try limit(1)
+        let one = try scene.observe("com.example.one")
+        #expect(try waitUntil { try scene.status().contains("no more inotify watches") })
+        try limit(10_000)
+        // It is tried again.
+        try scene.waitUntilLive("com.example.one")
+        try scene.shell(": >one")
+        #expect(one.heard.wait(for: 1))
+        one.observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `fifty programs that observe a file's name hear of each change once`(kind: BusKind) throws {
+        let scene = try EventScene(kind, configuration: "file = com.example.one FOLDER/one\n")
+        let observers = try (0..<50).map { _ in
+            try start(
+                productPath("notify-wait"),
+                ["--address", scene.bus.address, "-v", "-f", "com.example.one", "com.example.end"],
+                environment: withoutDesktop
+            )
+        }
+        for observer in observers { try observer.waitForErrorOutput(containing: "the observer is live") }
+        try scene.waitUntilLive("com.example.one")
+        for (index, script) in [": >one", "echo x >>one", "rm one"].enumerated() {
+            try scene.shell(script)
+            for observer in observers { try observer.waitForOutputLines(index + 1) }
+        }
+        let post = try run(productPath("notify-post"), ["--address", scene.bus.address, "com.example.end"])
+        #expect(post.status == 0)
+        for observer in observers {
+            try observer.waitForOutput(containing: "com.example.end")
+            observer.send(signal: SIGTERM)
+            let lines = try observer.wait().output.split(separator: "\n")
+            #expect(lines == ["com.example.one", "com.example.one", "com.example.one", "com.example.end"])
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `a pinned state outlives the agent if somebody has set it, and else is what the configuration says`(
+        kind: BusKind
+    ) throws {
+        let configuration = "set = com.example.level 7\nset = com.example.other 8\n"
+        let scene = try EventScene(kind, configuration: configuration)
+        let level = try scene.observe("com.example.level")
+        try scene.center.setState(9, of: "com.example.level")
+        let result = try run(
+            productPath("notify-state"),
+            ["--address", scene.bus.address, "set", "com.example.other", "5"]
+        )
+        #expect(result.status == 0, "\(result.errorOutput)")
+        kill(scene.process, SIGKILL)
+        let next = try start(
+            productPath("notify-agent"),
+            ["--address", scene.bus.address, "--config", "/dev/stdin", "--replace"],
+            environment: withoutDesktop
+        )
+        try next.writeInput(configuration)
+        next.closeInput()
+        try next.waitForErrorOutput(containing: "ready")
+        #expect(waitUntil { (try? scene.state(of: "com.example.level")) == 9 })
+        // Nobody was there to know this one.
+        #expect(try scene.state(of: "com.example.other") == 8)
+        level.observation.cancel()
+    }
+
+    @Test func `an agent that nobody asks for events is no larger than one that has none`() throws {
+        func resident(_ configuration: String) throws -> Int {
+            let scene = try EventScene(.daemon, configuration: configuration)
+            let other = try scene.observe("com.example.other")
+            for _ in 0..<20 { _ = try scene.state(of: "com.example.other") }
+            defer { other.observation.cancel() }
+            return residentBytes(of: scene.process)
+        }
+        // How much of the program is in memory differs from run to run.
+        let with = try (0..<3).map { _ in try resident("") }
+        let without = try (0..<3).map { _ in try resident("events = none\n") }
+        let difference = try #require(with.min()) - #require(without.min())
+        #expect(difference < 512 << 10, "\(with) and \(without)")
+    }
+}
