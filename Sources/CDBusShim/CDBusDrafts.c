@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of CDBusDrafts.h over libdbus. */
+/* CDBusDrafts.h, implemented with libdbus. */
 
 #include "CDBusDrafts.h"
 
@@ -7,7 +7,7 @@
 
 _Static_assert(sizeof(nb_writer) >= sizeof(DBusMessageIter), "an iterator must fit into a writer");
 
-/* The names of the shim over libdbus' own types; an nb_draft is a DBusMessage and nothing else. */
+/* The shim's names for libdbus types; an nb_draft is just a DBusMessage. */
 static DBusMessageIter *writing(nb_writer *writer) {
     return (DBusMessageIter *)(void *)writer;
 }

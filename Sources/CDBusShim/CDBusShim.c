@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of CDBusShim.h over libdbus. */
+/* CDBusShim.h, implemented with libdbus. */
 
 #include "CDBusShim.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libdbus makes one watch for reading and one for writing a socket; there is never more than one pair a connection. */
+/* libdbus makes one watch for reading and one for writing; a connection never has more than one pair. */
 enum { MAX_WATCHES = 4 };
 
 struct nb_entry {
@@ -50,9 +50,9 @@ nb_entry *nb_enter(const char *address, nb_error *error) {
         copy_error(error, DBUS_ERROR_NO_MEMORY, "out of memory");
         return NULL;
     }
-    /* libdbus would ignore SIGPIPE for the whole program; it writes to sockets with MSG_NOSIGNAL and needs no help. */
+    /* libdbus would ignore SIGPIPE for the whole program, without need: it writes with MSG_NOSIGNAL. */
     dbus_connection_set_change_sigpipe(FALSE);
-    /* Private, so that nobody else in the process has it. */
+    /* Private: not shared with anything else in the process. */
     entry->bus = dbus_connection_open_private(address, &bus_error);
     if (entry->bus == NULL) {
         copy_error(error, bus_error.name, bus_error.message);
@@ -108,7 +108,7 @@ nb_entry_state nb_entry_service(nb_entry *entry, short revents) {
         ready |= DBUS_WATCH_HANGUP;
     if (revents & POLLERR)
         ready |= DBUS_WATCH_ERROR;
-    /* Handling one watch may remove the other one, so each is looked up again. */
+    /* Handling one watch may remove the other, so look up each again. */
     for (int i = 0; i < MAX_WATCHES; i++) {
         DBusWatch *watch = entry->watches[i];
         if (watch == NULL || !dbus_watch_get_enabled(watch))
@@ -126,7 +126,7 @@ int nb_take_socket(nb_entry *entry, nb_error *guid) {
     char *id = dbus_connection_get_server_id(entry->bus);
     copy_error(guid, "", id != NULL ? id : "");
     dbus_free(id);
-    /* Closing its own descriptor is all that libdbus still does: that neither reads, nor writes, nor shuts down. */
+    /* libdbus only closes its own descriptor, which neither reads, writes nor shuts down. */
     int fd = fcntl(nb_entry_fd(entry), F_DUPFD_CLOEXEC, 0);
     if (fd >= 0)
         nb_give_up(entry);

@@ -48,7 +48,7 @@ int linux_clock_timer(void) {
 }
 
 int linux_clock_timer_arm(int timer) {
-    // The far future: in the year 2262 nanoseconds no longer fit into 64 bits.
+    // The far future: nanoseconds since 1970 overflow 64 bits in the year 2262.
     struct itimerspec setting = {.it_value = {.tv_sec = INT64_MAX / 1000000000}};
     return timerfd_settime(timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &setting, NULL);
 }
@@ -73,7 +73,7 @@ int linux_route_socket(bool listens) {
 int linux_route_ask(int socket, uint16_t request) {
     struct {
         struct nlmsghdr header;
-        struct rtmsg body; // longer than the bodies of all other requests, and as good with zeros
+        struct rtmsg body; // at least as long as the body of any other request; the extra bytes may be zero
         uint32_t rest;
     } message = {
         .header = {
@@ -94,7 +94,7 @@ void linux_name_thread(const char *name) {
 static char *no_arguments[] = {NULL};
 static char **arguments = no_arguments;
 
-/* glibc calls constructors with what main() gets. */
+/* glibc calls constructors with the arguments of main(). */
 __attribute__((constructor)) static void keep_arguments(int count, char **values) {
     if (count > 0 && values) arguments = values;
 }
@@ -133,7 +133,7 @@ int linux_epoll_wait(int epoll, linux_event *events, int count) {
     return number;
 }
 
-/* By number: glibc has these two since 2.36, and they are older than that. */
+/* By number: glibc has wrappers for these two only since 2.36. */
 int linux_pidfd_open(pid_t process) {
     return (int)syscall(SYS_pidfd_open, process, 0);
 }

@@ -9,7 +9,7 @@
 
 enum { CHUNK = 256, BUS = 1 << 30 };
 
-/* Descriptors plus one, with BUS for the sockets of a bus; 0 where a place is free. Chunks are never freed. */
+/* Descriptor plus one, with BUS set for bus sockets; 0 marks a free slot. Chunks are never freed. */
 struct chunk {
     _Atomic int places[CHUNK];
     struct chunk *_Atomic next;
@@ -19,7 +19,7 @@ static struct chunk first;
 static _Atomic bool cut_off;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Only what signal-safety(7) allows: other threads may have held any lock when this process was made. */
+/* Calls only what signal-safety(7) allows: other threads may have held any lock at the fork. */
 static void in_child(void) {
     for (struct chunk *chunk = &first; chunk; chunk = atomic_load(&chunk->next)) {
         for (int i = 0; i < CHUNK; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock of CLinux.h, where a thread has to sleep or to wake others. */
+/* The slow paths of the lock in CLinux.h, where a thread sleeps or wakes others. */
 
 #define _GNU_SOURCE
 #include "CLinux.h"
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Sleeps while the word has the value; false when the time has come. FUTEX_WAIT_BITSET takes a point of time. */
+/* Sleeps while the word has the value; returns false on timeout. FUTEX_WAIT_BITSET takes an absolute time. */
 static bool sleep_while(uint32_t *word, uint32_t value, int64_t deadline) {
     int operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
     struct timespec time = {.tv_sec = deadline / 1000000000, .tv_nsec = deadline % 1000000000};
@@ -28,7 +28,7 @@ static void wake(uint32_t *word, int count) {
 }
 
 static bool take_slowly(linux_lock *lock, int64_t deadline) {
-    /* Whoever has slept must assume that others still do. */
+    /* A thread that has slept must assume that others still sleep. */
     while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0) {
         if (!sleep_while(&lock->state, 2, deadline)) return false;
     }
@@ -50,7 +50,7 @@ bool linux_take_until(linux_lock *lock, int64_t deadline) {
 }
 
 bool linux_wait(linux_lock *lock, int64_t deadline) {
-    /* Read with the lock: what is changed later, and told by linux_wake_all(), changes this number after it was read. */
+    /* Read while holding the lock, so every later linux_wake_all() changes it after it was read. */
     uint32_t turn = __atomic_load_n(&lock->turn, __ATOMIC_RELAXED);
     __atomic_fetch_add(&lock->waiting, 1, __ATOMIC_RELAXED);
     linux_give(lock);
@@ -61,7 +61,7 @@ bool linux_wait(linux_lock *lock, int64_t deadline) {
 }
 
 void linux_wake_all(linux_lock *lock) {
-    /* Who waits counted itself with the lock, before the change that it is to see was made with it. */
+    /* A waiter counted itself under the lock, before the change that wakes it was made under the lock. */
     if (__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) == 0) return;
     __atomic_fetch_add(&lock->turn, 1, __ATOMIC_RELEASE);
     wake(&lock->turn, INT_MAX);

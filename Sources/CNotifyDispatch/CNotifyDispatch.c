@@ -12,7 +12,7 @@ typedef void unary_fn(void *object);
 typedef void *copy_fn(const void *block);
 typedef void async_fn(void *queue, void *context, void (*work)(void *context));
 
-/* Each is set once; whoever sets it twice sets the same. */
+/* Each is set once; setting it twice sets the same value. */
 static _Atomic(async_fn *) async_function;
 static _Atomic(unary_fn *) retain_function;
 static _Atomic(unary_fn *) release_function;
@@ -31,7 +31,7 @@ bool nd_is_available(void) {
     atomic_store(&retain_function, retain);
     atomic_store(&release_function, release);
     atomic_store(&copy_block_function, copy_block);
-    /* Last: it says that the others are there. */
+    /* Last, because it means that the others are set. */
     atomic_store(&release_block_function, release_block);
     return true;
 }

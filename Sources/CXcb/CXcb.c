@@ -13,7 +13,7 @@
 #include <xcb/xcb.h>
 #include <xcb/xcbext.h>
 
-/* What is called of libxcb.so.1. libxcb-res.so.0 is not loaded for two requests: its header alone is used. */
+/* The functions used of libxcb.so.1. Of libxcb-res only the header is used: two requests do not justify loading it. */
 #define FUNCTIONS(X)                                                                                                   \
     X(connect)                                                                                                         \
     X(disconnect)                                                                                                      \
@@ -49,7 +49,7 @@ struct x11_display {
     char host[256];
 };
 
-/* libxcb writes into this when the extension is first asked for; only under its own lock. */
+/* libxcb writes to this on first use, under its own lock. */
 static xcb_extension_t resource = {"X-Resource", 0};
 
 static const char *failure;
@@ -84,9 +84,9 @@ const char *x11_load(void) {
     return failure;
 }
 
-/* Asks the X-Resource extension and waits for the reply. @body is of whole words; libxcb fills in its first word. */
+/* Queries the X-Resource extension and waits for the reply. @body is whole words; libxcb fills in the first. */
 static void *ask_resource(x11_display *display, uint8_t opcode, void *body, size_t size) {
-    /* libxcb wants two parts before ours for itself. */
+    /* libxcb needs two elements of its own before ours. */
     struct iovec parts[3] = {{0}, {0}, {body, size}};
     const xcb_protocol_request_t request = {1, &resource, opcode, 0};
     unsigned number = xcb.send_request(display->connection, XCB_REQUEST_CHECKED, parts + 2, &request);
@@ -104,13 +104,13 @@ static xcb_atom_t atom(x11_display *display, const char *name) {
     return result;
 }
 
-/* Reads a property of at most 256 bytes; returns how many bytes it has, or -1 if it is not there or not of this format. */
+/* Reads a property of up to 256 bytes; returns its length, or -1 if it is missing or has another format. */
 static int property(x11_display *display, xcb_window_t window, xcb_atom_t name, uint8_t format, void *value, int size) {
     xcb_get_property_cookie_t cookie =
         xcb.get_property(display->connection, 0, window, name, XCB_GET_PROPERTY_TYPE_ANY, 0, 64);
     xcb_get_property_reply_t *reply = xcb.get_property_reply(display->connection, cookie, NULL);
     int result = -1;
-    /* What the server says of the length must fit what it has sent. */
+    /* The length that the server announces must fit the data that it sent. */
     if (reply && reply->type && reply->format == format && reply->value_len <= 256) {
         result = xcb.get_property_value_length(reply);
         if (result > size) result = size;
@@ -124,7 +124,7 @@ static int property(x11_display *display, xcb_window_t window, xcb_atom_t name, 
 static int has_resource(x11_display *display) {
     const xcb_query_extension_reply_t *extension = xcb.get_extension_data(display->connection, &resource);
     if (!extension || !extension->present) return 0;
-    /* The request ends in the midst of a word. */
+    /* The request ends in the middle of a word. */
     union {
         xcb_res_query_version_request_t request;
         uint32_t words[2];
@@ -154,7 +154,7 @@ x11_display *x11_open(const char *name) {
     if (!display->active_window || xcb.connection_has_error(connection)) goto failed;
     return display;
 failed:
-    /* Also what could not connect is freed by this. */
+    /* This frees even a connection that failed. */
     xcb.disconnect(connection);
     free(display);
     return NULL;
@@ -179,7 +179,7 @@ int x11_take_events(x11_display *display) {
     int result = 0;
     xcb_generic_event_t *event;
     while ((event = xcb.poll_for_event(display->connection))) {
-        /* The highest bit says that another program has sent it. */
+        /* The highest bit means that another program sent it. */
         if ((event->response_type & 0x7f) == XCB_PROPERTY_NOTIFY) {
             const xcb_property_notify_event_t *change = (const xcb_property_notify_event_t *)event;
             if (change->window == display->root &&
@@ -207,7 +207,7 @@ static int64_t process_by_resource(x11_display *display, xcb_window_t window) {
         uint32_t process;
     } *reply = ask_resource(display, XCB_RES_QUERY_CLIENT_IDS, &body, sizeof body);
     int64_t result = 0;
-    /* The header says how many words follow it. */
+    /* The header gives the number of words that follow. */
     if (reply && reply->header.num_ids >= 1 && reply->header.length >= 4 &&
         (reply->value.spec.mask & XCB_RES_CLIENT_ID_MASK_LOCAL_CLIENT_PID) && reply->value.length >= 4)
         result = reply->process;
@@ -219,7 +219,7 @@ static int64_t process_by_property(x11_display *display, xcb_window_t window) {
     char machine[256];
     uint32_t process;
     int length = property(display, window, display->wm_machine, 8, machine, sizeof machine);
-    /* A process of another machine has a number that means another one here. */
+    /* A process ID from another machine means nothing here. */
     if (length >= 0 && ((size_t)length != strlen(display->host) || memcmp(machine, display->host, (size_t)length) != 0))
         return 0;
     return property(display, window, display->wm_pid, 32, &process, 4) == 4 ? process : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libdispatch and the Blocks runtime of the program, found at run time: the C library carries neither, so that a queue
- * never meets a second copy of libdispatch.
+ * The program's libdispatch and Blocks runtime, found at run time: the C library includes neither, so a queue never
+ * meets a second copy of libdispatch.
  */
 #ifndef NOTIFYBUS_CNOTIFYDISPATCH_H
 #define NOTIFYBUS_CNOTIFYDISPATCH_H
@@ -11,14 +11,14 @@
 
 #pragma clang assume_nonnull begin
 
-/* nd_is_available() - whether the program has loaded both; looked for again until they are found */
+/* nd_is_available() - whether the program has loaded both; searches again until they are found */
 bool nd_is_available(void);
 
 /*
- * The rest needs what nd_is_available() has found.
+ * Call the rest only after nd_is_available() has returned true.
  *
  * nd_retain_queue(), nd_release_queue() - dispatch_retain(3), dispatch_release(3)
- * nd_copy_block(), nd_release_block() - _Block_copy(), _Block_release(); NULL when memory ran out
+ * nd_copy_block(), nd_release_block() - _Block_copy(), _Block_release(); NULL if out of memory
  * nd_async() - dispatch_async_f(3)
  */
 void nd_retain_queue(void *queue);
@@ -31,8 +31,8 @@ void nd_async(void *queue, void *context, void (*work)(void *_Nullable context))
 void nd_call_block(void *block, int token);
 
 /*
- * notifybus_register_dispatch() - what notify_register_dispatch() is made of; written in Swift, which would otherwise
- * handle the block itself, and need the Blocks runtime for that when the library is loaded
+ * notifybus_register_dispatch() - implements notify_register_dispatch(); in Swift, but without a block type, which
+ * would need the Blocks runtime as soon as the library is loaded
  */
 uint32_t notifybus_register_dispatch(const char *_Nullable name, int *_Nullable out_token, void *_Nullable queue,
                                      void *_Nullable block);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which process has the focus on an X display. Compiled with libxcb's own headers; the library is loaded when it is
- * first needed, and not linked: a machine without X has no need of it. One display is used by one thread.
+ * Finds the process that has the focus on an X display. Compiled with libxcb's headers, but not linked with it: libxcb
+ * is loaded on demand, so machines without X don't need it. Use each display from one thread only.
  */
 #ifndef NOTIFYBUS_CXCB_H
 #define NOTIFYBUS_CXCB_H
@@ -15,40 +15,39 @@ typedef struct x11_display x11_display;
 
 /* x11_load() - load libxcb; for any thread, any number of times
  *
- * Return: NULL, or what is in the way; it stays valid. */
+ * Return: NULL, or an error message, which stays valid. */
 const char *_Nullable x11_load(void);
 
-/* x11_open() - connect to a display, after x11_load(). Blocks as long as the server takes.
+/* x11_open() - connect to a display, after x11_load(). Blocks until the server answers.
  * @display:  as in $DISPLAY
  *
- * Return: NULL if there is no such display, or it does not let this program in. */
+ * Return: NULL if there is no such display, or it refuses the connection. */
 x11_display *_Nullable x11_open(const char *display);
 
-/* x11_close() - disconnect and forget */
+/* x11_close() - disconnect and free */
 void x11_close(x11_display *display);
 
-/* x11_descriptor() - the socket, to wait on; it stays the display's */
+/* x11_descriptor() - the socket, to poll; owned by the display */
 int x11_descriptor(x11_display *display);
 
-/* x11_follow() - ask for the changes of _NET_ACTIVE_WINDOW. See Extended Window Manager Hints.
+/* x11_follow() - subscribe to changes of _NET_ACTIVE_WINDOW. See Extended Window Manager Hints.
  *
  * Return: 0, or -1 if the connection is gone. */
 int x11_follow(x11_display *display);
 
-/* x11_take_events() - read what has come
+/* x11_take_events() - read pending events
  *
- * Return: 1 if the active window may be another one, 0 if not, -1 if the connection is gone. */
+ * Return: 1 if the active window may have changed, 0 if not, -1 if the connection is gone. */
 int x11_take_events(x11_display *display);
 
-/* x11_has_window_manager() - whether somebody keeps _NET_ACTIVE_WINDOW; asks the server */
+/* x11_has_window_manager() - whether a window manager maintains _NET_ACTIVE_WINDOW; queries the server */
 int x11_has_window_manager(x11_display *display);
 
-/* x11_active_process() - the process of the active window; asks the server
+/* x11_active_process() - the process of the active window; queries the server
  *
- * By the X-Resource extension, which knows it from the kernel; where the server has none by _NET_WM_PID, which the
- * program sets itself.
+ * Uses the X-Resource extension, which gets it from the kernel, or else _NET_WM_PID, which the program itself sets.
  *
- * Return: its process id, 0 if there is no active window or nobody knows whose it is, -1 if the connection is gone. */
+ * Return: its process ID, 0 if there is no active window or its process is unknown, -1 if the connection is gone. */
 int64_t x11_active_process(x11_display *display);
 
 #pragma clang assume_nonnull end

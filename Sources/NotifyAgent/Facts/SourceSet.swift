@@ -48,7 +48,7 @@ final class SourceSet: @unchecked Sendable {
     }
 
     private var resting: [Change] {
-        makers.map { ($0.name, .off($0.obstacle ?? "idle until the first observer registers")) }
+        makers.map { ($0.name, .off($0.obstacle ?? "idle until an observer registers")) }
     }
 
     /// - Returns: their status before they report themselves.
