@@ -57,9 +57,9 @@ import Testing
         let beginnings = [
             "\(ErrorTests.post) did nothing. The name is empty;",
             "\(ErrorTests.add) did nothing. The name contains a NUL",
-            "\(ErrorTests.post) needs a name,",
-            "\(ErrorTests.remove) needs an observer,",
-            "\(ErrorTests.removeEvery) needs a center,",
+            "\(ErrorTests.post) requires a name,",
+            "\(ErrorTests.remove) requires an observer,",
+            "\(ErrorTests.removeEvery) requires a center,",
         ]
         #expect(lines.count == beginnings.count)
         for (line, beginning) in zip(lines, beginnings) { #expect(line.hasPrefix(beginning)) }

@@ -20,10 +20,10 @@ import Testing
     func `without a name or a callback nothing is observed or posted`(kind: BusKind, form: String) throws {
         #expect(
             try PrivateBus(kind).lines(of: form, "nil-name") == [
-                "CFNotificationCenterAddObserver needs a name, and was given nil.",
-                "CFNotificationCenterAddObserver needs a callback, and was given nil.",
-                "CFNotificationCenterPostNotification needs a name, and was given nil.",
-                "CFNotificationCenterPostNotificationWithOptions needs a name, and was given nil.",
+                "CFNotificationCenterAddObserver requires a name, but was given nil.",
+                "CFNotificationCenterAddObserver requires a callback, but was given nil.",
+                "CFNotificationCenterPostNotification requires a name, but was given nil.",
+                "CFNotificationCenterPostNotificationWithOptions requires a name, but was given nil.",
                 "end",
             ]
         )

@@ -63,7 +63,7 @@ import Testing
 
     @Test func `the example of the porting page compiles`() throws {
         let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
-        let marker = "// What stands below"
+        let marker = "// This is the example of Documentation/porting.md"
         let source = try run("cat", ["/\(root)/Tests/DarwinNotifyTests/CoreFoundation/PortingPage.swift"]).output
         let page = try run("cat", ["/\(root)/Documentation/porting.md"]).output
         let paragraphs = source.split(separator: "\n\n")
