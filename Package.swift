@@ -11,12 +11,8 @@ let package = Package(
         .library(name: "notify", targets: ["notify"]),
         // For C: libnotifybus.so.0 with <notify.h>.
         .library(name: "notifybus", type: .dynamic, targets: ["NotifyBusC"]),
-        .executable(name: "notify-post", targets: ["notify-post"]),
-        .executable(name: "notify-wait", targets: ["notify-wait"]),
-        .executable(name: "notify-lifecycle", targets: ["notify-lifecycle"]),
-        .executable(name: "notify-state", targets: ["notify-state"]),
-        .executable(name: "notify-top", targets: ["notify-top"]),
-        .executable(name: "notify-agent", targets: ["notify-agent"]),
+        // All commands: what it is called by decides which it is.
+        .executable(name: "notify-commands", targets: ["notify-commands"]),
     ],
     targets: [
         // The C library, found by pkg-config: Debian splits its headers over two directories.
@@ -65,11 +61,11 @@ let package = Package(
 
         // What the commands share: options, exit codes, output.
         .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux"]),
-        .executableTarget(name: "notify-post", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
-        .executableTarget(name: "notify-wait", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
-        .executableTarget(name: "notify-lifecycle", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
-        .executableTarget(name: "notify-state", dependencies: ["NotifyCore", "CommandSupport"]),
-        .executableTarget(name: "notify-top", dependencies: ["NotifyCore", "CommandSupport"]),
+        .target(name: "notify-post", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
+        .target(name: "notify-wait", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
+        .target(name: "notify-lifecycle", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
+        .target(name: "notify-state", dependencies: ["NotifyCore", "CommandSupport"]),
+        .target(name: "notify-top", dependencies: ["NotifyCore", "CommandSupport"]),
 
         // Who observes what, in which state: values that know neither D-Bus nor Linux.
         .target(name: "NotifyCoordinator", dependencies: ["NotifyNames"]),
@@ -81,9 +77,18 @@ let package = Package(
             dependencies: ["NotifyCoordinator", "NotifyEvents", "NotifyCore", "NotifyNames", "CLinux", "CXcb"],
             exclude: ["Interface"]
         ),
-        .executableTarget(
+        .target(
             name: "notify-agent",
             dependencies: ["NotifyAgent", "NotifyCoordinator", "NotifyCore", "CommandSupport", "CLinux"]
+        ),
+
+        // What is installed: one program for all of them, since each would include the Swift library.
+        .executableTarget(
+            name: "notify-commands",
+            dependencies: [
+                "notify-post", "notify-wait", "notify-lifecycle", "notify-state", "notify-top", "notify-agent",
+                "CommandSupport", "CLinux",
+            ]
         ),
 
         // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.
@@ -120,7 +125,7 @@ let package = Package(
             name: "NotifyBusTests",
             dependencies: ["NotifyBus", "NotifyCore", "CLinux", "MessageComparison", "TestSupport"]
         ),
-        .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-wait", "notify-agent"]),
+        .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-commands"]),
         .executableTarget(
             name: "notify-swift-programs",
             dependencies: ["notify", "NotifyBus"],
@@ -135,7 +140,7 @@ let package = Package(
         .testTarget(
             name: "NotifyTests",
             dependencies: [
-                "NotifyTokens", "NotifyCore", "DarwinNotify", "CDarwinNotify", "TestSupport", "notify-agent",
+                "NotifyTokens", "NotifyCore", "DarwinNotify", "CDarwinNotify", "TestSupport", "notify-commands",
                 "notify-swift-programs", "notify-swift-programs-foundation",
             ],
             exclude: ["Programs", "SwiftPrograms", "SwiftProgramsWithFoundation", "Library/exports.txt"]
@@ -143,8 +148,7 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
-                "notify-state", "notify-top", "notify-agent",
+                "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-commands",
             ]
         ),
         // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.
@@ -176,7 +180,7 @@ let package = Package(
             name: "ManualTests",
             dependencies: [
                 "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
-                "notify-state", "notify-top", "notify-agent",
+                "notify-state", "notify-top", "notify-agent", "notify-commands",
             ]
         ),
         .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
@@ -184,27 +188,25 @@ let package = Package(
             name: "NotifyAgentTests",
             dependencies: [
                 "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
-                "TestSupport", "notify-agent",
-                "notify-wait",
+                "TestSupport", "notify-commands",
             ]
         ),
     ],
     swiftLanguageModes: [.v6]
 )
 
-// For 'make build', where the system has the archives for it: commands that need no shared library at all. The agent is
-// not among them, because it loads libraries while it runs.
+// For 'make build', where the system has the archives for it: commands that need no shared library at all.
 if Context.environment["NOTIFYBUS_STATIC"] != nil {
-    for target in package.targets
-    where ["notify-post", "notify-wait", "notify-lifecycle", "notify-state", "notify-top"].contains(target.name) {
-        target.linkerSettings = [
-            .unsafeFlags([
-                "-static-executable", "-Xclang-linker", "-static-pie", "-use-ld=lld",
-                // What runs at every start is put together: see Scripts/record-startup-order.
-                "-Xlinker", "--symbol-ordering-file=\(Context.packageDirectory)/packaging/startup-order.txt",
-                "-Xlinker", "--no-warn-symbol-ordering",
-            ])
-        ]
+    for target in package.targets {
+        switch target.name {
+        case "notify-commands":
+            target.linkerSettings = [
+                .unsafeFlags(["-static-executable", "-Xclang-linker", "-static-pie"]),
+                .linkedLibrary("xcb"), .linkedLibrary("Xau"), .linkedLibrary("Xdmcp"),
+            ]
+        case "CXcb": target.cSettings = [.define("NOTIFYBUS_LINKS_XCB")]
+        default: break
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -101,6 +102,10 @@ __attribute__((constructor)) static void keep_arguments(int count, char **values
 
 char **linux_arguments(void) {
     return arguments;
+}
+
+const char *linux_program(void) {
+    return (const char *)getauxval(AT_EXECFN);
 }
 
 const char *linux_secure_getenv(const char *name) {

@@ -35,11 +35,18 @@
     X(poll_for_event)                                                                                                  \
     X(flush)
 
+#ifdef NOTIFYBUS_LINKS_XCB
+/* A static program can't load a library, so it includes libxcb. */
+#define LINKED(name) .name = &xcb_##name,
+#else
+#define LINKED(name)
+#endif
+
 static struct {
 #define DECLARE(name) __typeof__(&xcb_##name) name;
     FUNCTIONS(DECLARE)
 #undef DECLARE
-} xcb;
+} xcb = {FUNCTIONS(LINKED)};
 
 struct x11_display {
     xcb_connection_t *connection;
@@ -52,6 +59,11 @@ struct x11_display {
 /* libxcb writes to this on first use, under its own lock. */
 static xcb_extension_t resource = {"X-Resource", 0};
 
+#ifdef NOTIFYBUS_LINKS_XCB
+const char *x11_load(void) {
+    return NULL;
+}
+#else
 static const char *failure;
 
 static void load(void) {
@@ -83,6 +95,7 @@ const char *x11_load(void) {
     pthread_once(&once, load);
     return failure;
 }
+#endif
 
 /* Queries the X-Resource extension and waits for the reply. @body is whole words; libxcb fills in the first. */
 static void *ask_resource(x11_display *display, uint8_t opcode, void *body, size_t size) {

@@ -292,7 +292,7 @@ import Testing
     private func compile(_ text: String) throws -> CommandResult {
         let folder = try run("mktemp", ["-d"]).lines[0]
         defer { _ = try? run("rm", ["-r", folder]) }
-        let products = try commandFolder()
+        let products = String(try productPath("notify-commands").dropLast("/notify-commands".count))
         let flags = try run("pkg-config", ["--cflags-only-I", "dbus-1"]).output
             .split(whereSeparator: \.isWhitespace).flatMap { flag in ["-Xcc", "\(flag)"] as [String] }
         let script = "cat >\"$1/main.swift\" && shift && swiftc -typecheck \"$@\" \"\(folder)/main.swift\""

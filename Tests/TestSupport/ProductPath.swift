@@ -5,17 +5,36 @@ import Glibc
 /// The path of an executable that this package builds.
 ///
 /// It is next to the test bundle, that is, next to the file from which this code was loaded. `NOTIFYBUS_PRODUCTS_DIR`
-/// selects another folder.
+/// selects another folder. All commands are one program that checks its name: the path of a command is that of a link,
+/// in a folder with a link for each.
 ///
 /// - Throws: ``TestSupportError`` that names the folders that were searched.
 public func productPath(_ name: String) throws -> String {
     let folders = getenv("NOTIFYBUS_PRODUCTS_DIR").map { [String(cString: $0)] } ?? productFolders
-    for folder in folders where access("\(folder)/\(name)", X_OK) == 0 {
-        return "\(folder)/\(name)"
+    for folder in folders {
+        if commands.contains(name), access("\(folder)/notify-commands", X_OK) == 0 {
+            return try folderOfCommands(in: folder) + "/" + name
+        }
+        if access("\(folder)/\(name)", X_OK) == 0 { return "\(folder)/\(name)" }
     }
     throw TestSupportError(
         "There is no \(name) in \(folders.joined(separator: " or ")): build it, or set NOTIFYBUS_PRODUCTS_DIR."
     )
+}
+
+private let commands = [
+    "notify-post", "notify-wait", "notify-state", "notify-lifecycle", "notify-top", "notify-agent",
+]
+
+/// Test programs run side by side, and each may find no links yet.
+private func folderOfCommands(in folder: String) throws -> String {
+    let path = folder + "/commands"
+    func isThere(_ result: Int32) -> Bool { result == 0 || errno == EEXIST }
+    guard isThere(mkdir(path, 0o777)), commands.allSatisfy({ isThere(symlink("../notify-commands", "\(path)/\($0)")) })
+    else {
+        throw TestSupportError("The links to notify-commands can't be made in \(path): error \(errno).")
+    }
+    return path
 }
 
 private let productFolders: [String] = {

@@ -5,12 +5,12 @@ import NotifyBus
 import TestSupport
 import Testing
 
-private let agentProgram = projectFile(".build/debug/notify-agent")
+private let commands = projectFile(".build/debug/notify-commands")
 
 /// A bridge that stands still, beside the lifecycle agent of NotifyBus' own debug build.
 @Suite(
     .enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable),
-    .enabled(if: access(agentProgram, X_OK) == 0, "notify-agent is not built: 'swift build' in the folder above.")
+    .enabled(if: access(commands, X_OK) == 0, "notify-agent is not built: 'swift build' in the folder above.")
 )
 struct StoppedTests {
     @Test(
@@ -24,7 +24,7 @@ struct StoppedTests {
             kind,
             ["broker = \(broker.address)", "realm = home"] + exports.map { "export = com.example.\($0)" }
         )
-        let agent = try start(agentProgram, ["--address", here.bus.address, "-v"], input: .null)
+        let agent = try start(commands, ["notify-agent", "--address", here.bus.address, "-v"], input: .null)
         try agent.waitForErrorOutput(containing: "ready")
         try here.startBridge()
         let there = try Machine(kind, broker, ["import = com.example.*"])

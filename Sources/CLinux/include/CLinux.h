@@ -94,6 +94,11 @@ void linux_wake_all(linux_lock *lock);
  */
 char *_Nullable *_Nonnull linux_arguments(void);
 
+/* linux_program() - the path that the kernel was asked to run, which may be a link: AT_EXECFN of getauxval(3)
+ *
+ * Return: NULL where the kernel does not say. */
+const char *_Nullable linux_program(void);
+
 /* linux_secure_getenv() - secure_getenv(3) */
 const char *_Nullable linux_secure_getenv(const char *name);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the process that has the focus on an X display. Compiled with libxcb's headers, but not linked with it: libxcb
- * is loaded on demand, so machines without X don't need it. Use each display from one thread only.
+ * is loaded on demand, so machines without X don't need it. With NOTIFYBUS_LINKS_XCB it is linked, for static programs.
+ * Use each display from one thread only.
  */
 #ifndef NOTIFYBUS_CXCB_H
 #define NOTIFYBUS_CXCB_H

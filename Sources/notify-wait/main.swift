@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-import CommandSupport
-import Glibc
-
-StandardStreams.prepare()
-let arguments = Argument.ofThisProcess()
-let code = Command.generate(arguments, for: WaitCommand.command) ?? WaitCommand.run(arguments)
-exit(code.rawValue)
