@@ -15,6 +15,12 @@ public func peakResidentBytes(of pid: pid_t) -> Int {
     statusNumber("VmHWM", inFile: "/proc/\(pid)/status") * 1024
 }
 
+/// How many bytes of a process' own memory are resident, without pages of files, which come and go with the machine's
+/// memory.
+public func anonymousBytes(of pid: pid_t) -> Int {
+    statusNumber("RssAnon", inFile: "/proc/\(pid)/status") * 1024
+}
+
 /// The number of threads of a process.
 public func threadCount(of pid: pid_t) -> Int {
     statusNumber("Threads", inFile: "/proc/\(pid)/status")
