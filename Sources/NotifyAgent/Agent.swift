@@ -280,7 +280,27 @@ package final class Agent: BusPeer, @unchecked Sendable {
     }
 
     /// The stream of a parked connection has been read.
-    private func streamIsRead(_ id: ConnectionID, _ outcome: ParkedStream.Outcome, on link: borrowing BusLink) {
+    ///
+    /// Until the bus has said who sent the names that have an owner, the stream counts as being read: whoever takes the place
+    /// of the connection meanwhile gets them.
+    ///
+    /// - Parameters:
+    ///   - senders: those that the bus has yet to be asked for.
+    ///   - verified: names of those for whom it has answered.
+    private func streamIsRead(
+        _ id: ConnectionID,
+        _ outcome: ParkedStream.Outcome,
+        _ senders: ArraySlice<String>,
+        _ verified: [NotifyName] = [],
+        on link: borrowing BusLink
+    ) {
+        if let sender = senders.first {
+            return link.findUser(of: sender) { [self] user, link in
+                let names = outcome.owned[sender] ?? []
+                let believed = (try? user.get()).map { user in names.filter { $0.isOpen(to: user) } } ?? []
+                streamIsRead(id, outcome, senders.dropFirst(), verified + believed, on: link)
+            }
+        }
         let receiver = coordinator.receiver(ofStream: id)
         handle(.drained(id), on: link)
         guard let receiver, let subjects = coordinator.subjects(of: receiver) else { return }
@@ -291,13 +311,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
                 "mark": "\(outcome.hasMark ? "seen" : "missed")",
             ]
         )
-        handle(.found(receiver, outcome.names(amongst: subjects)), on: link)
-        for (sender, names) in outcome.owned {
-            link.findUser(of: sender) { [self] user, link in
-                guard let user = try? user.get() else { return }
-                handle(.found(receiver, names.filter { $0.isOpen(to: user) }), on: link)
-            }
-        }
+        handle(.found(receiver, outcome.names(amongst: subjects) + verified), on: link)
     }
 
     // MARK: - The connection
@@ -371,7 +385,8 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case .continued(let number):
             if let process = processes[number: number] { handle(.processContinued(process), on: link) }
         case .hungUp(let number): handle(.connectionEnded(ConnectionID(number)), on: link)
-        case .drained(let number, let outcome): streamIsRead(ConnectionID(number), outcome, on: link)
+        case .drained(let number, let outcome):
+            streamIsRead(ConnectionID(number), outcome, outcome.owned.keys.sorted()[...], on: link)
         case .alarm:
             for owner in alarms.take(now: MonotonicTime.now.nanoseconds) {
                 switch owner {

@@ -175,11 +175,11 @@ extension Coordinator {
         let new: LifecycleState = state == .background ? .background : .suspended
         directory.change(id) { observer in
             observer.stateAfterParking = state
-            // Posts that come before its names are held are in its stream.
+            // Posts that come before its names are held are in its stream; if they are held already, they are not.
             observer.transition = Transition(
                 new,
                 isHolding: new == .suspended,
-                isCollecting: new == .suspended && !observer.waitsForParking
+                isCollecting: new == .suspended && (observer.transition.isCollecting || !observer.waitsForParking)
             )
         }
         if new == .background {
@@ -211,6 +211,9 @@ extension Coordinator {
         known.focus = sources.focus(pid: process.id.pid, application: process.application, user: user)
         return known.decision
     }
+
+    /// Whether a connection is in, or changing to, the state that follows from everything known.
+    package func isAsDecided(_ id: ConnectionID) -> Bool { directory[id].map { decide($0) == $0.decision } ?? true }
 
     /// Brings connections in line with changed decisions. Nobody waits for it.
     mutating func reconsider(_ connections: some Sequence<ConnectionID>) {

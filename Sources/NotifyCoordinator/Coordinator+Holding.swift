@@ -71,6 +71,7 @@ extension Coordinator {
             answer(call, .registered(.suspended, pending: [], isComplete: false))
             tellDecider(id)
             step(id) { $0.entered(isInForce: false) }
+            reconsider([id])
             return updateLook(at: observer.process)
         }
         let names = takePending(of: id)
@@ -93,6 +94,8 @@ extension Coordinator {
         tellDecider(id)
         step(id) { $0.entered(isInForce: true) }
         step(id) { $0.want(.foreground, by: []) }
+        // It may follow the desktop now, and its predecessor did not.
+        reconsider([id])
         updateLook(at: observer.process)
     }
 

@@ -56,6 +56,7 @@ extension Coordinator {
             answer(call, .registered(state, pending: [], isComplete: false))
             tellDecider(id)
             step(id) { $0.entered(isInForce: false) }
+            reconsider([id])
             updateLook(at: observer.process)
         }
         // What it remembers may have been reported for the whole process.
@@ -102,7 +103,7 @@ extension Coordinator {
         directory.change(id) { observer in
             observer.stateAfterParking = old.isParked ? old.stateAfterParking : old.transition.wish
             observer.returns = observer.state == .suspended && observer.stateAfterParking == .foreground
-            observer.dropped = old.dropped
+            (observer.dropped, observer.reportedDropped) = (old.dropped, old.reportedDropped)
         }
         guard let observer = directory[id] else { return }
         let names = old.unconfirmed + old.returning + takeDelivered(to: previous) + takePending(of: previous)

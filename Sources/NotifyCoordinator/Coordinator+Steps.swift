@@ -72,7 +72,7 @@ extension Coordinator {
         case .done(let dropped, let isHoldingBack):
             // It has read what was sent to it before.
             directory.change(id) { $0.unconfirmed = [] }
-            if let dropped { directory.change(id) { $0.dropped = dropped } }
+            if let dropped { directory.change(id) { $0.reportedDropped = dropped } }
             advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }
         case .gone: connectionEnded(id)
         case .failed(let message):

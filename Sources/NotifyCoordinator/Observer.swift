@@ -34,7 +34,9 @@ struct Observer {
     var subjects: Subjects
     var transition = Transition<RequestID>(.foreground)
     var pending = PendingNames()
-    /// How many posts it has dropped, by its last report.
+    /// How many posts it has dropped itself, by its last report.
+    var reportedDropped: UInt64 = 0
+    /// How many names were lost because there was no room.
     var dropped: UInt64 = 0
     /// When it entered its state, in seconds since 1970.
     var since: UInt64

@@ -29,8 +29,8 @@ import Testing
 
     /// Where `simulate --mutations` found the breaks that take long to find. If these no longer fail, others are searched.
     private static let seeds: [Mutation: UInt64] = [
-        .gateOpensBeforeRules: 5_168, .confirmsAtOnce: 57_223, .marksAtOnce: 2_235, .confirmsDelivery: 11_176,
-        .narrowsFirst: 17_310, .handsBackEarly: 6_829, .forgetsThaw: 1_078,
+        .gateOpensBeforeRules: 3_363, .marksAtOnce: 2_719, .confirmsDelivery: 12_440, .narrowsFirst: 3_362,
+        .handsBackEarly: 10_200, .forgetsHeldBack: 2_079, .insistsOnStates: 10_210,
     ]
 
     @Test(arguments: Mutation.allCases)

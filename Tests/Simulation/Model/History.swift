@@ -110,6 +110,8 @@ extension World.Setting {
             busStartsAgents: random.chance(3),
             beginsWithAgent: !random.chance(4),
             prefixRules: random.chance(2) ? 1 : 1 << random.below(3),
+            follower: random.chance(3) ? first[random.below(count)] : nil,
+            pendingLimit: random.chance(6) ? 1 + random.below(3) : nil,
             encodes: random.chance(16)
         )
     }
@@ -122,6 +124,8 @@ private struct Mood {
     private let cuts: Bool
     private let endsAgents: Bool
     private let changes: Bool
+    private let locks: Bool
+    private let setsStates: Bool
     private let passesTime: Bool
     /// For how many steps nothing happens but what is under way.
     private var undisturbed = 0
@@ -132,6 +136,8 @@ private struct Mood {
         cuts = random.chance(4)
         endsAgents = random.chance(2)
         changes = !random.chance(8)
+        locks = random.chance(3)
+        setsStates = random.chance(4)
         passesTime = random.chance(4)
     }
 
@@ -167,6 +173,13 @@ private struct Mood {
             return random.chance(4) ? .endAgent : .killAgent
         case 18: if endsAgents || world.bus.agent == nil { return .startAgent }
         default:
+            if locks, random.chance(2) {
+                return random.chance(4) ? .follow(observer, random.chance(2)) : .lock(random.chance(2))
+            }
+            if setsStates, random.chance(2) {
+                let name = random.below(Subject.nameCount)
+                return .setNameState(observer, name: name, value: UInt64(1 + random.below(100)))
+            }
             if passesTime { return .time }
             if random.chance(12) { return .kill(process: process) }
         }

@@ -39,6 +39,9 @@ enum PeerMessage {
     case names(AgentInterface.AddNames)
     case noNames(AgentInterface.RemoveNames)
     case report(Int, LifecycleState)
+    case follow(Bool)
+    case setNameState(Int, name: Int, value: UInt64)
+    case stamp(Int, UInt64)
     case change(Int, Target, LifecycleState, freezes: Bool)
     case release(Int, Target?)
     case done(Int)
@@ -55,7 +58,7 @@ enum PeerMessage {
     var serialOfCall: Int? {
         switch self {
         case .register(let serial, _), .report(let serial, _), .change(let serial, _, _, _), .release(let serial, _),
-            .setState(let serial, _):
+            .setState(let serial, _), .setNameState(let serial, _, _):
             serial
         case .deliver(let serial, _): serial >= 0 ? serial : nil
         default: nil
@@ -66,7 +69,7 @@ enum PeerMessage {
     var serialOfAnswer: Int? {
         switch self {
         case .registered(let serial, _), .done(let serial), .refused(let serial), .stateIsSet(let serial),
-            .delivered(let serial):
+            .delivered(let serial), .stamp(let serial, _):
             serial
         default: nil
         }
@@ -90,7 +93,9 @@ enum PeerMessage {
             case .decided(let decider):
                 let signal = AgentInterface.Decided(decider: decider)
                 return .decided(try AgentInterface.Decided(signal.arguments).decider)
-            case .report, .change, .release, .done, .refused, .stateIsSet, .delivered, .mark: return self
+            case .follow, .setNameState, .stamp, .report, .change, .release, .done, .refused, .stateIsSet, .delivered,
+                .mark:
+                return self
             }
         } catch {
             return .refused(-1)

@@ -6,7 +6,7 @@ import NotifyNames
 
 /// An agent: the coordinator as it is, and a model of what is around it.
 final class SimulatedAgent {
-    private enum Question {
+    enum Question {
         case rules(Ticket)
         case mark(ConnectionID)
         case heldBack(ConnectionID)
@@ -14,11 +14,11 @@ final class SimulatedAgent {
         case state(ConnectionID)
         case delivery(ConnectionID)
         case sender(String)
-        /// Whose names were found in a stream.
-        case poster(ConnectionID, [NotifyName])
+        /// Who has posted a name with an owner in a stream, and who else has.
+        case poster(ConnectionID, [NotifyName], ArraySlice<String>)
     }
 
-    private struct Sender {
+    struct Sender {
         let name: String
         let serial: Int
         let isRegistration: Bool
@@ -36,30 +36,40 @@ final class SimulatedAgent {
 
     let number: Int
     let connection: Int
-    private(set) var coordinator: Coordinator
-    private(set) var isAlive = true
-    private(set) var alarm: Int64?
-    private(set) var drains: [Drain] = []
+    var coordinator: Coordinator
+    var isAlive = true
+    var alarm: Int64?
+    var drains: [Drain] = []
     /// Who has posted the names in a stream that count only from their owner.
-    private var owned: [ConnectionID: Set<String>] = [:]
+    var owned: [ConnectionID: Set<String>] = [:]
     /// What others have found out for it: it comes beside the bus.
     var news = Queue<Event>()
     /// Processes that are looked at.
-    private(set) var looksAt: Set<Int> = []
-    private var known: [ConnectionID: Int] = [:]
-    private var rules = [Int](repeating: 0, count: Subject.everything + 1)
-    private var questions: [Int: Question] = [:]
-    private(set) var senders = SenderCheck()
-    private var calls: [CallID: Sender] = [:]
-    private var lastSerial = 0
-    private var lastCall: UInt64 = 0
+    var looksAt: Set<Int> = []
+    var known: [ConnectionID: Int] = [:]
+    var rules = [Int](repeating: 0, count: Subject.everything + 1)
+    var questions: [Int: Question] = [:]
+    var senders = SenderCheck()
+    var calls: [CallID: Sender] = [:]
+    var lastSerial = 0
+    var lastWait: UInt64 = 0
+    /// Whom the desktop put into their state before that wait.
+    private(set) var followers: Set<ConnectionID> = []
+    /// Whether somebody has waited for too long, and is told so.
+    var isExpiring = false
+    /// How many names were lost for which there was no room.
+    var dropped: [ConnectionID: UInt64] = [:]
+    var lastCall: UInt64 = 0
 
-    init(number: Int, connection: Int, prefixRules: Int) {
+    init(number: Int, connection: Int, _ setting: World.Setting, _ mutation: Mutation?) {
         self.number = number
         self.connection = connection
         var configuration = Coordinator.Configuration()
         configuration.untouchables = []
-        configuration.prefixRules = prefixRules
+        configuration.prefixRules = setting.prefixRules
+        configuration.sources = ["logind"]
+        if let limit = setting.pendingLimit { configuration.quotas.pendingNames = limit }
+        if mutation == .dropsEarly { configuration.quotas.pendingNames = 1 }
         coordinator = Coordinator(configuration)
     }
 
@@ -89,28 +99,55 @@ final class SimulatedAgent {
         }
     }
 
+    /// The desktop says whether the screen is locked, and waits until that is in force.
+    func learn(isLocked: Bool) {
+        var logins = Logins()
+        logins.sessions["1"] = Logins.Session(user: 0)
+        logins.sessions["1"]?.isLocked = isLocked
+        var logind = SourceNews()
+        (logind.condition, logind.fact) = (.live, .logins(logins))
+        lastWait += 1
+        news.append(.news(["logind": logind]))
+        news.append(.awaitChanges(lastWait))
+    }
+
     func takeNews(_ world: World) {
         guard let event = news.popFirst() else { return }
+        if case .awaitChanges(let number) = event {
+            followers = Set(
+                coordinator.list.filter { if case .source = $0.decider { true } else { false } }.map(\.id)
+            )
+            if world.mutation == .saysLockedEarly { return world.lockIsInForce(number, self) }
+        }
         guard case .drained(let id) = event, case .found(id, let names) = news.popFirst() else {
             return feed(event, world)
         }
+        streamIsRead(id, names, (owned.removeValue(forKey: id) ?? []).sorted()[...], world)
+    }
+
+    /// - Parameter senders: those that the bus has yet to be asked for.
+    func streamIsRead(_ id: ConnectionID, _ names: [NotifyName], _ senders: ArraySlice<String>, _ world: World) {
+        if let sender = senders.first {
+            return ask(
+                .poster(id, names, senders.dropFirst()),
+                .getUser(of: sender, serial: lastSerial + 1),
+                world
+            )
+        }
         // Whoever takes the place of the connection gets what was found.
         let receiver = coordinator.receiver(ofStream: id)
-        feed(event, world)
-        let senders = owned.removeValue(forKey: id) ?? []
-        guard let receiver else { return }
-        feed(.found(receiver, names), world)
-        for sender in senders.sorted() {
-            ask(.poster(receiver, [Subject.names[Subject.owned]]), .getUser(of: sender, serial: lastSerial + 1), world)
-        }
+        feed(.drained(id), world)
+        if let receiver { feed(.found(receiver, names), world) }
     }
 
     func alarmHasCome(_ world: World) {
         alarm = nil
+        isExpiring = true
         feed(.alarm, world)
+        isExpiring = false
     }
 
-    private func handle(_ message: PeerMessage, from sender: String, _ world: World) {
+    func handle(_ message: PeerMessage, from sender: String, _ world: World) {
         switch message {
         case .register(let serial, let registration):
             ask(.whose(serial, sender, registration), .getUser(of: sender, serial: lastSerial + 1), world)
@@ -121,6 +158,10 @@ final class SimulatedAgent {
             guard let removed = try? Subjects(names: names.names, prefixes: names.prefixes) else { return }
             feed(.removeNames(newCall(sender, -1), from: sender, removed), world)
         case .report(let serial, let state): feed(.report(newCall(sender, serial), from: sender, state), world)
+        case .follow(let follows): feed(.followDesktop(newCall(sender, -1), from: sender, follows), world)
+        case .setNameState(let serial, let name, let value):
+            let caller = NotifyCoordinator.Caller(user: 0)
+            feed(.setNameState(newCall(sender, serial), by: caller, Subject.names[name], value), world)
         case .change(let serial, let target, let state, let freezes):
             let call = newCall(sender, serial)
             feed(
@@ -141,7 +182,7 @@ final class SimulatedAgent {
         }
     }
 
-    private func answered(_ serial: Int, isDone: Bool, _ text: String?, _ world: World) {
+    func answered(_ serial: Int, isDone: Bool, _ text: String?, _ world: World) {
         guard let question = questions.removeValue(forKey: serial) else { return }
         switch question {
         case .rules(let ticket): feed(.rulesAreSet(ticket, failure: isDone ? nil : "no"), world)
@@ -153,16 +194,16 @@ final class SimulatedAgent {
         case .sender(let sender):
             senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
             while let post = senders.next() { feed(.posted(Subject.names[world.posts[post].name]), world) }
-        case .poster(let receiver, let names):
-            let user = text.flatMap { UInt32($0) }
-            feed(.found(receiver, names.filter { name in user.map { name.isOpen(to: $0) } ?? false }), world)
+        case .poster(let id, let names, let others):
+            let isOwner = text.flatMap { UInt32($0) } == Subject.owner
+            streamIsRead(id, isOwner ? names + [Subject.names[Subject.owned]] : names, others, world)
         case .state(let id):
             let holdsBack = senders.isHolding && world.mutation != .handsBackEarly
             feed(.told(id, isDone ? .done(dropped: 0, isHoldingBack: holdsBack) : .gone), world)
         }
     }
 
-    private func register(_ serial: Int, _ sender: String, _ registration: AgentInterface.Register, _ world: World) {
+    func register(_ serial: Int, _ sender: String, _ registration: AgentInterface.Register, _ world: World) {
         guard let index = world.bus.index(of: sender), case .observer(let observer) = world.bus[index].owner,
             let subjects = try? Subjects(names: registration.names, prefixes: registration.prefixes)
         else { return }
@@ -175,6 +216,11 @@ final class SimulatedAgent {
         statement.previous = registration.previous
         statement.earlier = registration.earlier
         statement.decider = registration.decider
+        statement.followsDesktop = registration.followsDesktop
+        statement.states = registration.states.compactMap { entry in
+            guard let name = try? NotifyName(entry.name) else { return nil }
+            return (name, NameStateTable.Entry(value: entry.number, stamp: entry.stamp))
+        }
         let newcomer = Newcomer(
             name: sender,
             user: 0,
@@ -185,185 +231,11 @@ final class SimulatedAgent {
         feed(.register(newCall(sender, serial, isRegistration: true), newcomer), world)
     }
 
-    private func newCall(_ sender: String, _ serial: Int, isRegistration: Bool = false) -> CallID {
+    func newCall(_ sender: String, _ serial: Int, isRegistration: Bool = false) -> CallID {
         lastCall += 1
         let call = CallID(lastCall)
         calls[call] = Sender(name: sender, serial: serial, isRegistration: isRegistration)
         return call
-    }
-
-    // MARK: - What is done
-
-    func feed(_ event: Event, _ world: World) {
-        guard isAlive else { return }
-        world.note("  agent: \(event)")
-        let effects = coordinator.handle(event, at: Moment(nanoseconds: world.clock))
-        for effect in effects where isAlive { perform(effect, world) }
-    }
-
-    private func ask(_ question: Question, _ message: ToBus, _ world: World) {
-        lastSerial += 1
-        questions[lastSerial] = question
-        world.bus[connection].outbox.append(message)
-    }
-
-    private func send(_ id: ConnectionID, _ message: PeerMessage, _ world: World) {
-        guard let name = coordinator.name(of: id) else { return }
-        world.bus[connection].outbox.append(.send(to: name, message))
-    }
-
-    private func perform(_ effect: Effect, _ world: World) {
-        world.note("    → \(effect)")
-        if world.breaks(effect, of: self) { return }
-        switch effect {
-        case .answer(let call, let answer): reply(call, answer, world)
-        case .refuse(let call, let refusal):
-            world.note("agent refuses: \(refusal.message)")
-            guard let caller = calls.removeValue(forKey: call), caller.serial >= 0 else { return }
-            world.bus[connection].outbox.append(.send(to: caller.name, .refused(caller.serial)))
-        case .tell(let id, let state, let marks):
-            if marks, world.mutation == .marksAtOnce { news.append(.markIsReached(id)) }
-            if marks, world.mutation != .neverMarks, world.mutation != .marksAtOnce {
-                ask(.mark(id), .ask(serial: lastSerial + 1), world)
-            }
-            guard let name = coordinator.name(of: id) else { return }
-            ask(.state(id), .send(to: name, .setState(lastSerial + 1, state)), world)
-        case .deliver(let id, let names): deliver(names, to: id, world)
-        case .tellDecider(let id, let decider): send(id, .decided(decider.name), world)
-        case .awaitHeldBack(let id): ask(.heldBack(id), .ask(serial: lastSerial + 1), world)
-        case .announce, .announceFact: break
-        case .subscribe(let ticket, let names, let prefixes):
-            let subjects = SimulatedAgent.subjects(names, prefixes)
-            if world.mutation == .narrowsFirst, subjects.contains(Subject.everything) {
-                for subject in rules.indices where Subject.isPrefix(subject) && rules[subject] > 0 {
-                    rules[subject] = 0
-                    world.bus[connection].outbox.append(.removeMatch(subject))
-                }
-            }
-            for subject in subjects {
-                rules[subject] += 1
-                if rules[subject] == 1 { world.bus[connection].outbox.append(.addMatch(subject, serial: 0)) }
-            }
-            ask(.rules(ticket), .ask(serial: lastSerial + 1), world)
-        case .unsubscribe(let ticket, let names, let prefixes):
-            for subject in SimulatedAgent.subjects(names, prefixes) where rules[subject] > 0 {
-                rules[subject] -= 1
-                if rules[subject] == 0 { world.bus[connection].outbox.append(.removeMatch(subject)) }
-            }
-            if let ticket { ask(.rules(ticket), .ask(serial: lastSerial + 1), world) }
-        case .freeze(let process, _):
-            world.processes[Int(process.pid) - 100].isFrozen = true
-            news.append(.froze(process, .frozen))
-        case .thaw(let process):
-            world.processes[Int(process.pid) - 100].isFrozen = false
-            news.append(.thawed(process, failure: nil))
-        case .look(let process, let looks):
-            if looks { looksAt.insert(Int(process.pid) - 100) } else { looksAt.remove(Int(process.pid) - 100) }
-        case .drain(let id): drain(id, world)
-        case .stopDraining(let id): drains.removeAll { $0.id == id }
-        case .begin(let id):
-            if let name = coordinator.name(of: id) { known[id] = world.bus.index(of: name) }
-            if known[id] == nil { news.append(.connectionEnded(id)) }
-        case .forget(let id, _):
-            guard let index = known.removeValue(forKey: id), !drains.contains(where: { $0.id == id }) else { return }
-            world.close(index)
-        case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
-        case .interest, .residentIsHeld, .residentHasPending, .changesAreInForce: break
-        case .alarm(let time): alarm = time
-        }
-    }
-
-    func deliver(_ names: [NotifyName], to id: ConnectionID, _ world: World) {
-        guard let name = coordinator.name(of: id) else { return }
-        let texts = names.map(\.string)
-        if names.isEmpty {
-            send(id, .deliver(-1, texts), world)
-        } else {
-            ask(.delivery(id), .send(to: name, .deliver(lastSerial + 1, texts)), world)
-            guard world.mutation == .confirmsDelivery else { return }
-            questions[lastSerial] = nil
-            feed(.delivered(id), world)
-        }
-    }
-
-    private static func subjects(_ names: [NotifyName], _ prefixes: [NamePrefix]) -> [Int] {
-        names.compactMap { Subject.number(of: $0) } + prefixes.compactMap { Subject.number(of: $0) }
-    }
-
-    private func reply(_ call: CallID, _ answer: Effect.Answer, _ world: World) {
-        guard let caller = calls.removeValue(forKey: call), caller.serial >= 0 else { return }
-        let message: PeerMessage
-        if case .registered(let state, let pending, let isComplete) = answer {
-            let welcome = AgentInterface.Register.Answer(
-                state: state,
-                pending: pending.map(\.string),
-                isComplete: isComplete
-            )
-            message = .registered(caller.serial, welcome)
-        } else {
-            message = .done(caller.serial)
-        }
-        world.bus[connection].outbox.append(.send(to: caller.name, message))
-    }
-
-    // MARK: - Parking
-
-    private func drain(_ id: ConnectionID, _ world: World) {
-        guard let index = known.removeValue(forKey: id), case .observer(let observer) = world.bus[index].owner else {
-            news.append(.drained(id))
-            return news.append(.found(id, []))
-        }
-        send(id, .mark(id.number), world)
-        drains.append(Drain(id: id, connection: index, process: world.observers[observer].process))
-    }
-
-    /// Reads a piece of a stream.
-    func readStream(_ place: Int, _ world: World) {
-        guard drains.indices.contains(place) else { return }
-        let index = drains[place].connection
-        guard world.processes[drains[place].process].isStopped, world.bus[index].isOpen else {
-            return finishDrain(place, world)
-        }
-        guard let message = world.bus[index].inbox.popFirst() else { return }
-        if take(message, place, world) { finishDrain(place, world) }
-    }
-
-    /// - Returns: whether it is the mark.
-    private func take(_ message: FromBus, _ place: Int, _ world: World) -> Bool {
-        let index = drains[place].connection
-        let isTorn = world.bus[index].isTorn
-        world.bus[index].isTorn = false
-        switch message {
-        case .post(let post):
-            if isTorn {
-                world.oracle.torn(post, of: world.bus[index].owner)
-                drains[place].torn.append(world.posts[post].name)
-            } else {
-                drains[place].found.append(post)
-            }
-        case .peer(let sender, .mark(drains[place].id.number)): return sender == world.bus[connection].name
-        default: break
-        }
-        return false
-    }
-
-    private func finishDrain(_ place: Int, _ world: World) {
-        let index = drains[place].connection
-        world.close(index)
-        // The process reads as well, if it runs again.
-        if world.processes[drains[place].process].isStopped {
-            while let message = world.bus[index].inbox.popFirst() { _ = take(message, place, world) }
-        }
-        let drain = drains.remove(at: place)
-        news.append(.drained(drain.id))
-        if world.mutation == .ignoresStream { return news.append(.found(drain.id, [])) }
-        // Whose the names are that count only from their owner, the bus is asked when their turn comes.
-        let names = drain.found.map { world.posts[$0].name }
-        let plain = Set(names.filter { $0 != Subject.owned } + drain.torn)
-        news.append(.found(drain.id, plain.sorted().map { Subject.names[$0] }))
-        for post in drain.found where world.posts[post].name == Subject.owned {
-            owned[drain.id, default: []].insert(world.posterName(of: post))
-        }
     }
 
     // MARK: - Ends

@@ -6,7 +6,7 @@ import NotifyNames
 /// A program that observes: the observer's half of the protocol as it is, and a model of the connection around it,
 /// which keeps the rules as `ObservingConnection` does.
 final class SimulatedObserver {
-    private enum Question {
+    enum Question {
         case rule(Int, topic: Int, generation: Int)
         case barrier(Int)
         case findOwner(search: Int)
@@ -15,9 +15,10 @@ final class SimulatedObserver {
         case register(agent: String)
         case report(LifecycleState)
         case sender(String)
+        case nameState(Int, UInt64, agent: String, topic: Int?)
     }
 
-    private struct Topic {
+    struct Topic {
         enum State { case adding, active, lost }
         /// Told apart from one of the same name that has ended.
         let number: Int
@@ -30,24 +31,30 @@ final class SimulatedObserver {
     let process: Int
     var lifecycle = ObserverLifecycle()
     /// Its connection to the bus; nil while there is none.
-    private(set) var connection: Int?
-    private(set) var deadline: Int64?
-    private(set) var hasEnded = false
-    private var topics = [Topic?](repeating: nil, count: Subject.count)
-    private var generation = 0
-    private var lastTopic = 0
-    private var heldTopics: [Int] = []
-    private var questions: [Int: Question] = [:]
-    private var senders = SenderCheck()
-    private var lastSerial = 0
-    private var reports: [Int: LifecycleState] = [:]
-    private var lastReport = 0
+    var connection: Int?
+    var deadline: Int64?
+    var hasEnded = false
+    var topics = [Topic?](repeating: nil, count: Subject.count)
+    var generation = 0
+    var lastTopic = 0
+    var heldTopics: [Int] = []
+    var questions: [Int: Question] = [:]
+    var senders = SenderCheck()
+    var lastSerial = 0
+    var reports: [Int: LifecycleState] = [:]
+    var lastReport = 0
+    /// Its registrations that were not canceled, and what they are of.
+    var callbacks: [(registration: Int, subject: Int)] = []
+    var followsDesktop: Bool
+    /// The states of names that it has set, to be told to the next agent.
+    var nameStates: [Int: (value: UInt64, stamp: UInt64)] = [:]
     /// Whether the bus has ended the connection before, and lives on.
     var wasCutOff = false
 
-    init(number: Int, process: Int) {
+    init(number: Int, process: Int, followsDesktop: Bool) {
         self.number = number
         self.process = process
+        self.followsDesktop = followsDesktop
     }
 
     func isActive(_ subject: Int) -> Bool { topics[subject]?.state == .active }
@@ -93,7 +100,7 @@ final class SimulatedObserver {
         replay(world)
     }
 
-    private func handle(_ message: PeerMessage, from sender: String, _ world: World) {
+    func handle(_ message: PeerMessage, from sender: String, _ world: World) {
         func call(_ serial: Int, wantsReply: Bool = true) -> ObserverLifecycle.Call {
             ObserverLifecycle.Call(sender: sender, serial: UInt32(serial), wantsReply: wantsReply)
         }
@@ -104,17 +111,19 @@ final class SimulatedObserver {
         case .decided(let decider): run(.decided(decider, by: sender), world)
         case .registered(let serial, let answer): answered(serial, true, nil, answer, world)
         case .done(let serial): answered(serial, true, nil, nil, world)
+        case .stamp(let serial, let stamp): answered(serial, true, nil, nil, stamp: stamp, world)
         case .refused(let serial): answered(serial, false, nil, nil, world)
         case .mark: run(.marked(by: sender), world)
         default: break
         }
     }
 
-    private func answered(
+    func answered(
         _ serial: Int,
         _ isDone: Bool,
         _ text: String?,
         _ welcome: AgentInterface.Register.Answer?,
+        stamp: UInt64? = nil,
         _ world: World
     ) {
         guard let question = questions.removeValue(forKey: serial) else { return }
@@ -137,11 +146,21 @@ final class SimulatedObserver {
         case .report(let state): world.oracle.reportAnswered(self, state, isDone)
         case .sender(let sender):
             senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
-            while let post = senders.next() { world.oracle.heard(post, world.posts[post].name, number) }
+            while let post = senders.next() { hear(post, world) }
+        case .nameState(let name, let value, let agent, let topic):
+            world.nameStateIsAnswered(name)
+            // One that has been replaced tells nobody, and the next has been registered with.
+            guard let stamp, let owner = world.bus.agent, world.bus[owner].name == agent, let topic,
+                topics[name]?.number == topic
+            else {
+                break
+            }
+            nameStates[name] = (value, stamp)
+            world.nameStateIsSet(name, value, stamp, by: number)
         }
     }
 
-    private func lose(_ world: World) {
+    func lose(_ world: World) {
         wasCutOff = true
         connection = nil
         questions = [:]
@@ -165,7 +184,8 @@ final class SimulatedObserver {
 
     // MARK: - Registrations
 
-    func observe(_ subject: Int, _ world: World) {
+    func observe(_ subject: Int, as registration: Int, _ world: World) {
+        callbacks.append((registration, subject))
         if topics[subject] != nil {
             topics[subject]?.count += 1
             return
@@ -179,13 +199,39 @@ final class SimulatedObserver {
         replay(world)
     }
 
-    func observeNoMore(_ subject: Int, _ world: World) {
+    /// Who is called for a name.
+    func audience(of name: Int, _ world: World) -> [Int] {
+        let all = callbacks.filter { Subject.matches($0.subject, name) }.map(\.registration)
+        return world.mutation == .callsOne ? Array(all.prefix(1)) : all
+    }
+
+    func hear(_ post: Int, _ world: World) {
+        world.oracle.heard(post, world.posts[post].name, number, by: audience(of: world.posts[post].name, world))
+    }
+
+    func follow(_ follows: Bool, _ world: World) {
+        followsDesktop = follows
+        run(.says(.followsDesktop(follows)), world)
+        replay(world)
+    }
+
+    func setNameState(_ name: Int, _ value: UInt64, _ world: World) {
+        guard connection != nil, let agent = lifecycle.agent, topics[name]?.state == .active else { return }
+        lastSerial += 1
+        questions[lastSerial] = .nameState(name, value, agent: agent, topic: topics[name]?.number)
+        world.nameStateIsAsked(name)
+        send(agent, .setNameState(lastSerial, name: name, value: value), world)
+    }
+
+    func observeNoMore(_ subject: Int, as registration: Int, _ world: World) {
+        if world.mutation != .callsCancelled { callbacks.removeAll { $0.registration == registration } }
         guard let topic = topics[subject] else { return }
         guard topic.count == 1 else {
             topics[subject]?.count -= 1
             return
         }
         topics[subject] = nil
+        nameStates[subject] = nil
         guard let connection else { return }
         if lifecycle.gate != .closed, topic.generation == generation {
             world.bus[connection].outbox.append(.removeMatch(subject))
@@ -203,7 +249,7 @@ final class SimulatedObserver {
         replay(world)
     }
 
-    private func sendRule(_ subject: Int, _ world: World) {
+    func sendRule(_ subject: Int, _ world: World) {
         guard let connection, let topic = topics[subject], topic.generation != generation else { return }
         guard lifecycle.gate != .closed else { return activate([subject], world) }
         topics[subject]?.generation = generation
@@ -213,7 +259,7 @@ final class SimulatedObserver {
         world.bus[connection].outbox.append(.addMatch(subject, serial: lastSerial))
     }
 
-    private func activate(_ subjects: [Int], _ world: World) {
+    func activate(_ subjects: [Int], _ world: World) {
         if lifecycle.isEntering, world.mutation != .confirmsAtOnce {
             heldTopics += subjects
             return
@@ -226,121 +272,20 @@ final class SimulatedObserver {
 
     // MARK: - Posts
 
-    private func arrived(_ post: Int, _ world: World) {
+    func arrived(_ post: Int, _ world: World) {
         guard lifecycle.isOpen else { return }
         let sender = world.posterName(of: post)
         switch senders.judge(post, world.posts[post], from: sender, world.mutation) {
-        case .believed: world.oracle.heard(post, world.posts[post].name, number)
+        case .believed: hear(post, world)
         case .asks: askBus(.sender(sender), world)
         case .held, .refused: break
         }
     }
 
-    private func replay(_ world: World) {
+    func replay(_ world: World) {
         while let name = lifecycle.takeReplayed() {
-            if let number = Subject.number(of: name) { world.oracle.replayed(number, self.number) }
-        }
-    }
-
-    // MARK: - Effects
-
-    private func run(_ event: ObserverLifecycle.Event, _ world: World) {
-        let names = subjects.filter { !Subject.isPrefix($0) }.map { Subject.names[$0] }
-        world.note("  observer \(number): \(event)")
-        for effect in lifecycle.handle(event, names: { names }) { perform(effect, world) }
-    }
-
-    private func askBus(_ question: Question, _ world: World) {
-        guard let connection else { return }
-        lastSerial += 1
-        questions[lastSerial] = question
-        let message: ToBus =
-            switch question {
-            case .findOwner: .getOwner(serial: lastSerial)
-            case .startAgent: .startAgent(serial: lastSerial)
-            case .user(_, let name), .sender(let name): .getUser(of: name, serial: lastSerial)
-            default: .ask(serial: lastSerial)
-            }
-        world.bus[connection].outbox.append(message)
-    }
-
-    private func send(_ agent: String, _ message: PeerMessage, _ world: World) {
-        guard let connection else { return }
-        world.bus[connection].outbox.append(.send(to: agent, message))
-    }
-
-    private func findAgent(_ search: Int, _ owner: String?, _ world: World) {
-        askBus(owner.map { .user(search: search, owner: $0) } ?? .findOwner(search: search), world)
-    }
-
-    private func perform(_ effect: ObserverLifecycle.Effect, _ world: World) {
-        world.note("    → \(effect)")
-        if world.breaks(effect, of: self) { return }
-        switch effect {
-        case .watchAgent: if let connection { world.bus[connection].outbox.append(.watchOwner) }
-        case .findAgent(let search, let owner): findAgent(search, owner, world)
-        case .register(let agent, var registration):
-            registration.names = Subject.names(of: subjects)
-            registration.prefixes = Subject.prefixes(of: subjects)
-            lastSerial += 1
-            questions[lastSerial] = .register(agent: agent)
-            send(agent, .register(lastSerial, registration), world)
-        case .confirmRegistrations:
-            let held = heldTopics
-            heldTopics = []
-            activate(held, world)
-        case .withdrawRules: withdrawRules(world)
-        case .putRules:
-            generation += 1
-            for subject in subjects { sendRule(subject, world) }
-        case .askBarrier(let number): askBus(.barrier(number), world)
-        case .publish(let state): world.note("observer \(number) is in \(state)")
-        case .answer(let call): send(call.sender, .stateIsSet(Int(call.serial)), world)
-        case .acknowledge(let call):
-            if call.wantsReply { send(call.sender, .delivered(Int(call.serial)), world) }
-        case .refuse(let call): if call.wantsReply { send(call.sender, .refused(Int(call.serial)), world) }
-        case .tell(let agent, let statement): tell(agent, statement, world)
-        case .ask(let agent, let request):
-            guard let state = reports.removeValue(forKey: request) else { break }
-            lastSerial += 1
-            questions[lastSerial] = .report(state)
-            send(agent, .report(lastSerial, state), world)
-        case .fail(let request):
-            if let state = reports.removeValue(forKey: request) { world.oracle.reportAnswered(self, state, false) }
-        case .noteCutOff: break
-        case .disconnect:
-            guard let connection else { break }
-            world.bus.disconnect(connection, readable: 0)
-            world.closed(connection)
-            lose(world)
-        case .setDeadline(let milliseconds): deadline = milliseconds.map { world.clock + $0 * 1_000_000 }
-        }
-    }
-
-    /// For a break: the bus is not asked.
-    func passBarrier(_ number: Int, _ world: World) {
-        for _ in subjects { run(.ruleAnswered, world) }
-        run(.barrierPassed(number), world)
-    }
-
-    private func withdrawRules(_ world: World) {
-        guard let connection else { return }
-        var waiting: [Int] = []
-        for subject in subjects {
-            if topics[subject]?.generation == generation { world.bus[connection].outbox.append(.removeMatch(subject)) }
-            if topics[subject]?.state != .active { waiting.append(subject) }
-        }
-        generation += 1
-        activate(waiting, world)
-    }
-
-    private func tell(_ agent: String, _ statement: ObserverLifecycle.Statement, _ world: World) {
-        switch statement {
-        case .observes(let names, let prefixes):
-            send(agent, .names(AgentInterface.AddNames(names: names, prefixes: prefixes)), world)
-        case .observesNoMore(let names, let prefixes):
-            send(agent, .noNames(AgentInterface.RemoveNames(names: names, prefixes: prefixes)), world)
-        case .followsDesktop: break
+            guard let number = Subject.number(of: name) else { continue }
+            world.oracle.replayed(number, self.number, by: audience(of: number, world))
         }
     }
 }

@@ -29,6 +29,12 @@ package enum Step: Equatable, Sendable {
     case go(process: Int)
     case kill(process: Int)
     case cut(observer: Int, readable: Int)
+    /// The screen is locked, or no longer.
+    case lock(Bool)
+    /// A program asks to follow the desktop, or no longer.
+    case follow(Int, Bool)
+    /// A program sets the state of a name.
+    case setNameState(Int, name: Int, value: UInt64)
     case startAgent
     case killAgent
     case endAgent

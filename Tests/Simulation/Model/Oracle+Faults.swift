@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+import NotifyNames
+
+// What goes wrong, and what is promised no longer then.
+extension Oracle {
+    /// Something has happened to an observer that no promise is about.
+    mutating func disturb(_ observer: Int, _ row: Row, drops: Bool) {
+        contracts[observer].row = row
+        contracts[observer].isDisturbed = true
+        if contracts[observer].known != nil {
+            (contracts[observer].mayDrop, contracts[observer].mayReplay) = (false, false)
+        }
+        contracts[observer].mayDrop = contracts[observer].mayDrop || drops
+        contracts[observer].mayReplay = true
+        contracts[observer].known = nil
+    }
+
+    /// - Parameters:
+    ///   - subjects: what the agent has heard that it observes.
+    ///   - unread: posts that the agent was sent for others, and reads when it holds the names for this one as well.
+    mutating func processStopped(_ observer: Int, knows subjects: [Int], unread: UInt64) {
+        stopped.insert(observer)
+        let mayBeSuspended = contracts[observer].known == nil && contracts[observer].mayReplay
+        if contracts[observer].known == .suspended || mayBeSuspended { stoppedSuspended.insert(observer) }
+        // Parked on its way out of the suspension, it does not know that the agent has what was posted.
+        if contracts[observer].known == nil, contracts[observer].mayReplay {
+            allowEachName(of: observer, .resumeDisturbed)
+        }
+        if contracts[observer].known == .background || contracts[observer].known == .suspended { return }
+        disturb(observer, .stopped, drops: false)
+        var queued: UInt64 = 0
+        for one in registrations where one.observer == observer { queued |= one.due | one.cover | one.possible }
+        for index in registrations.indices where registrations[index].observer == observer {
+            // The agent reads them, and keeps the names alone, which one that has come since hears as well.
+            registrations[index].cover |= registrations[index].due
+            registrations[index].replayableToo |= queued | unread
+            registrations[index].due = 0
+            if contracts[observer].mayDrop { registrations[index].cover = 0 }
+            guard !subjects.contains(registrations[index].subject) else { continue }
+            // The agent does not know that its posts are wanted.
+            tolerate(.addedLate, registrations[index].cover.nonzeroBitCount)
+            registrations[index].cover = 0
+            registrations[index].isLate = true
+        }
+    }
+
+    /// A post stands in the stream of a stopped program, and the agent hears it as well: its name may be kept from both.
+    mutating func standsTwice(_ name: Int, _ observer: Int) {
+        for index in registrations.indices
+        where registrations[index].observer == observer && Subject.matches(registrations[index].subject, name) {
+            registrations[index].unposted[name] += 1
+            registrations[index].unpostedRow = .stopped
+        }
+    }
+
+    /// A post whose sender was still asked for when the connection was lost: nobody will say whether it is genuine.
+    mutating func wasHeldBack(_ name: Int, _ observer: Int) {
+        for index in registrations.indices
+        where registrations[index].observer == observer && Subject.matches(registrations[index].subject, name) {
+            registrations[index].unposted[name] += 1
+            registrations[index].unpostedRow = stopped.contains(observer) ? .stopped : .connectionLost
+        }
+    }
+
+    /// There was no room for names that were posted, and the agent has counted that.
+    mutating func overflowed(_ observer: Int, _ names: [NotifyName]) {
+        for index in registrations.indices where registrations[index].observer == observer {
+            for name in names.compactMap(Subject.number) {
+                tolerate(.noRoom, (registrations[index].cover & masks[name]).nonzeroBitCount)
+                registrations[index].cover &= ~masks[name]
+            }
+        }
+    }
+
+    mutating func connectionLost(_ observer: Int) {
+        let row: Row = contracts[observer].known == nil ? .lostWhileChanging : .connectionLost
+        disturb(observer, row, drops: true)
+        forgive(observer, row, alsoDue: true)
+        allowEachName(of: observer, .connectionLost)
+    }
+
+    /// The agent has died, and with it what it had noted.
+    mutating func agentDied() {
+        for observer in contracts.indices {
+            if contracts[observer].known != nil, stopped.contains(observer) {
+                // What was set while it stood still it has not heard of.
+                disturb(observer, .agentDied, drops: true)
+                forgive(observer, .agentDied, alsoDue: false)
+            }
+            switch contracts[observer].known {
+            case .foreground, .background: break
+            case .suspended, nil:
+                contracts[observer].agentLost = true
+                contracts[observer].row = .agentDied
+                contracts[observer].isDisturbed = true
+                contracts[observer].mayReplay = true
+                allowEachName(of: observer, .agentDied)
+            }
+        }
+    }
+
+    mutating func allowEachName(of observer: Int, _ row: Row) {
+        contracts[observer].unposted += 1
+        contracts[observer].unpostedRow = row
+        for index in registrations.indices where registrations[index].observer == observer { allowEachName(index, row) }
+    }
+
+    mutating func allowEachName(_ registration: Int, _ row: Row) {
+        let subject = registrations[registration].subject
+        registrations[registration].unpostedRow = row
+        if Subject.isPrefix(subject) {
+            // Nobody knows the names.
+            tolerate(row, registrations[registration].cover.nonzeroBitCount)
+            registrations[registration].cover = 0
+            // Another registration may observe them by name.
+            registrations[registration].unposted &+= Subject.each(subject)
+        } else {
+            registrations[registration].unposted[subject] += 1
+        }
+    }
+
+    /// An observer gives its agent up.
+    mutating func deadlinePassed(_ observer: SimulatedObserver) {
+        let number = observer.number
+        switch contracts[number].known {
+        case .foreground: contracts[number].isDisturbed = true
+        case nil:
+            contracts[number].isDisturbed = true
+            allowEachName(of: number, .agentDied)
+        case .background: disturb(number, .comingFromBackground, drops: true)
+        case .suspended:
+            disturb(number, .agentDied, drops: false)
+            allowEachName(of: number, .agentDied)
+        }
+    }
+
+    /// A post was torn: the process has its beginning.
+    mutating func torn(_ post: Int, of owner: Bus.Owner) {
+        guard case .observer(let observer) = owner else { return }
+        for index in registrations.indices where registrations[index].observer == observer {
+            if Subject.isPrefix(registrations[index].subject) {
+                tolerate(.torn)
+                registrations[index].cover &= ~(1 << UInt64(post))
+                registrations[index].due &= ~(1 << UInt64(post))
+                registrations[index].unposted &+= Subject.each(registrations[index].subject)
+            } else {
+                registrations[index].unposted[registrations[index].subject] += 1
+            }
+            registrations[index].unpostedRow = .torn
+        }
+    }
+}

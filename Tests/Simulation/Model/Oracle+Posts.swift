@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+import NotifyNames
+
+// Each post is judged when the bus gives it its place, when it is heard, and at rest.
+extension Oracle {
+    mutating func posted(_ post: Post) {
+        masks[post.name] |= 1 << UInt64(postCount)
+        posters.append(post.poster)
+        postCount += 1
+    }
+
+    /// The bus has given a post its place.
+    mutating func routed(_ number: Int, _ post: Post) {
+        let name = post.name
+        let bit: UInt64 = 1 << UInt64(number)
+        for index in registrations.indices {
+            let registration = registrations[index]
+            guard !registration.isCancelled, Subject.matches(registration.subject, name) else { continue }
+            guard post.isGenuine else {
+                registrations[index].forbidden |= bit
+                continue
+            }
+            let contract = contracts[registration.observer]
+            let isLater = registration.from.map { $0 <= number } ?? false
+            switch contract.known {
+            case .foreground:
+                if isLater { registrations[index].due |= bit } else { registrations[index].possible |= bit }
+            case .background: registrations[index].forbidden |= bit
+            case .suspended:
+                registrations[index].forbidden |= bit
+                registrations[index].replayable |= bit
+                guard isLater else { break }
+                if registration.isLate {
+                    tolerate(.addedLate)
+                } else if contract.agentLost, Subject.isPrefix(registration.subject) {
+                    tolerate(.agentDied)
+                } else {
+                    registrations[index].cover |= bit
+                }
+            case nil:
+                registrations[index].possible |= bit
+                if contract.mayReplay { registrations[index].replayableToo |= bit }
+                guard isLater else { break }
+                if contract.mayDrop || registration.isLate {
+                    tolerate(contract.row)
+                } else if contract.agentLost, Subject.isPrefix(registration.subject) {
+                    tolerate(.agentDied)
+                } else {
+                    registrations[index].cover |= bit
+                }
+            }
+        }
+    }
+
+    /// An observer has heard a post in its place.
+    ///
+    /// - Parameter audience: the registrations that it calls.
+    mutating func heard(_ number: Int, _ name: Int, _ observer: Int, by audience: [Int]) {
+        let bit: UInt64 = 1 << UInt64(number)
+        let poster = posters[number]
+        if lastHeard[observer][poster] > number { fail("observer \(observer) hears post \(number) out of order") }
+        lastHeard[observer][poster] = number
+        for index in audience {
+            let registration = registrations[index]
+            checks += 1
+            if registration.isCancelled { fail("registration \(index) is called although it was canceled") }
+            if registration.forbidden & bit != 0 {
+                fail("registration \(index) hears post \(number), which was made in the background or while suspended")
+            }
+            if registration.heard & bit != 0 { fail("registration \(index) hears post \(number) twice") }
+            registrations[index].heard |= bit
+            registrations[index].due &= ~bit
+            registrations[index].cover &= ~bit
+        }
+    }
+
+    /// An observer hears a name that was posted while it did not listen.
+    mutating func replayed(_ name: Int, _ observer: Int, by audience: [Int]) {
+        for index in audience {
+            let registration = registrations[index]
+            checks += 1
+            if registration.isCancelled { fail("registration \(index) is called although it was canceled") }
+            let posts = registration.replayable & masks[name]
+            let others = registration.replayableToo & masks[name]
+            if posts | others == 0 {
+                guard registration.unposted[name] > 0 else {
+                    fail(
+                        "registration \(index) hears \(Subject.texts[name]), which was not posted while it did not listen"
+                    )
+                    continue
+                }
+                tolerate(registration.unpostedRow)
+                registrations[index].unposted[name] -= 1
+            } else if posts != 0 {
+                registrations[index].replayable &= ~masks[name]
+            } else {
+                // One for each post: they may have been noted one after the other.
+                let post = (others & masks[name]).trailingZeroBitCount
+                registrations[index].replayableToo &= ~(1 << UInt64(post))
+            }
+            if (posts | others) & registration.heard != 0 { tolerate(contracts[observer].row) }
+            registrations[index].cover &= ~masks[name]
+        }
+    }
+
+    // MARK: - At rest
+
+    /// Nothing is under way: what was promised is kept now.
+    ///
+    /// - Parameter observers: those that run, or stand still in the state that they know of.
+    mutating func rest(_ observers: [SimulatedObserver], hasAgent: Bool) {
+        for observer in observers where !observer.hasEnded {
+            stopped.remove(observer.number)
+            stoppedSuspended.remove(observer.number)
+            let state = observer.lifecycle.state
+            if let known = contracts[observer.number].known, known != state {
+                fail("observer \(observer.number) was promised \(known), and is in \(state)")
+            }
+            for index in registrations.indices where registrations[index].observer == observer.number {
+                let registration = registrations[index]
+                if registration.isCancelled { continue }
+                checks += 1
+                if registration.from == nil, observer.connection != nil {
+                    fail("registration \(index) was never confirmed")
+                }
+                if registration.due != 0 { fail("registration \(index) has not heard \(list(registration.due))") }
+                if state == .foreground, registration.cover != 0 {
+                    fail("registration \(index) has heard neither \(list(registration.cover)) nor their names")
+                }
+                registrations[index].isLate = false
+                if state == .suspended {
+                    registrations[index].replayable |= registrations[index].replayableToo
+                } else {
+                    (registrations[index].replayable, registrations[index].unposted) = (0, .zero)
+                }
+                registrations[index].possible = 0
+                registrations[index].replayableToo = 0
+                if state == .background { registrations[index].cover = 0 }
+            }
+            let old = contracts[observer.number]
+            contracts[observer.number] = .settled(observer.connection == nil ? nil : state)
+            guard state == .suspended else { continue }
+            contracts[observer.number].agentLost = old.agentLost && !hasAgent
+            contracts[observer.number].unposted = old.unposted
+            contracts[observer.number].unpostedRow = old.unpostedRow
+        }
+    }
+
+    func list(_ posts: UInt64) -> String {
+        let numbers = (0..<64).filter { posts >> UInt64($0) & 1 == 1 }
+        return "post" + (numbers.count > 1 ? "s " : " ") + numbers.map(String.init).joined(separator: ", ")
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The moments in which a promise does not hold in full: the rows of the table "What can still happen" of
+/// Documentation/lifecycle.md, in its words. What is tolerated is counted under one of these, and nothing else is.
+package enum Row: Int, CaseIterable, Sendable {
+    /// A post is delivered or dropped.
+    case goingToBackground
+    /// A post is dropped or delivered.
+    case comingFromBackground
+    /// A post is heard twice.
+    case beingSuspended
+    /// A post is heard twice.
+    case beingResumed
+    /// A post is lost that comes before the agent hears the name.
+    case addedLate
+    /// A post is not heard itself, but its name, which may stand for several posts.
+    case stopped
+    /// A name is heard without a post; for a prefix a post is lost.
+    case torn
+    /// Each name is heard once, for each such agent, or a post twice; for a prefix posts are lost.
+    case agentDied
+    /// Each name is heard once, or a post twice.
+    case resumeDisturbed
+    /// A post is dropped or replayed, until it is decided again.
+    case lostWhileChanging
+    /// A post is lost; each name is heard once, for each such loss.
+    case connectionLost
+    /// A name is lost.
+    case noRoom
+
+    /// The first column of the table.
+    package var title: String {
+        switch self {
+        case .goingToBackground: "going into the background"
+        case .comingFromBackground: "coming back from the background"
+        case .beingSuspended: "being suspended"
+        case .beingResumed: "being resumed"
+        case .addedLate: "an observer added while suspended, or just before its program is stopped"
+        case .stopped: "stopped, not yet noticed"
+        case .torn: "stopped in the middle of reading a post"
+        case .agentDied: "suspended, parked or being resumed, and the agent dies"
+        case .resumeDisturbed: "stopped, or its connection lost, while it is being resumed"
+        case .lostWhileChanging: "the connection is lost while the state changes"
+        case .connectionLost: "the connection is lost"
+        case .noRoom: "more names wait than the limit allows"
+        }
+    }
+}

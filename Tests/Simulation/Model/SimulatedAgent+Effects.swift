@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+import NotifyNames
+
+// What the coordinator wants done.
+extension SimulatedAgent {
+    func feed(_ event: Event, _ world: World) {
+        guard isAlive else { return }
+        world.note("  agent: \(event)")
+        let effects = coordinator.handle(event, at: Moment(nanoseconds: world.clock))
+        if world.setting.pendingLimit != nil { checkRoom(event, world) }
+        for effect in effects where isAlive { perform(effect, world) }
+    }
+
+    /// What is lost for lack of room is counted, and nothing else is.
+    func checkRoom(_ event: Event, _ world: World) {
+        var waiting = 0
+        for observer in world.observers {
+            guard let connection = observer.connection, let id = coordinator.id(of: world.bus[connection].name),
+                let entry = coordinator.entry(of: id)
+            else { continue }
+            waiting += entry.pending
+            let before = dropped[id] ?? 0
+            dropped[id] = entry.dropped
+            if entry.dropped < before { world.oracle.fail("the agent forgets how many names it has lost") }
+            guard entry.dropped > before else { continue }
+            switch event {
+            case .posted(let name): world.oracle.overflowed(observer.number, [name])
+            case .found(_, let names): world.oracle.overflowed(observer.number, names)
+            default: world.oracle.overflowed(observer.number, Subject.names)
+            }
+        }
+        if waiting > world.setting.pendingLimit ?? .max { world.oracle.fail("\(waiting) names wait for one user") }
+    }
+
+    /// The state of a name as anybody is told it.
+    func state(of name: Int) -> UInt64? {
+        var copy = coordinator
+        let effects = copy.handle(.getNameState(CallID(.max), Subject.names[name]), at: Moment(nanoseconds: 0))
+        for case .answer(_, .value(let value)) in effects { return value }
+        return nil
+    }
+
+    func ask(_ question: Question, _ message: ToBus, _ world: World) {
+        lastSerial += 1
+        questions[lastSerial] = question
+        world.bus[connection].outbox.append(message)
+    }
+
+    func send(_ id: ConnectionID, _ message: PeerMessage, _ world: World) {
+        guard let name = coordinator.name(of: id) else { return }
+        world.bus[connection].outbox.append(.send(to: name, message))
+    }
+
+    func perform(_ effect: Effect, _ world: World) {
+        world.note("    → \(effect)")
+        if world.breaks(effect, of: self) { return }
+        switch effect {
+        case .answer(let call, let answer): reply(call, answer, world)
+        case .refuse(let call, let refusal):
+            world.note("agent refuses: \(refusal.message)")
+            guard let caller = calls.removeValue(forKey: call), caller.serial >= 0 else { return }
+            world.bus[connection].outbox.append(.send(to: caller.name, .refused(caller.serial)))
+        case .tell(let id, let state, let marks):
+            if marks, world.mutation == .marksAtOnce { news.append(.markIsReached(id)) }
+            if marks, world.mutation != .neverMarks, world.mutation != .marksAtOnce {
+                ask(.mark(id), .ask(serial: lastSerial + 1), world)
+            }
+            guard let name = coordinator.name(of: id) else { return }
+            ask(.state(id), .send(to: name, .setState(lastSerial + 1, state)), world)
+        case .deliver(let id, let names): deliver(names, to: id, world)
+        case .tellDecider(let id, let decider): send(id, .decided(decider.name), world)
+        case .awaitHeldBack(let id): ask(.heldBack(id), .ask(serial: lastSerial + 1), world)
+        case .announce, .announceFact: break
+        case .subscribe(let ticket, let names, let prefixes):
+            let subjects = SimulatedAgent.subjects(names, prefixes)
+            if world.mutation == .narrowsFirst, subjects.contains(Subject.everything) {
+                for subject in rules.indices where Subject.isPrefix(subject) && rules[subject] > 0 {
+                    rules[subject] = 0
+                    world.bus[connection].outbox.append(.removeMatch(subject))
+                }
+            }
+            for subject in subjects {
+                rules[subject] += 1
+                if rules[subject] == 1 { world.bus[connection].outbox.append(.addMatch(subject, serial: 0)) }
+            }
+            ask(.rules(ticket), .ask(serial: lastSerial + 1), world)
+        case .unsubscribe(let ticket, let names, let prefixes):
+            for subject in SimulatedAgent.subjects(names, prefixes) where rules[subject] > 0 {
+                rules[subject] -= 1
+                if rules[subject] == 0 { world.bus[connection].outbox.append(.removeMatch(subject)) }
+            }
+            if let ticket { ask(.rules(ticket), .ask(serial: lastSerial + 1), world) }
+        case .freeze(let process, _):
+            world.processes[Int(process.pid) - 100].isFrozen = true
+            news.append(.froze(process, .frozen))
+        case .thaw(let process):
+            world.processes[Int(process.pid) - 100].isFrozen = false
+            news.append(.thawed(process, failure: nil))
+        case .look(let process, let looks):
+            if looks { looksAt.insert(Int(process.pid) - 100) } else { looksAt.remove(Int(process.pid) - 100) }
+        case .drain(let id): drain(id, world)
+        case .stopDraining(let id): drains.removeAll { $0.id == id }
+        case .begin(let id):
+            if let name = coordinator.name(of: id) { known[id] = world.bus.index(of: name) }
+            if known[id] == nil { news.append(.connectionEnded(id)) }
+        case .forget(let id, _):
+            guard let index = known.removeValue(forKey: id), !drains.contains(where: { $0.id == id }) else { return }
+            world.close(index)
+        case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
+        case .changesAreInForce(let number): if !isExpiring { world.lockIsInForce(number, self) }
+        case .interest, .residentIsHeld, .residentHasPending: break
+        case .alarm(let time): alarm = time
+        }
+    }
+
+    func deliver(_ names: [NotifyName], to id: ConnectionID, _ world: World) {
+        guard let name = coordinator.name(of: id) else { return }
+        let texts = names.map(\.string)
+        if names.isEmpty {
+            send(id, .deliver(-1, texts), world)
+        } else {
+            ask(.delivery(id), .send(to: name, .deliver(lastSerial + 1, texts)), world)
+            guard world.mutation == .confirmsDelivery else { return }
+            questions[lastSerial] = nil
+            feed(.delivered(id), world)
+        }
+    }
+
+    static func subjects(_ names: [NotifyName], _ prefixes: [NamePrefix]) -> [Int] {
+        names.compactMap { Subject.number(of: $0) } + prefixes.compactMap { Subject.number(of: $0) }
+    }
+
+    func reply(_ call: CallID, _ answer: Effect.Answer, _ world: World) {
+        guard let caller = calls.removeValue(forKey: call), caller.serial >= 0 else { return }
+        let message: PeerMessage
+        if case .registered(let state, let pending, let isComplete) = answer {
+            let welcome = AgentInterface.Register.Answer(
+                state: state,
+                pending: pending.map(\.string),
+                isComplete: isComplete
+            )
+            message = .registered(caller.serial, welcome)
+        } else if case .stamp(let stamp) = answer {
+            message = .stamp(caller.serial, stamp)
+        } else {
+            message = .done(caller.serial)
+            world.agentAnswers(caller.serial, to: caller.name)
+        }
+        world.bus[connection].outbox.append(.send(to: caller.name, message))
+    }
+}

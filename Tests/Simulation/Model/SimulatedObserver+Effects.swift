@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+import NotifyNames
+
+// What the observer's half of the protocol wants done.
+extension SimulatedObserver {
+    func run(_ event: ObserverLifecycle.Event, _ world: World) {
+        let names = subjects.filter { !Subject.isPrefix($0) }.map { Subject.names[$0] }
+        world.note("  observer \(number): \(event)")
+        for effect in lifecycle.handle(event, names: { names }) { perform(effect, world) }
+    }
+
+    func askBus(_ question: Question, _ world: World) {
+        guard let connection else { return }
+        lastSerial += 1
+        questions[lastSerial] = question
+        let message: ToBus =
+            switch question {
+            case .findOwner: .getOwner(serial: lastSerial)
+            case .startAgent: .startAgent(serial: lastSerial)
+            case .user(_, let name), .sender(let name): .getUser(of: name, serial: lastSerial)
+            default: .ask(serial: lastSerial)
+            }
+        world.bus[connection].outbox.append(message)
+    }
+
+    func send(_ agent: String, _ message: PeerMessage, _ world: World) {
+        guard let connection else { return }
+        world.bus[connection].outbox.append(.send(to: agent, message))
+    }
+
+    func findAgent(_ search: Int, _ owner: String?, _ world: World) {
+        askBus(owner.map { .user(search: search, owner: $0) } ?? .findOwner(search: search), world)
+    }
+
+    func perform(_ effect: ObserverLifecycle.Effect, _ world: World) {
+        world.note("    → \(effect)")
+        if world.breaks(effect, of: self) { return }
+        switch effect {
+        case .watchAgent: if let connection { world.bus[connection].outbox.append(.watchOwner) }
+        case .findAgent(let search, let owner): findAgent(search, owner, world)
+        case .register(let agent, var registration):
+            registration.names = Subject.names(of: subjects)
+            registration.prefixes = Subject.prefixes(of: subjects)
+            registration.followsDesktop =
+                world.mutation == .locksEveryone || world.mutation != .forgetsFollowing && followsDesktop
+            if world.mutation != .forgetsStates {
+                registration.states = nameStates.sorted { $0.key < $1.key }.map { name, state in
+                    let stamp = world.mutation == .insistsOnStates ? .max : state.stamp
+                    return .init(name: Subject.texts[name], number: state.value, stamp: stamp)
+                }
+            }
+            lastSerial += 1
+            questions[lastSerial] = .register(agent: agent)
+            send(agent, .register(lastSerial, registration), world)
+        case .confirmRegistrations:
+            let held = heldTopics
+            heldTopics = []
+            activate(held, world)
+        case .withdrawRules: withdrawRules(world)
+        case .putRules:
+            generation += 1
+            for subject in subjects { sendRule(subject, world) }
+        case .askBarrier(let number): askBus(.barrier(number), world)
+        case .publish(let state): world.note("observer \(number) is in \(state)")
+        case .answer(let call): send(call.sender, .stateIsSet(Int(call.serial)), world)
+        case .acknowledge(let call):
+            if call.wantsReply { send(call.sender, .delivered(Int(call.serial)), world) }
+        case .refuse(let call): if call.wantsReply { send(call.sender, .refused(Int(call.serial)), world) }
+        case .tell(let agent, let statement): tell(agent, statement, world)
+        case .ask(let agent, let request):
+            guard let state = reports.removeValue(forKey: request) else { break }
+            lastSerial += 1
+            questions[lastSerial] = .report(state)
+            send(agent, .report(lastSerial, state), world)
+        case .fail(let request):
+            if let state = reports.removeValue(forKey: request) { world.oracle.reportAnswered(self, state, false) }
+        case .noteCutOff: break
+        case .disconnect:
+            guard let connection else { break }
+            world.bus.disconnect(connection, readable: 0)
+            world.closed(connection)
+            lose(world)
+        case .setDeadline(let milliseconds): deadline = milliseconds.map { world.clock + $0 * 1_000_000 }
+        }
+    }
+
+    /// For a break: the bus is not asked.
+    func passBarrier(_ number: Int, _ world: World) {
+        for _ in subjects { run(.ruleAnswered, world) }
+        run(.barrierPassed(number), world)
+    }
+
+    func withdrawRules(_ world: World) {
+        guard let connection else { return }
+        var waiting: [Int] = []
+        for subject in subjects {
+            if topics[subject]?.generation == generation { world.bus[connection].outbox.append(.removeMatch(subject)) }
+            if topics[subject]?.state != .active { waiting.append(subject) }
+        }
+        generation += 1
+        activate(waiting, world)
+    }
+
+    func tell(_ agent: String, _ statement: ObserverLifecycle.Statement, _ world: World) {
+        switch statement {
+        case .observes(let names, let prefixes):
+            send(agent, .names(AgentInterface.AddNames(names: names, prefixes: prefixes)), world)
+        case .observesNoMore(let names, let prefixes):
+            send(agent, .noNames(AgentInterface.RemoveNames(names: names, prefixes: prefixes)), world)
+        case .followsDesktop(let follows):
+            if world.mutation != .forgetsFollowing { send(agent, .follow(follows), world) }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+import NotifyNames
+
+// Programs and agents that are stopped, cut off, killed and started.
+extension World {
+    func stop(_ process: Int, tears: Bool) {
+        guard !processes[process].isStopped, !processes[process].hasEnded else { return }
+        processes[process].isStoppedByOthers = true
+        let posts = unreadPosts
+        for observer in observers where observer.process == process && !observer.hasEnded {
+            if let connection = observer.connection {
+                for case .post(let post) in bus[connection].inbox.waiting where posts >> UInt64(post) & 1 == 1 {
+                    oracle.standsTwice(self.posts[post].name, observer.number)
+                }
+            }
+            oracle.processStopped(observer.number, knows: namesKnown(of: observer), unread: posts)
+            if tears, let connection = observer.connection { bus[connection].isTorn = true }
+        }
+    }
+
+    /// Posts that the agent was sent and has not taken note of, a bit each.
+    var unreadPosts: UInt64 {
+        guard let agent else { return 0 }
+        return bus[agent.connection].inbox.waiting.reduce(into: agent.senders.posts) { posts, message in
+            if case .post(let post) = message { posts |= 1 << UInt64(post) }
+        }
+    }
+
+    /// What the agent has heard that an observer observes.
+    func namesKnown(of observer: SimulatedObserver) -> [Int] {
+        guard let agent, let connection = observer.connection,
+            let id = agent.coordinator.id(of: bus[connection].name), let subjects = agent.coordinator.subjects(of: id)
+        else { return [] }
+        return (0..<Subject.count).filter { subject in
+            Subject.isPrefix(subject)
+                ? subjects.prefixes.contains(Subject.prefixes[subject - Subject.nameCount])
+                : subjects.names.contains(Subject.names[subject])
+        }
+    }
+
+    func notice(_ process: Int) {
+        guard let agent, agent.isAlive, canNotice(process, agent) else { return }
+        processes[process].isKnownToStand = processes[process].isStoppedByOthers
+        let id = SimulatedAgent.process(process)
+        agent.news.append(processes[process].isStoppedByOthers ? .processStopped(id) : .processContinued(id))
+    }
+
+    func kill(_ process: Int) {
+        guard !processes[process].hasEnded else { return }
+        processes[process].hasEnded = true
+        processes[process].isStoppedByOthers = false
+        for observer in observers where observer.process == process {
+            observer.end(self)
+            for (name, state) in nameStates where state.setter == observer.number { nameStates[name] = nil }
+            for number in registrations.indices where registrations[number].observer == observer.number {
+                registrations[number].isCancelled = true
+                oracle.cancel(number)
+            }
+        }
+        if mutation != .forgetsProcess { agent?.news.append(.processEnded(SimulatedAgent.process(process))) }
+    }
+
+    /// The bus ends a connection: it has read too slowly.
+    func cut(_ observer: Int, _ readable: Int) {
+        guard let connection = observers[observer].connection, bus[connection].isOpen else { return }
+        oracle.connectionLost(observer)
+        bus.disconnect(connection, readable: readable)
+        agent?.hungUp(connection)
+    }
+
+    /// A program has closed its connection.
+    func closed(_ index: Int) { agent?.hungUp(index) }
+
+    /// Somebody shuts the socket of a connection down.
+    func close(_ index: Int) { bus.disconnect(index) }
+
+    // MARK: - Agents
+
+    func startAgent() {
+        let connection = bus.connect(.agent(agents))
+        let new = SimulatedAgent(number: agents, connection: connection, setting, mutation)
+        agents += 1
+        if let agent, agent.isAlive {
+            oracle.agentDied()
+            agent.leave(self)
+            forgetAgent()
+        }
+        agent = new
+        bus[connection].outbox.append(.requestName)
+        // It finds out by itself what it was not told.
+        desktopChanges()
+    }
+
+    func killAgent() {
+        guard let agent, agent.isAlive else { return }
+        oracle.agentDied()
+        agent.end(self)
+        forgetAgent()
+    }
+
+    func forgetAgent() {
+        agent = nil
+        for process in processes.indices {
+            processes[process].isKnownToStand = false
+            // Nobody else would know that it is to go on, but for somebody who says so.
+            if processes[process].isFrozen {
+                processes[process].isFrozen = false
+                processes[process].isStoppedByOthers = true
+            }
+        }
+    }
+}

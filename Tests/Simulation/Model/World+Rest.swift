@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+import NotifyNames
+
+// Time passes, and in the end everything comes to rest and is checked.
+extension World {
+    var nextMoment: Int64? {
+        var moments = observers.filter { !$0.hasEnded && !processes[$0.process].isStopped }.compactMap(\.deadline)
+        if let alarm = agent?.alarm { moments.append(alarm) }
+        return moments.min()
+    }
+
+    func passTime() {
+        guard let moment = nextMoment else { return }
+        clock = max(clock, moment)
+        for observer in observers where !observer.hasEnded && !processes[observer.process].isStopped {
+            if let deadline = observer.deadline, deadline <= clock { observer.deadlineHasPassed(self) }
+        }
+        if let agent, let alarm = agent.alarm, alarm <= clock { agent.alarmHasCome(self) }
+    }
+
+    // MARK: - Rest
+
+    func rest(_ seed: UInt64) {
+        var random = SplitMix(seed: seed)
+        var enabled: [Step] = []
+        var left = 4_000
+        for process in processes.indices { processes[process].isStoppedByOthers = false }
+        while left > 0, oracle.failure == nil {
+            left -= 1
+            collect(&enabled)
+            if !enabled.isEmpty {
+                take(enabled[random.below(enabled.count)])
+            } else if nextMoment != nil {
+                take(.time)
+            } else {
+                break
+            }
+        }
+        if left == 0 { oracle.fail("it never comes to rest") }
+        if oracle.failure == nil { check() }
+    }
+
+    func check() {
+        if !requests.isEmpty { oracle.fail("request \(requests[0].serial) is not answered") }
+        let living = observers.filter { !$0.hasEnded && !standsStill($0) }
+        oracle.rest(living, hasAgent: agent != nil)
+        for observer in living {
+            guard let connection = observer.connection else {
+                oracle.fail("observer \(observer.number) stays away")
+                continue
+            }
+            for subject in 0..<Subject.count {
+                let expected = observer.wantedRules.contains(subject) ? 1 : 0
+                if bus[connection].rules[subject] != expected {
+                    oracle.fail(
+                        "observer \(observer.number), in \(observer.lifecycle.state), has \(bus[connection].rules[subject])"
+                            + " rules of \(Subject.texts[subject]) on the bus"
+                    )
+                }
+            }
+            if agent == nil, observer.lifecycle.state != .foreground, !processes[observer.process].isStopped {
+                oracle.fail("observer \(observer.number) stays \(observer.lifecycle.state) without an agent")
+            }
+        }
+        checkAgent(living)
+    }
+
+    /// Whether the agent has stopped the process of an observer, which cannot know what it is in then.
+    func standsStill(_ observer: SimulatedObserver) -> Bool { processes[observer.process].isFrozen }
+
+    func checkAgent(_ living: [SimulatedObserver]) {
+        guard let agent else { return }
+        let coordinator = agent.coordinator
+        var held = Set<Int>()
+        for observer in living {
+            guard let connection = observer.connection else { continue }
+            guard let id = coordinator.id(of: bus[connection].name), let entry = coordinator.entry(of: id) else {
+                oracle.fail("the agent does not know observer \(observer.number)")
+                continue
+            }
+            if entry.state != observer.lifecycle.state {
+                oracle.fail(
+                    "the agent believes observer \(observer.number) to be in \(entry.state); it is in "
+                        + "\(observer.lifecycle.state)"
+                )
+            }
+            if !coordinator.isAsDecided(id) { oracle.fail("observer \(observer.number) is not as decided") }
+            if case .source = entry.decider, !isLocked || !observer.followsDesktop {
+                oracle.fail("the desktop has put observer \(observer.number) into the \(entry.state)")
+            }
+            if entry.decider == .rule, isLocked, observer.followsDesktop {
+                oracle.fail("observer \(observer.number) follows the desktop, and is in the \(entry.state)")
+            }
+            if entry.isParked { oracle.fail("observer \(observer.number) runs and is parked") }
+            if entry.pending > entry.subjects.names.count, entry.subjects.prefixes.isEmpty {
+                oracle.fail("observer \(observer.number) has more names pending than it observes")
+            }
+            if entry.state == .suspended { held.formUnion(observer.subjects) }
+        }
+        for observer in observers where !observer.hasEnded && standsStill(observer) {
+            for id in coordinator.connections(of: SimulatedAgent.process(observer.process)) {
+                guard let state = coordinator.entry(of: id)?.state, state != .suspended else { continue }
+                oracle.fail("process \(observer.process) stands still in the \(state)")
+            }
+        }
+        checkNameStates(agent, living)
+        // What the agent keeps for one that stands still depends on whether it was parked.
+        guard living.count == observers.count(where: { !$0.hasEnded }) else { return }
+        if coordinator.totals.observers != living.count {
+            oracle.fail("the agent knows \(coordinator.totals.observers) connections, and there are \(living.count)")
+        }
+        if coordinator.totals.held != held.count {
+            oracle.fail("the agent holds \(coordinator.totals.held) names, and \(held.count) are to be held")
+        }
+    }
+}
