@@ -185,6 +185,13 @@ let package = Package(
         ),
         .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
         .testTarget(
+            name: "RelayTests",
+            dependencies: [
+                "NotifyAgent", "NotifyCoordinator", "NotifyNames", "NotifyBus", "TestSupport", "notify-agent",
+                "notify-lifecycle", "notify-post", "notify-wait",
+            ]
+        ),
+        .testTarget(
             name: "NotifyAgentTests",
             dependencies: [
                 "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",

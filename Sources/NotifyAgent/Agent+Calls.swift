@@ -66,9 +66,9 @@ extension Agent {
             }
         case .getNameState(let name): answerState(of: name, call, on: link)
         case .list:
-            link.findUser(of: sender) { [self] user, link in
-                let user = try? user.get()
-                let entries = coordinator.list.map { AgentInterface.ListEntry($0, for: user) }
+            // Who else observes is nothing that a sandbox should let its program see.
+            forOthers(call, on: link) { [self] caller, link in
+                let entries = coordinator.list.map { AgentInterface.ListEntry($0, for: caller.user) }
                 link.reply(to: call, AgentInterface.List.Answer(connections: entries).arguments)
             }
         case .status:
@@ -83,6 +83,7 @@ extension Agent {
                 since: started
             )
             link.reply(to: call, report.arguments)
+        case .openRelay: relaying.open(for: call, on: link)
         }
     }
 
@@ -105,7 +106,7 @@ extension Agent {
 
     // MARK: - Register
 
-    private func register(
+    func register(
         _ call: BusCall,
         _ statement: Newcomer.Statement,
         _ socket: DescriptorBox,
@@ -123,7 +124,7 @@ extension Agent {
         identity.findClient(call.sender, link) { [self] answer, link in
             arrivals.end(call.sender, size)
             switch answer {
-            case .failure(let fault): link.refuse(call, fault)
+            case .failure(let fault): face.refuse(call, fault, on: link)
             case .success(let client):
                 let facts = processes.note(client)
                 enter(call, statement, socket, facts, on: link)
@@ -141,11 +142,15 @@ extension Agent {
         on link: borrowing BusLink
     ) {
         if !facts.isWatched { socket.close() }
+        if call.isRelayed, let fault = relaying.fault(in: statement.subjects, of: facts.application) {
+            return face.refuse(call, fault, on: link)
+        }
         let newcomer = Newcomer(
             name: call.sender,
             user: facts.id.user,
             process: facts,
             hasSocket: socket.value >= 0,
+            isRelayed: call.isRelayed,
             statement: statement
         )
         sockets.offer(socket, by: call.sender)
@@ -161,7 +166,7 @@ extension Agent {
 
     /// A program that was started for a name is informed of what has been posted so far.
     private func subjectsHaveChanged(of name: String, isNew: Bool, on link: borrowing BusLink) {
-        guard let launching, let id = coordinator.id(of: name) else { return }
+        guard let launching, let id = coordinator.id(of: name), !coordinator.isRelayed(id) else { return }
         launching.observes(id, isNew: isNew, on: link)
     }
 

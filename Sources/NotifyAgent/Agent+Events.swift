@@ -155,7 +155,7 @@ extension Agent {
 /// Who wants to be woken when: the watcher has one timer for all.
 struct Alarms {
     enum Owner {
-        case coordinator, events, launching
+        case coordinator, events, launching, relaying
         /// The machine may go to sleep.
         case sleep
     }

@@ -38,6 +38,8 @@ package final class Agent: BusPeer, @unchecked Sendable {
         package var files: [(name: NotifyName, path: String)] = []
         /// Names whose state is kept even if nobody observes them, and their initial states.
         package var pinnedStates: [NotifyName: UInt64] = [:]
+        /// What programs in sandboxes may hear by the relay; nil if there is to be none.
+        package var relay: RelayRules? = RelayRules()
         /// Whether to take over the name from another agent.
         package var replaces = false
 
@@ -59,6 +61,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     let eventPart: EventPart
     let session: SessionServices
     private(set) lazy var screenSavers = makeScreenSavers()
+    let relaying: Relaying
     var alarms: Alarms
     var loginEvents = LoginEvents()
     var sleepDelay: SleepDelay?
@@ -88,6 +91,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         events: EventPart,
         session: SessionServices,
         launches: (LaunchFolders, LaunchWatch),
+        thread: DeferredCall<AgentWork>,
         report: @escaping @Sendable (Report) -> Void
     ) {
         self.configuration = configuration
@@ -100,6 +104,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         (launchFolders, launchWatch) = launches
         self.report = report
         identity = Identity(bus: bus)
+        relaying = Relaying(bus: bus, rules: configuration.relay, thread: thread)
         processes = ProcessTable(watcher: watcher, logger: logger)
         sockets = Sockets(watcher: watcher)
         var plan = Coordinator.Configuration()
@@ -114,6 +119,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
         plan.pinnedStates = configuration.pinnedStates
         coordinator = Coordinator(plan)
         for change in sources.beginnings { note(change) }
+        face.answerRelayed = { [unowned self] call, answer in
+            let process = coordinator.id(of: call.sender).flatMap { coordinator.process(of: $0) }
+            relaying.answer(call, answer, process: process)
+        }
     }
 
     // MARK: - Events and effects
@@ -151,12 +160,15 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case .refuse(let call, let refusal): face.refuse(call, refusal, on: link)
         case .tell(let id, let state, let marks): tell(id, state, marks: marks, on: link)
         case .deliver(let id, let names):
-            if let name = coordinator.name(of: id) {
+            if coordinator.isRelayed(id) {
+                deliverRelayed(names, to: id, on: link)
+            } else if let name = coordinator.name(of: id) {
                 face.deliver(names, to: name, on: link) { [self] link in handle(.delivered(id), on: link) }
             }
         case .tellDecider(let id, let decider):
             if let name = coordinator.name(of: id) {
-                link.emit(AgentInterface.Decided(decider: decider.name), to: name)
+                let message = AgentInterface.Decided(decider: decider.name)
+                if coordinator.isRelayed(id) { relaying.emit(message, to: name) } else { link.emit(message, to: name) }
             }
         case .awaitHeldBack(let id):
             link.callBus("GetId", []) { [self] _, link in handle(.nothingIsHeldBack(id), on: link) }
@@ -184,6 +196,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
             logger.debug("gone", metadata: ["connection": "\(name)"])
             sockets.forget(id)
             ends.end(id, name, on: link)
+            if relaying.forget(name) { alarms.set(.relaying, at: relaying.restTime) }
             launching?.hasLeft(id, on: link)
         case .present(let process): if let facts = coordinator.facts(of: process) { sources.present(facts) }
         case .forgetProcess(let process):
@@ -236,6 +249,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
 
     private func tell(_ id: ConnectionID, _ state: LifecycleState, marks: Bool, on link: borrowing BusLink) {
         guard let name = coordinator.name(of: id) else { return }
+        if coordinator.isRelayed(id) { return relaying.tell(name, state) }
         if marks {
             // The reply is at the point in the stream of posts at which the bus has processed the question.
             link.callBus("GetId", []) { [self] _, link in handle(.markIsReached(id), on: link) }
@@ -394,6 +408,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
                 case .events: handle(EventTable.Input.alarm, on: link)
                 case .sleep: endDelayIfOver()
                 case .launching: launching?.alarmHasCome(on: link)
+                case .relaying: relaying.restIfNobodyNeedsIt()
                 }
             }
         case .pause: takeNews(on: link)
@@ -423,5 +438,6 @@ package final class Agent: BusPeer, @unchecked Sendable {
         _ = sources.stop()
         eventPart.end()
         handle(Event.ending, on: link)
+        relaying.close()
     }
 }

@@ -60,6 +60,7 @@ package final class AgentService: Sendable {
             if let moment { watcher.pause(until: moment) } else { look(()) }
         }
         let hear = DeferredCall<(source: String, news: EventNews)>()
+        let agentThread = DeferredCall<AgentWork>()
         let folders = LaunchFolders(servesMachine: bus == .system)
         let launchWatch = LaunchWatch(watcher, folders)
         let (services, session) = (MachineServices(), SessionServices())
@@ -81,11 +82,13 @@ package final class AgentService: Sendable {
             ),
             session: session,
             launches: (folders, launchWatch),
+            thread: agentThread,
             report: report
         )
         self.agent = agent
         let center = NotifyCenter(bus: bus, peer: agent)
         self.center = center
+        agentThread.set { [weak center] work in center?.perform { link in work(agent, link) } }
         look.set { [weak center] _ in center?.perform { link in agent.takeNews(on: link) } }
         hear.set { [weak center] source, news in
             center?.perform { link in agent.handle(EventTable.Input.said(source, news), on: link) }

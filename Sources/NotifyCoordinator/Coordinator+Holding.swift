@@ -6,6 +6,7 @@ extension Coordinator {
     /// Holds names for a connection, unless they are already held.
     mutating func hold(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
         guard let observer = directory[id] else { return }
+        if observer.isRelayed { return goOn(waiter, id, nil) }
         directory.change(id) { $0.holdWaiters.append(waiter) }
         holding.hold(subjects, for: .connection(id), of: observer.user)
         followHolding()

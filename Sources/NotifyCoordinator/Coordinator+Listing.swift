@@ -76,6 +76,7 @@ extension Coordinator {
 
     package func id(of name: String) -> ConnectionID? { directory.id(of: name) }
     package func name(of id: ConnectionID) -> String? { directory[id]?.name }
+    package func isRelayed(_ id: ConnectionID) -> Bool { directory[id]?.isRelayed ?? false }
     package func user(of name: String) -> UInt32? { directory.id(of: name).flatMap { directory[$0]?.user } }
     package func subjects(of id: ConnectionID) -> Subjects? { directory[id]?.subjects }
     package func connections(of process: ProcessID) -> [ConnectionID] { directory.connections(of: process) }

@@ -110,7 +110,9 @@ extension Coordinator {
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
         if case .draining = old.parking { successors[previous] = id }
         // The names are handed over directly: rules that both need stay on the bus.
-        if observer.state == .suspended { holding.hold(observer.subjects, for: .connection(id), of: observer.user) }
+        if observer.state == .suspended, !observer.isRelayed {
+            holding.hold(observer.subjects, for: .connection(id), of: observer.user)
+        }
         remove(previous, keepsAccount: true)
     }
 

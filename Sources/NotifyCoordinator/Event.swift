@@ -115,13 +115,23 @@ package struct Newcomer: Sendable {
     package var process: ProcessFacts
     /// Whether a duplicate of its socket was provided, so that it can be parked.
     package var hasSocket: Bool
+    /// Whether a relay hears for it, and keeps what is posted while it is suspended.
+    package var isRelayed: Bool
     package var statement: Statement
 
-    package init(name: String, user: UInt32, process: ProcessFacts, hasSocket: Bool, statement: Statement) {
+    package init(
+        name: String,
+        user: UInt32,
+        process: ProcessFacts,
+        hasSocket: Bool,
+        isRelayed: Bool = false,
+        statement: Statement
+    ) {
         self.name = name
         self.user = user
         self.process = process
         self.hasSocket = hasSocket
+        self.isRelayed = isRelayed
         self.statement = statement
     }
 

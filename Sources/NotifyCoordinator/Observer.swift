@@ -57,6 +57,8 @@ struct Observer {
     var holdWaiters: [HoldWaiter] = []
     /// Whether there is a duplicate of its socket, so that it can be parked.
     var hasSocket: Bool
+    /// Whether a relay hears for it, and keeps what is posted while it is suspended.
+    let isRelayed: Bool
     /// Whether its state is the one that it had under an earlier agent.
     var isRemembered: Bool
     /// What a person has set for it and not released.
@@ -79,6 +81,7 @@ struct Observer {
         subjects = newcomer.statement.subjects
         since = now.wallClock
         hasSocket = newcomer.hasSocket && newcomer.process.isWatched
+        isRelayed = newcomer.isRelayed
         isRemembered = newcomer.statement.state != nil
         followsDesktop = newcomer.statement.followsDesktop
         toldDecider = newcomer.statement.believedDecider
@@ -91,9 +94,12 @@ struct Observer {
 
     var isParked: Bool { if case .none = parking { false } else { true } }
 
-    /// Whether the bus may queue posts for the connection, so that stopping its process would do harm. It may as long
-    /// as the connection has not confirmed its state.
-    var mayBeQueuedFor: Bool { !isParked && !((transition.isSettled || transition.isEntering) && state != .foreground) }
+    /// Whether the bus may queue posts for the connection, so that a stop of its process would do harm. It may as long as
+    /// the connection has not said that it is in its state. For one that hears by a relay it queues a single message.
+    var mayBeQueuedFor: Bool {
+        if isRelayed || isParked { return false }
+        return !((transition.isSettled || transition.isEntering) && state != .foreground)
+    }
 }
 
 extension Newcomer.Statement {

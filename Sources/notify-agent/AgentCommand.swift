@@ -20,6 +20,7 @@ enum AgentCommand {
             diagnostics.error(error.message)
             return .usage
         }
+        if settings.opensRelay { return RelayRequest.run(settings, diagnostics) }
         if settings.checks { return ConfigurationCheck.run(settings, diagnostics) }
         do throws(ConfigurationError) {
             if let file = settings.configurationFile {

@@ -6,6 +6,7 @@ struct AgentSettings: CommonSettings {
     var common = CommonOptions()
     var replaces = false
     var checks = false
+    var opensRelay = false
     var configurationFile: Argument?
 }
 
@@ -34,6 +35,15 @@ extension AgentCommand {
                     + "(with --system, in /etc)."
             ) {
                 $0.configurationFile = $1
+            },
+            .flag(
+                "relay",
+                group: "Agent",
+                help:
+                    "Has the agent of the bus, which is started if need be, serve org.notifybus.Relay1 for programs in "
+                    + "sandboxes, and ends. The bus calls it so."
+            ) {
+                $0.opensRelay = true
             },
             .flag(
                 "check",

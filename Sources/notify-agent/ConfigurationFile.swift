@@ -89,12 +89,29 @@ enum ConfigurationFile {
                 return "'\(Printable.text(value))' is not valid; use asked or none"
             }
             configuration.postsEvents = value == "asked"
+        case "relay": return setRelay(value, in: &configuration)
         case "file": return addFile(value, to: &configuration)
         case "set": return pinState(value, in: &configuration)
         default:
             return "unknown setting '\(Printable.text(key))'; the settings are exempt, focus, session, sleep, ignore, "
-                + "events, file and set"
+                + "events, relay, file and set"
         }
+        return nil
+    }
+
+    /// Says what programs in sandboxes hear: `asked`, `none`, or `app:ID PREFIX`.
+    private static func setRelay(_ value: String, in configuration: inout Agent.Configuration) -> String? {
+        let parts = value.split(maxSplits: 1, whereSeparator: isBlank)
+        if parts.count == 2, case .application(let id) = Target(String(parts[0])) {
+            var rules = configuration.relay ?? RelayRules()
+            rules.limits[id, default: []].insert(NamePrefix(String(trimmed(parts[1]))))
+            configuration.relay = rules
+            return nil
+        }
+        guard value == "asked" || value == "none" else {
+            return "'\(Printable.text(value))' is not valid; use asked, none, or app:ID and a prefix"
+        }
+        configuration.relay = value == "asked" ? RelayRules() : nil
         return nil
     }
 

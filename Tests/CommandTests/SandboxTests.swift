@@ -9,8 +9,8 @@ import Testing
 struct SandboxTests {
     private static let isLive = "notify-wait: the observer is live\n"
     private static let sentence =
-        "notify-wait: This Flatpak hears only names that begin with 'self.', because it has no access to the whole "
-        + "session bus. To hear what is posted, its manifest needs --socket=session-bus.\n"
+        "notify-wait: This Flatpak hears only names that begin with 'self.'. To hear what is posted, its manifest needs "
+        + "--talk-name=org.notifybus.Relay1, and the machine needs NotifyBus.\n"
 
     private func startObserver(in sandbox: FlatpakSandbox, _ arguments: String...) throws -> RunningCommand {
         let observer = try sandbox.start(productPath("notify-wait"), ["-v", "com.example.a"] + arguments)

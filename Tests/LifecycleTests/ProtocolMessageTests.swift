@@ -10,7 +10,7 @@ import Testing
     private static let types: [any ProtocolArguments.Type] = {
         var types: [any ProtocolArguments.Type] = [
             ObserverInterface.SetState.self, ObserverInterface.SetState.Answer.self, ObserverInterface.Deliver.self,
-            ObserverInterface.Mark.self,
+            ObserverInterface.DeliverPosts.self, ObserverInterface.Mark.self, RelayInterface.Synchronize.self,
         ]
         for method in AgentInterface.methods { types += [method, answer(of: method)] }
         for signal in AgentInterface.signals { types.append(signal) }
@@ -47,6 +47,9 @@ import Testing
         try check(AgentInterface.Release(target: ""))
         try check(AgentInterface.SetForeground(process: .max))
         try check(AgentInterface.List())
+        try check(AgentInterface.OpenRelay())
+        try check(RelayInterface.Synchronize())
+        try check(ObserverInterface.DeliverPosts(names: ["a", "a"], senders: [":1.7", ""]))
         var entry = AgentInterface.ListEntry()
         entry.name = ":1.7"
         entry.isParked = true

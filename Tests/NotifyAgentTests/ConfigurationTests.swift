@@ -44,6 +44,9 @@ import Testing
             ignore = timezone
             events = asked
             events = none
+            relay = asked
+            relay = none
+            relay = app:org.example.A com.example.
             file = com.example.hosts /etc/hosts
             file = com.example.notes ~/notes and more.txt
             set = com.example.level
@@ -58,7 +61,8 @@ import Testing
             ("session = on", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
             ("sleep = app:", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
             ("ignore = windows", "the sources are logind, gnome, x11, sway, shell, freezer, timezone"),
-            ("follow = all", "the settings are exempt, focus, session, sleep, ignore, events, file and set"),
+            ("follow = all", "the settings are exempt, focus, session, sleep, ignore, events, relay, file and set"),
+            ("relay = some", "use asked, none, or app:ID and a prefix"),
             ("exempt", "missing '='"),
         ]
         for (line, sentence) in bad {

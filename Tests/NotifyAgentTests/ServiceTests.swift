@@ -73,16 +73,27 @@ import Testing
         let agent = try AgentBus(kind)
         let client = try RawBusClient(address: agent.bus.address)
         let reply = try client.callAgent("Introspect", interface: "org.freedesktop.DBus.Introspectable")
+        try compare("org.notifybus.Agent1", try #require(reply.string))
+        #expect(try client.callAgent("OpenRelay").kind == .reply)
+        let relay = try client.call(
+            destination: "org.notifybus.Relay1",
+            path: "/org/notifybus/Relay1",
+            interface: "org.freedesktop.DBus.Introspectable",
+            member: "Introspect"
+        )
+        try compare("org.notifybus.Relay1", try #require(relay.string))
+    }
+
+    private func compare(_ name: String, _ served: String) throws {
         let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let path = "/\(folder)/Sources/NotifyAgent/Interface/org.notifybus.Agent1.xml"
-        let file = try run("cat", [path]).output
+        let file = try run("cat", ["/\(folder)/Sources/NotifyAgent/Interface/\(name).xml"]).output
         func interface(_ text: String) -> [Substring] {
             let lines = text.split(separator: "\n")
-            guard let start = lines.firstIndex(where: { $0.contains("\"org.notifybus.Agent1\"") }) else { return [] }
+            guard let start = lines.firstIndex(where: { $0.contains("\"\(name)\"") }) else { return [] }
             return Array(lines[start...].prefix { !$0.contains("</interface>") })
         }
         #expect(!interface(file).isEmpty)
-        #expect(interface(file) == interface(try #require(reply.string)))
+        #expect(interface(file) == interface(served))
     }
 
     @Test func `a mistake in the configuration is reported with its line`() throws {

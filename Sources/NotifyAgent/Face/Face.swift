@@ -12,6 +12,8 @@ final class Face: @unchecked Sendable {
     /// Calls that have not been answered yet.
     private var calls: [CallID: BusCall] = [:]
     private var lastCall: UInt64 = 0
+    /// Answers calls that have come to the relay.
+    var answerRelayed: ((BusCall, BusAnswer) -> Void)?
 
     /// Reads a call.
     ///
@@ -55,12 +57,20 @@ final class Face: @unchecked Sendable {
             case .stamp(let stamp): AgentInterface.SetNameState.Answer(stamp: stamp).arguments
             case .value(let value): AgentInterface.GetNameState.Answer(value: value).arguments
             }
-        link.reply(to: call, arguments)
+        reply(to: call, arguments, on: link)
     }
 
     func refuse(_ id: CallID, _ refusal: Refusal, on link: borrowing BusLink) {
         guard let call = calls.removeValue(forKey: id) else { return }
-        link.refuse(call, BusFault(refusal))
+        refuse(call, BusFault(refusal), on: link)
+    }
+
+    func reply(to call: BusCall, _ arguments: [BusValue] = [], on link: borrowing BusLink) {
+        if call.isRelayed { answerRelayed?(call, .success(arguments)) } else { link.reply(to: call, arguments) }
+    }
+
+    func refuse(_ call: BusCall, _ fault: BusFault, on link: borrowing BusLink) {
+        if call.isRelayed { answerRelayed?(call, .failure(fault)) } else { link.refuse(call, fault) }
     }
 
     // MARK: - To observers
@@ -152,4 +162,9 @@ final class Face: @unchecked Sendable {
             )
         )
     }
+}
+
+extension BusCall {
+    /// Whether it has come to the relay: no other connection takes a call of its interface.
+    var isRelayed: Bool { interface == RelayInterface.name }
 }

@@ -11,28 +11,43 @@ enum Introspection {
         """
 
     /// The description of an object; nil if there is none at this path.
-    static func text(for path: String) -> String? {
-        if path == AgentInterface.path { return doctype + "<node>\n" + agent + standard + "</node>\n" }
+    static func text(for path: String, of service: LifecycleService) -> String? {
+        if path == service.path {
+            let own = service == .agent ? agent + standard + propertiesInterface : relay + standard
+            return doctype + "<node>\n" + own + "</node>\n"
+        }
         let prefix = path == "/" ? "/" : path + "/"
-        guard AgentInterface.path.utf8.starts(with: prefix.utf8) else { return nil }
-        let child = AgentInterface.path.dropFirst(prefix.count).prefix { $0 != "/" }
+        guard service.path.utf8.starts(with: prefix.utf8) else { return nil }
+        let child = service.path.dropFirst(prefix.count).prefix { $0 != "/" }
         return doctype + "<node>\n  <node name=\"\(child)\"/>\n</node>\n"
     }
 
-    /// The agent's own interface, as a file to install.
-    static var file: String {
-        "<!-- SPDX-License-Identifier: Apache-2.0 -->\n" + doctype + "<node>\n" + agent + "</node>\n"
+    /// The own interface of a service, as a file to install.
+    static func file(of service: LifecycleService) -> String {
+        let own = service == .agent ? agent : relay
+        return "<!-- SPDX-License-Identifier: Apache-2.0 -->\n" + doctype + "<node>\n" + own + "</node>\n"
     }
 
-    /// The interface, as described by its messages.
-    private static let agent: String = {
-        var text = "  <interface name=\"\(AgentInterface.name)\">\n"
-        for method in AgentInterface.methods {
-            text += element("method", method.member, arguments(method, "in") + answer(of: method))
-        }
-        for signal in AgentInterface.signals { text += element("signal", signal.member, arguments(signal, nil)) }
+    private static let agent = interface(
+        AgentInterface.name,
+        AgentInterface.methods,
+        AgentInterface.signals,
+        properties
+    )
+    private static let relay = interface(RelayInterface.name, RelayInterface.methods, RelayInterface.signals, "")
+
+    /// An interface, as its messages describe themselves.
+    private static func interface(
+        _ name: String,
+        _ methods: [any ProtocolCall.Type],
+        _ signals: [any ProtocolMessage.Type],
+        _ properties: String
+    ) -> String {
+        var text = "  <interface name=\"\(name)\">\n"
+        for method in methods { text += element("method", method.member, arguments(method, "in") + answer(of: method)) }
+        for signal in signals { text += element("signal", signal.member, arguments(signal, nil)) }
         return text + properties + "  </interface>\n"
-    }()
+    }
 
     private static func answer<Call: ProtocolCall>(of call: Call.Type) -> String { arguments(Call.Answer.self, "out") }
 
@@ -72,6 +87,10 @@ enum Introspection {
               <arg name="id" type="s" direction="out"/>
             </method>
           </interface>
+
+        """
+
+    private static let propertiesInterface = """
           <interface name="org.freedesktop.DBus.Properties">
             <method name="Get">
               <arg name="interface" type="s" direction="in"/>

@@ -20,6 +20,7 @@ enum Request {
     case getNameState(NotifyName)
     case list
     case status
+    case openRelay
 
     /// Parses a call. Descriptors that do not belong there are closed.
     static func read(_ call: BusCall) throws(BusFault) -> Request {
@@ -69,6 +70,9 @@ enum Request {
         case AgentInterface.Status.member:
             let _: AgentInterface.Status = try message(call)
             return .status
+        case AgentInterface.OpenRelay.member:
+            let _: AgentInterface.OpenRelay = try message(call)
+            return .openRelay
         default:
             call.arguments.closeDescriptors()
             throw .unknownMethod(call)

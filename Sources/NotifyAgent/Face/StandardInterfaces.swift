@@ -9,6 +9,7 @@ enum StandardInterfaces {
         let observers: Int
         let parked: Int
 
+        static let none = Properties(observers: 0, parked: 0)
         static let names = ["Version", "Observers", "Parked"]
 
         subscript(name: String) -> BusValue? {
@@ -27,17 +28,19 @@ enum StandardInterfaces {
 
     /// Answers a call of one of them.
     ///
+    /// - Parameter properties: what the agent's properties are; the relay has none.
     /// - Returns: false if it is for another interface.
     static func answer(
         _ call: BusCall,
+        to service: LifecycleService = .agent,
         _ properties: () -> Properties,
         on link: borrowing BusLink
     ) throws(BusFault) -> Bool {
         if call.interface == peer || call.interface.isEmpty && call.member == "Ping" {
             try answerPeer(call, on: link)
         } else if call.interface == introspectable || call.interface.isEmpty && call.member == "Introspect" {
-            try introspect(call, on: link)
-        } else if call.interface == self.properties, call.path == AgentInterface.path {
+            try introspect(call, service, on: link)
+        } else if service == .agent, call.interface == self.properties, call.path == service.path {
             try answerProperties(call, properties(), on: link)
         } else {
             return false
@@ -45,13 +48,17 @@ enum StandardInterfaces {
         return true
     }
 
-    private static func introspect(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
+    private static func introspect(
+        _ call: BusCall,
+        _ service: LifecycleService,
+        on link: borrowing BusLink
+    ) throws(BusFault) {
         guard call.member == "Introspect" else {
             call.arguments.closeDescriptors()
             throw .unknownMethod(call)
         }
         try expect(call, "")
-        guard let xml = Introspection.text(for: call.path) else { throw .unknownMethod(call) }
+        guard let xml = Introspection.text(for: call.path, of: service) else { throw .unknownMethod(call) }
         link.reply(to: call, [.string(xml)])
     }
 

@@ -174,6 +174,6 @@ final class Identity: @unchecked Sendable {
 
 extension BusFault {
     static func inSandbox(_ sandbox: String) -> BusFault {
-        .accessDenied("A program in \(sandbox) can only report its own state, not change that of others.")
+        .accessDenied("A program in \(sandbox) can only report its own state, not see or change that of others.")
     }
 }

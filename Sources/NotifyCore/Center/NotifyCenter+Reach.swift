@@ -14,14 +14,21 @@ extension NotifyCenter {
 
     /// Whose posts the observers of this center can hear.
     ///
-    /// In a Flatpak a proxy stands between the program and the bus. Unless the Flatpak has access to the whole bus, the
-    /// proxy confirms every registration and then lets no post in, not even the program's own, which come from another
-    /// connection. Posts go out in any case, and names that begin with `self.` need no bus.
-    /// The answer comes from `/.flatpak-info`, which is read once in a process; see flatpak-metadata(5). Other sandboxes
-    /// have no such file: there the answer is ``Reach/everyone``.
+    /// In a Flatpak a proxy stands between the program and the bus, and lets nobody's posts in, not even the program's
+    /// own, which come from another connection. With the permission `--talk-name=org.notifybus.Relay1` the agent's relay
+    /// hears for the program, and the answer is ``Reach/everyone``; so it is with access to the whole bus. Otherwise, or if
+    /// there turns out to be no relay when the first observer is added, it is ``Reach/ownProgram(reason:)``. Posts go out in
+    /// any case, and names that begin with `self.` need no bus.
+    ///
+    /// The answer comes from `/.flatpak-info`, which is read once in a process; see flatpak-metadata(5). Where another
+    /// sandbox has a proxy, set the environment variable `NOTIFYBUS_RELAY` to `yes`; with `no` the relay is not used.
     public var reach: Reach {
-        guard let flatpak = FlatpakInfo.ofThisProcess else { return .everyone }
-        return flatpak.reach(on: bus)
+        switch bus.passage {
+        case .open: .everyone
+        case .closed(let reason): .ownProgram(reason: reason)
+        case .relay:
+            peer?.relayed.isMissing == true ? .ownProgram(reason: SandboxPassage.reasonWithoutRelay) : .everyone
+        }
     }
 
     /// Why nobody's posts of a name can be heard here; nil if they can.
@@ -31,13 +38,64 @@ extension NotifyCenter {
     }
 }
 
+/// How posts of others get to a program.
+package enum SandboxPassage: Equatable, Sendable {
+    /// The bus passes them on.
+    case open
+    /// A proxy keeps them back, and a relay may hear for the program.
+    case relay
+    /// A proxy keeps them back.
+    case closed(reason: String)
+
+    /// How it is on a bus of which a Flatpak may not use all.
+    ///
+    /// - Parameter mayTalk: whether it may talk to the relay.
+    fileprivate static func behindProxy(mayTalk: Bool) -> SandboxPassage {
+        mayTalk
+            ? .relay
+            : .closed(
+                reason: "This Flatpak hears only names that begin with 'self.'. To hear what is posted, its manifest "
+                    + "needs --talk-name=\(RelayInterface.name), and the machine needs NotifyBus."
+            )
+    }
+
+    /// What is to be said where the relay does not answer.
+    static let reasonWithoutRelay =
+        "This program hears only names that begin with 'self.', because nobody serves \(RelayInterface.name). The machine "
+        + "needs NotifyBus with its agent, whose settings must not say 'relay = none'."
+}
+
+extension NotifyCenter.Bus {
+    /// How posts of others get to this process. It can't change while a process lives, except for buses that come later.
+    var passage: SandboxPassage {
+        switch SandboxPassage.wish {
+        case true where self != .system: return .relay
+        case false: return .open
+        default: return FlatpakInfo.ofThisProcess?.passage(on: self) ?? .open
+        }
+    }
+}
+
+extension SandboxPassage {
+    /// What `NOTIFYBUS_RELAY` says; nil if it says neither `yes` nor `no`.
+    fileprivate static let wish: Bool? = getenv("NOTIFYBUS_RELAY").flatMap { value in
+        switch String(cString: value) {
+        case "yes": true
+        case "no": false
+        default: nil
+        }
+    }
+}
+
 /// What a Flatpak may do, as it is told itself. See flatpak-metadata(5).
 package struct FlatpakInfo: Sendable {
     /// That of this process; nil outside a Flatpak. It can't change while a process lives.
-    static let ofThisProcess: FlatpakInfo? = text(ofFile: "/.flatpak-info").map { FlatpakInfo($0) }
+    fileprivate static let ofThisProcess: FlatpakInfo? = text(ofFile: "/.flatpak-info").map { FlatpakInfo($0) }
 
     /// The value of `sockets` in the group `Context`.
     private var sockets: [Substring] = []
+    /// The buses on which it may talk to the relay.
+    private var relays: Set<String> = []
 
     /// Reads the text of the file.
     package init(_ text: String) {
@@ -47,24 +105,35 @@ package struct FlatpakInfo: Sendable {
                 group = line
             } else if group == "[Context]", line.hasPrefix("sockets=") {
                 sockets = line.dropFirst("sockets=".count).split(separator: ";")
+            } else if let bus = FlatpakInfo.policies[group], FlatpakInfo.letsTalk(line) {
+                relays.insert(bus)
             }
         }
     }
 
-    /// Whom a center on a bus hears.
-    package func reach(on bus: NotifyCenter.Bus) -> NotifyCenter.Reach {
-        guard let (socket, title) = FlatpakInfo.proxied(bus), !sockets.contains(socket[...]) else { return .everyone }
-        return .ownProgram(
-            reason: "This Flatpak hears only names that begin with 'self.', because it has no access to the whole "
-                + "\(title) bus. To hear what is posted, its manifest needs --socket=\(socket)."
-        )
+    private static let policies: [Substring: String] = [
+        "[Session Bus Policy]": "session-bus", "[System Bus Policy]": "system-bus",
+    ]
+
+    /// Whether a line of a policy, as `org.example.A=talk` or `org.example.*=own`, lets it talk to the relay.
+    private static func letsTalk(_ line: Substring) -> Bool {
+        let parts = line.split(separator: "=", maxSplits: 1)
+        guard parts.count == 2, parts[1] == "talk" || parts[1] == "own" else { return false }
+        if parts[0] == RelayInterface.name { return true }
+        return parts[0].hasSuffix(".*") && RelayInterface.name.hasPrefix(parts[0].dropLast())
     }
 
-    /// The permission for the whole of a bus, and its title; nil for a bus that Flatpak does not stand in front of.
-    private static func proxied(_ bus: NotifyCenter.Bus) -> (socket: String, title: String)? {
+    /// How posts get to it on a bus.
+    package func passage(on bus: NotifyCenter.Bus) -> SandboxPassage {
+        guard let socket = FlatpakInfo.proxied(bus), !sockets.contains(socket[...]) else { return .open }
+        return .behindProxy(mayTalk: relays.contains(socket))
+    }
+
+    /// The permission for the whole of a bus; nil for a bus that Flatpak does not stand in front of.
+    private static func proxied(_ bus: NotifyCenter.Bus) -> String? {
         switch bus {
-        case .session: return ("session-bus", "session")
-        case .system: return ("system-bus", "system")
+        case .session: return "session-bus"
+        case .system: return "system-bus"
         case .address(let address):
             for known in [NotifyCenter.Bus.session, .system] where (try? known.resolveAddress()) == address {
                 return proxied(known)

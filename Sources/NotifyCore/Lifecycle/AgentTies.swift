@@ -13,6 +13,8 @@ struct AgentTies {
     private(set) var agent: String?
     /// The agent with which this connection is registering, until it replies.
     private(set) var candidate: String?
+    /// How long the agent may take to answer, in milliseconds.
+    private(set) var patience = ObserverLifecycle.patience
     /// The previous agent, which may still be terminating.
     private(set) var replaced: String?
     /// The agent that knew this connection when it was lost. It may have parked the program; another one knows nothing
@@ -39,8 +41,9 @@ struct AgentTies {
 
     // MARK: - Finding the agent
 
-    mutating func connect(as name: String, _ effects: inout [Effect]) {
+    mutating func connect(as name: String, patience: Int64, _ effects: inout [Effect]) {
         ownName = name
+        self.patience = patience
         effects.append(.watchAgent)
         find(nil, &effects)
     }
@@ -51,7 +54,7 @@ struct AgentTies {
         replaced = agent ?? candidate ?? replaced
         (agent, candidate) = (nil, nil)
         search += 1
-        effects.append(.setDeadline(ObserverLifecycle.patience))
+        effects.append(.setDeadline(patience))
         effects.append(.findAgent(search: search, owner: owner))
     }
 

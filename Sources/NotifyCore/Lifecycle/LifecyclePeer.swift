@@ -19,7 +19,11 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     let states = LifecycleStates()
     /// The states of names that this program has set.
     let nameStates = NameStates()
+    /// Whether others can be heard by a relay alone; as far as that is known.
+    let relayed = RelayStanding()
     private(set) var deadline: MonotonicTime?
+    /// Where the program registers.
+    private var service = LifecycleService.agent
     private var requests: [Int: Request] = [:]
     private var lastRequest = 0
     /// Why requests fail while there is no connection.
@@ -30,7 +34,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     // MARK: - Incoming messages
 
     func linkIsReady(_ link: borrowing BusLink) {
-        run(.connected(uniqueName: link.uniqueName, wasCutOff: link.wasCutOff), link)
+        let needsRelay = link.engine.observing.bus.passage == .relay
+        service = needsRelay ? .relay : .agent
+        link.observing.hearsByRelay = needsRelay
+        run(.connected(uniqueName: link.uniqueName, wasCutOff: link.wasCutOff, needsRelay: needsRelay), link)
     }
 
     func linkIsLost(_ error: NotifyBusError) {}
@@ -43,6 +50,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     func deadlineHasPassed(_ link: borrowing BusLink) {
         deadline = nil
+        if link.observing.lifecycle.agent == nil { goWithoutRelay(link) }
         run(.deadlinePassed, link)
     }
 
@@ -59,13 +67,13 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     func handle(_ signal: BusSignal, on link: borrowing BusLink) {
         switch signal.member {
-        case AgentInterface.Decided.member where signal.interface == AgentInterface.name:
+        case AgentInterface.Decided.member where signal.interface == service.name:
             guard let decided = try? AgentInterface.Decided(signal.arguments) else { return }
             run(.decided(decided.decider, by: signal.sender), link)
         case "NameOwnerChanged" where signal.sender == BusMessage.busName:
             let texts = signal.arguments.compactMap(\.string)
             signal.arguments.closeDescriptors()
-            if texts.count == 3, texts[0] == AgentInterface.name { run(.ownerChanged(texts[2]), link) }
+            if texts.count == 3, texts[0] == service.name { run(.ownerChanged(texts[2]), link) }
         default:
             signal.arguments.closeDescriptors()
         }
@@ -82,6 +90,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 run(.setState(try ObserverInterface.SetState(call.arguments).state, caller), link)
             case ObserverInterface.Deliver.member where isAgent:
                 run(.deliver(try ObserverInterface.Deliver(call.arguments).names, caller), link)
+            case ObserverInterface.DeliverPosts.member where isAgent && service == .relay:
+                link.observing.receive(try ObserverInterface.DeliverPosts(call.arguments), on: link.engine)
+                link.reply(to: caller)
             case ObserverInterface.Mark.member:
                 _ = try ObserverInterface.Mark(call.arguments)
                 run(.marked(by: call.sender), link)
@@ -129,7 +140,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         lastRequest += 1
         requests[lastRequest] = Request(
             ask: { agent, link in
-                link.call(question, to: agent) { answer, _ in
+                link.call(question, to: agent, of: self.service) { answer, _ in
                     completion(answer.mapError { $0.saysGone ? .unreachable(.noAgent) : .refused($0) })
                 }
             },
@@ -155,7 +166,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     // object. A weak reference would move its reference count elsewhere, where LeakSanitizer finds no pointer to it.
     private func perform(_ effect: ObserverLifecycle.Effect, _ link: borrowing BusLink) {
         switch effect {
-        case .watchAgent: link.callBus("AddMatch", [.string(LifecyclePeer.ownerRule)])
+        case .watchAgent: link.callBus("AddMatch", [.string(LifecyclePeer.ownerRule(of: service))])
         case .findAgent(let search, let owner): findAgent(search, owner, link)
         case .register(let agent, let registration): register(agent, registration, link)
         case .confirmRegistrations: link.observing.confirmHeldTopics(on: link.engine)
@@ -180,19 +191,20 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         }
     }
 
-    private static let ownerRule =
+    private static func ownerRule(of service: LifecycleService) -> String {
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-        + "arg0='\(AgentInterface.name)'"
+            + "arg0='\(service.name)'"
+    }
 
     /// The owner of the agent's name gets a duplicate of the socket and may silence the program, so it must be root or
     /// the program's own user.
     private func findAgent(_ search: Int, _ owner: String?, _ link: borrowing BusLink) {
         guard let owner else {
-            return link.findOwner(of: AgentInterface.name, activates: true) { answer, link in
+            return link.findOwner(of: service.name, activates: true) { answer, link in
                 switch answer {
                 case .success(let owner): self.findAgent(search, owner, link)
                 case .failure(let fault):
-                    if !fault.isOfLostConnection { self.run(.found(search: search, agent: nil), link) }
+                    if !fault.isOfLostConnection { self.found(nil, search, link) }
                 }
             }
         }
@@ -200,8 +212,20 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             if answer.isOfLostConnection { return }
             let user = try? answer.get()
             let isTrusted = user == 0 || user == geteuid()
-            self.run(.found(search: search, agent: isTrusted ? owner : nil), link)
+            self.found(isTrusted ? owner : nil, search, link)
         }
+    }
+
+    private func found(_ agent: String?, _ search: Int, _ link: borrowing BusLink) {
+        if agent == nil { goWithoutRelay(link) }
+        run(.found(search: search, agent: agent), link)
+    }
+
+    /// There is no relay: the program observes as if it were outside of a sandbox, and hears what its proxy lets in.
+    private func goWithoutRelay(_ link: borrowing BusLink) {
+        guard service == .relay else { return }
+        relayed.isMissing = true
+        link.observing.hearByBus(on: link.engine)
     }
 
     private func register(_ agent: String, _ registration: AgentInterface.Register, _ link: borrowing BusLink) {
@@ -210,27 +234,50 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         registration.program = LifecyclePeer.programName
         registration.followsDesktop = states.followsDesktop
         registration.states = nameStates.entriesToRegister
-        let socket = dup(link.descriptor)
+        // A relay reads no streams.
+        let socket = service == .agent ? dup(link.descriptor) : -1
         defer { if socket >= 0 { close(socket) } }
         registration.socket = socket >= 0 ? socket : nil
-        link.call(registration, to: agent) { answer, link in
+        let topics = service == .relay ? link.engine.registry.allTopics : []
+        link.call(registration, to: agent, of: service) { answer, link in
             switch answer {
-            case .success(let welcome): self.run(.registered(agent: agent, welcome), link)
+            case .success(let welcome):
+                if self.service == .relay, agent == link.observing.lifecycle.candidate {
+                    self.relayed.isMissing = false
+                    link.observing.hearByRelay(topics, on: link.engine)
+                }
+                self.run(.registered(agent: agent, welcome), link)
             case .failure(let fault):
-                if !fault.isOfLostConnection { self.run(.registered(agent: agent, nil), link) }
+                if fault.isOfLostConnection { return }
+                if agent == link.observing.lifecycle.candidate { self.goWithoutRelay(link) }
+                self.run(.registered(agent: agent, nil), link)
             }
         }
     }
 
     private func tell(_ agent: String, _ statement: ObserverLifecycle.Statement, _ link: borrowing BusLink) {
         switch statement {
+        case .observes(let names, let prefixes) where service == .relay:
+            let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
+            link.call(message, to: agent, of: service) { answer, link in
+                link.observing.relayAnswered(answer.map { _ in }, names, prefixes, on: link.engine)
+            }
         case .observes(let names, let prefixes):
             link.tell(AgentInterface.AddNames(names: names, prefixes: prefixes), to: agent)
         case .observesNoMore(let names, let prefixes):
-            link.tell(AgentInterface.RemoveNames(names: names, prefixes: prefixes), to: agent)
+            link.tell(AgentInterface.RemoveNames(names: names, prefixes: prefixes), to: agent, of: service)
         case .followsDesktop(let follows):
-            link.tell(AgentInterface.FollowDesktop(follows: follows), to: agent)
+            link.tell(AgentInterface.FollowDesktop(follows: follows), to: agent, of: service)
         }
+    }
+
+    func synchronize(
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (borrowing BusLink) -> Void
+    ) -> Bool {
+        guard link.observing.hearsByRelay, let agent = link.observing.lifecycle.agent else { return false }
+        link.call(RelayInterface.Synchronize(), to: agent, of: service) { _, link in completion(link) }
+        return true
     }
 
     private static let programName: String = {

@@ -5,9 +5,11 @@ extension ObserverLifecycle {
     package enum Event: Sendable {
         /// The bus has accepted the connection. From here on registrations wait for the agent.
         ///
-        /// - Parameter wasCutOff: whether the connection replaces one that the same bus has closed. Posts made in the
-        ///   meantime were missed, unless the agent reports that it has them all.
-        case connected(uniqueName: String, wasCutOff: Bool = false)
+        /// - Parameters:
+        ///   - wasCutOff: whether the connection takes the place of one that the same bus has closed. Posts made
+        ///     meanwhile were missed, unless the agent says that it has them all.
+        ///   - needsRelay: whether the agent is a relay, by which alone posts come.
+        case connected(uniqueName: String, wasCutOff: Bool = false, needsRelay: Bool = false)
         /// The connection is lost, and with it everything pending.
         case lost
         /// The result of `findAgent`: the agent, or nil if there is none that this program trusts.

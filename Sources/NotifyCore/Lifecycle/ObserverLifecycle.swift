@@ -11,6 +11,9 @@ package struct ObserverLifecycle {
     /// How long the agent may take to reply, and how long it may be away before the gate opens, in milliseconds.
     package static let patience: Int64 = 2_000
 
+    /// How long a relay may take. Without it nothing is heard, so that nothing is lost by waiting.
+    package static let relayPatience: Int64 = 10_000
+
     package enum Gate: Equatable, Sendable {
         case open
         case closed
@@ -28,6 +31,8 @@ package struct ObserverLifecycle {
     private var wasCutOff = false
     /// Whether the agent is reading the stream of this connection, and will end it once it has kept the content.
     private var isBeingParked = false
+    /// Whether the agent is a relay, by which alone posts come.
+    private var needsRelay = false
     private var effects: [Effect] = []
 
     package init() {}
@@ -40,6 +45,8 @@ package struct ObserverLifecycle {
     package var isEntering: Bool { passage.isEntering }
     /// The agent's unique name, while there is one and it knows this connection.
     package var agent: String? { ties.agent }
+    /// Whom this connection has registered with, until the answer comes.
+    var candidate: String? { ties.candidate }
     /// Whether the bus should have the rules.
     var hasRules: Bool { gate != .closed }
 
@@ -72,10 +79,12 @@ package struct ObserverLifecycle {
 
     private mutating func take(_ event: Event, _ names: () -> [NotifyName]) {
         switch event {
-        case .connected(let name, let wasCutOff):
+        case .connected(let name, let wasCutOff, let needsRelay):
             self.wasCutOff = wasCutOff
+            self.needsRelay = needsRelay
             passage.enter(missesPosts: wasCutOff)
-            ties.connect(as: name, &effects)
+            let patience = needsRelay ? ObserverLifecycle.relayPatience : ObserverLifecycle.patience
+            ties.connect(as: name, patience: patience, &effects)
         case .lost: forgetConnection()
         case .found(let number, let agent):
             guard ties.isSearching(number) else { return }
@@ -104,7 +113,7 @@ package struct ObserverLifecycle {
             ties.giveUp(&effects)
             // No agent will report in time what was posted in the meantime.
             if wasCutOff { noteCutOff() }
-            change(to: .foreground, [], .registrations, names)
+            goOnAlone(names)
         case .says(let statement):
             missed.namesHaveChanged()
             ties.say(statement, &effects)
@@ -126,12 +135,22 @@ package struct ObserverLifecycle {
             change(to: answer.state, answer.pending, .registrations, names)
         } else if state == .foreground || passage.aim == .foreground {
             effects.append(.setDeadline(nil))
-            change(to: .foreground, [], .registrations, names)
+            goOnAlone(names)
         } else {
             // There is no agent, but as long as one may come back, the state stays.
             passage.close(state, for: .registrations, &effects)
         }
         ties.sayPostponed(&effects)
+    }
+
+    /// There is no agent: the program is in the foreground.
+    private mutating func goOnAlone(_ names: () -> [NotifyName]) {
+        if needsRelay {
+            // What was missed is delivered when the program hears again.
+            passage.open(for: .registrations, &effects)
+        } else {
+            change(to: .foreground, [], .registrations, names)
+        }
     }
 
     private mutating func noteCutOff() {
@@ -144,7 +163,11 @@ package struct ObserverLifecycle {
         if isBeingParked { return abandonStream() }
         let isSuspended = state == .suspended || passage.aim == .suspended
         missed.agentHasGone(isSuspended: isSuspended, isOpening: gate == .opening)
-        if owner.isEmpty {
+        // Nobody has heard what was posted since, and nobody will before there is another relay.
+        if needsRelay, agent != nil, owner != agent { missed.noteUnknown() }
+        if owner.isEmpty, needsRelay {
+            ties.find(nil, &effects)
+        } else if owner.isEmpty {
             ties.agentHasGone()
             if state != .foreground || passage.aim != .foreground || missed.areUnknown {
                 effects.append(.setDeadline(ObserverLifecycle.patience))

@@ -105,7 +105,7 @@ extension ObservingConnection {
 
 extension Arrival {
     /// Without the observers that ignore their own center's posts, if this is one.
-    fileprivate func leavingOut(ownPostsFrom sender: UnsafePointer<CChar>, on engine: Engine) -> Arrival {
+    func leavingOut(ownPostsFrom sender: UnsafePointer<CChar>, on engine: Engine) -> Arrival {
         guard audience.ignoringCount > 0, engine.outbox.ownName.isName(of: sender) else { return self }
         return Arrival(name: name, audience: audience.withoutIgnoring)
     }

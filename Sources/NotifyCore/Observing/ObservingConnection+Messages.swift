@@ -11,7 +11,9 @@ extension ObservingConnection {
                     if let arrival = arrival(of: post, on: engine) { return arrival }
                     continue
                 }
-            } else if let arrival = nextReplayed(on: engine) ?? nextVerified(on: engine) {
+            } else if let arrival = nextReplayed(on: engine) ?? nextRelayed(on: engine)
+                ?? nextVerified(on: engine)
+            {
                 return arrival
             }
             guard let message = connection.next() else { return nil }

@@ -3,7 +3,8 @@
 extension ObservingConnection {
     /// Sends the rules of a topic, unless this connection has them.
     func sendRules(of topic: Topic, on engine: Engine) {
-        guard topic.generation != generation else { return }
+        // The peer tells the relay.
+        guard topic.generation != generation, !hearsByRelay else { return }
         guard lifecycle.hasRules else { return activate([topic], on: engine) }
         topic.generation = generation
         reach.ruleCount += topic.rules.count

@@ -59,6 +59,9 @@ final class ObservingConnection: @unchecked Sendable {
     var senders = SenderDirectory() { didSet { noteDisturbance() } }
     var names = NameCache()
     let posts = PostCache()
+    /// Whether others are heard by a relay, and not by rules on the bus.
+    var hearsByRelay = false
+    var relayed = RelayedPosts() { didSet { noteDisturbance() } }
     /// Whether posts may pass, and who decides on that.
     var lifecycle = ObserverLifecycle() { didSet { noteDisturbance() } }
     /// Whether the gate is open, and nothing is pending that precedes what is read.
@@ -85,7 +88,8 @@ final class ObservingConnection: @unchecked Sendable {
     }
 
     private func noteDisturbance() {
-        isUndisturbed = lifecycle.isOpen && !lifecycle.hasReplay && !senders.isHolding && !senders.hasVerified
+        isUndisturbed =
+            lifecycle.isOpen && !lifecycle.hasReplay && !senders.isHolding && !senders.hasVerified && relayed.isEmpty
     }
 
     var pollRequest: PollRequest {
@@ -152,7 +156,11 @@ final class ObservingConnection: @unchecked Sendable {
     private func raise(_ barrier: Barrier, on engine: Engine) {
         switch phase {
         case .ready:
-            ask("GetId", nil, .barrier(barrier), on: engine)
+            // What a relay holds for this program was posted before.
+            let isWaiting = peer?.synchronize(BusLink(observing: self, engine: engine)) { link in
+                link.observing.ask("GetId", nil, .barrier(barrier), on: link.engine)
+            }
+            if isWaiting != true { ask("GetId", nil, .barrier(barrier), on: engine) }
         case .opening where !isReplacement:
             earlyBarriers.append(barrier)
         case .closed where retry.time == nil:

@@ -86,7 +86,7 @@ final class Registry: Sendable {
     ///
     /// - Returns: whether rules have become unnecessary.
     func remove(_ observer: Observer, fromKeys keys: [Topic.Key]) -> Bool {
-        remove(observer, from: state.withLock { state in keys.compactMap { state.topics.find($0) } })
+        remove(observer, from: topics(of: keys))
     }
 
     /// Whether the bus has the rules of these topics.
@@ -154,6 +154,19 @@ final class Registry: Sendable {
             }
             return (names, prefixes)
         }
+    }
+
+    var allTopics: [Topic] {
+        state.withLock { state in
+            var all: [Topic] = []
+            state.topics.forEach { all.append($0) }
+            return all
+        }
+    }
+
+    /// The topics that have these keys, as far as there are any.
+    func topics(of keys: [Topic.Key]) -> [Topic] {
+        state.withLock { state in keys.compactMap { state.topics.find($0) } }
     }
 
     /// The names of which posts may have been missed on a lost connection.

@@ -22,6 +22,13 @@ package protocol BusPeer: AnyObject, Sendable {
     func linkIsLost(_ error: NotifyBusError, on link: borrowing BusLink)
     /// The bus has replied about one of the rules that are sent again.
     func ruleIsAnswered(_ link: borrowing BusLink)
+    /// Waits until posts that were made so far have come, where more than the bus stands between.
+    ///
+    /// - Returns: false if nothing does; then `completion` is not called.
+    func synchronize(
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (borrowing BusLink) -> Void
+    ) -> Bool
     /// A method call has arrived.
     ///
     /// - Returns: false if there is no such method; the caller receives an error.
@@ -42,6 +49,10 @@ extension BusPeer {
     package func deadlineHasPassed(_ link: borrowing BusLink) {}
     package func linkIsLost(_ error: NotifyBusError, on link: borrowing BusLink) { linkIsLost(error) }
     package func ruleIsAnswered(_ link: borrowing BusLink) {}
+    package func synchronize(
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (borrowing BusLink) -> Void
+    ) -> Bool { false }
     package func namesHaveChanged(names: [String], prefixes: [String], added: Bool, _ link: borrowing BusLink) {}
 }
 

@@ -112,6 +112,17 @@ extension AgentInterface {
         package var arguments: [BusValue] { [.boolean(follows)] }
     }
 
+    /// The bus wants the relay for sandboxes. Answered when the relay has its name.
+    package struct OpenRelay: ProtocolCall {
+        package typealias Answer = Acknowledgement
+        package static let member = "OpenRelay"
+        package static let parameters: [Parameter] = []
+        package var arguments: [BusValue] { [] }
+
+        package init() {}
+        package init(reading arguments: [BusValue]) {}
+    }
+
     /// A desktop reports which process has the focus.
     package struct SetForeground: ProtocolCall {
         package typealias Answer = Acknowledgement

@@ -7,13 +7,14 @@ extension BusLink {
     package func call<Call: ProtocolCall>(
         _ call: Call,
         to agent: String = AgentInterface.name,
+        of service: LifecycleService = .agent,
         activates: Bool = false,
         then completion: @escaping @Sendable (Result<Call.Answer, BusFault>, borrowing BusLink) -> Void
     ) {
         self.call(
             agent,
-            path: AgentInterface.path,
-            interface: AgentInterface.name,
+            path: service.path,
+            interface: service.name,
             member: Call.member,
             call.arguments,
             activates: activates
@@ -21,22 +22,26 @@ extension BusLink {
     }
 
     /// Emits a signal of the agent, to everyone or to one connection.
-    package func emit(_ signal: some ProtocolMessage, to destination: String? = nil) {
+    package func emit(
+        _ signal: some ProtocolMessage,
+        to destination: String? = nil,
+        from service: LifecycleService = .agent
+    ) {
         emit(
             to: destination,
-            path: AgentInterface.path,
-            interface: AgentInterface.name,
+            path: service.path,
+            interface: service.name,
             member: type(of: signal).member,
             signal.arguments
         )
     }
 
     /// Calls the agent without requesting a reply.
-    package func tell(_ call: some ProtocolCall, to agent: String) {
+    package func tell(_ call: some ProtocolCall, to agent: String, of service: LifecycleService = .agent) {
         tell(
             agent,
-            path: AgentInterface.path,
-            interface: AgentInterface.name,
+            path: service.path,
+            interface: service.name,
             member: type(of: call).member,
             call.arguments
         )

@@ -15,6 +15,7 @@ package enum AgentInterface {
     package static let methods: [any ProtocolCall.Type] = [
         Register.self, AddNames.self, RemoveNames.self, Report.self, SetState.self, SetNameState.self,
         GetNameState.self, FollowDesktop.self, Release.self, SetForeground.self, List.self, Status.self,
+        OpenRelay.self,
     ]
     package static let signals: [any ProtocolMessage.Type] = [StateChanged.self, FactChanged.self, Decided.self]
 
@@ -24,6 +25,43 @@ package enum AgentInterface {
         package static let notObserved = "org.notifybus.Error.NotObserved"
         package static let notRegistered = "org.notifybus.Error.NotRegistered"
         package static let timedOut = "org.notifybus.Error.TimedOut"
+    }
+}
+
+/// Where an observer registers: with the agent, or with the relay if a sandbox keeps it from everybody else.
+package struct LifecycleService: Equatable, Sendable {
+    /// The well-known name, and the interface.
+    package let name: String
+    package let path: String
+
+    package static let agent = LifecycleService(name: AgentInterface.name, path: AgentInterface.path)
+    package static let relay = LifecycleService(name: RelayInterface.name, path: RelayInterface.path)
+}
+
+/// The relay's side of the protocol: what the agent serves for programs in sandboxes, on a connection of its own.
+///
+/// Its messages are those of the agent that concern nobody but the caller, with the same arguments.
+package enum RelayInterface {
+    /// The well-known name, and the interface.
+    package static let name = "org.notifybus.Relay1"
+    package static let path = "/org/notifybus/Relay1"
+
+    package static let methods: [any ProtocolCall.Type] = [
+        AgentInterface.Register.self, AgentInterface.AddNames.self, AgentInterface.RemoveNames.self,
+        AgentInterface.Report.self, AgentInterface.FollowDesktop.self, AgentInterface.SetNameState.self,
+        AgentInterface.GetNameState.self, Synchronize.self,
+    ]
+    package static let signals: [any ProtocolMessage.Type] = [AgentInterface.Decided.self]
+
+    /// Waits until all that was posted before has been passed on to the caller, and read by it.
+    package struct Synchronize: ProtocolCall {
+        package typealias Answer = Acknowledgement
+        package static let member = "Synchronize"
+        package static let parameters: [Parameter] = []
+        package var arguments: [BusValue] { [] }
+
+        package init() {}
+        package init(reading arguments: [BusValue]) {}
     }
 }
 

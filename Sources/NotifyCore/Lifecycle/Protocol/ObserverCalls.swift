@@ -44,6 +44,32 @@ extension ObserverInterface {
         package var arguments: [BusValue] { [.strings(names)] }
     }
 
+    /// Posts that the relay has heard for the observer, in their order. The next call follows when this one is answered.
+    package struct DeliverPosts: ProtocolCall {
+        package typealias Answer = Acknowledgement
+        package static let member = "DeliverPosts"
+        /// As many go into one call: 136 kB at most.
+        package static let limit = 256
+        package static let parameters = [Parameter("names", "as"), Parameter("senders", "as")]
+        package var names: [String]
+        /// Of each name the unique name of the poster's connection, by which an observer knows its own posts; empty where
+        /// the posts of several became one.
+        package var senders: [String]
+
+        package init(names: [String], senders: [String]) {
+            self.names = names
+            self.senders = senders
+        }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            names = try arguments.read(0, \.exactStrings)
+            senders = try arguments.read(1, \.exactStrings)
+            guard names.count == senders.count else { throw .value("There must be as many senders as names.") }
+        }
+
+        package var arguments: [BusValue] { [.strings(names), .strings(senders)] }
+    }
+
     /// A mark in the stream, for the agent itself, which reads the stream of a stopped process. Observers ignore it.
     package struct Mark: ProtocolMessage {
         package static let member = "Mark"

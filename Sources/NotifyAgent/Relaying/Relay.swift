@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+import NotifyNames
+
+/// Hears posts for programs in sandboxes, whose proxies let no broadcast in, and passes them on one by one.
+///
+/// It has a connection of its own, for who may talk to one name of a connection may call all its objects, and threads of its
+/// own, so that posts don't hold up the states. Who observes and in which state is for the agent to say.
+///
+/// `@unchecked Sendable`: everything in it is touched only by the thread that reads its connection.
+final class Relay: BusPeer, PostListener, @unchecked Sendable {
+    /// What the agent is told, on the relay's thread.
+    struct Outlet: Sendable {
+        /// The relay has its name, or this was in the way.
+        let opened: @Sendable (BusFault?) -> Void
+        let call: @Sendable (BusCall, Request) -> Void
+        /// A program has answered `tell`.
+        let told: @Sendable (String, Event.Reply) -> Void
+        /// The relay has ended, and forgets these programs.
+        let lost: @Sendable ([String]) -> Void
+    }
+
+    /// A call that the agent has yet to answer.
+    private struct Caller: Hashable {
+        let sender: String
+        let serial: UInt32
+
+        init(_ call: BusCall) { (sender, serial) = (call.sender, call.serial) }
+    }
+
+    /// What follows from the agent's answer.
+    private enum Consequence {
+        case register(Subjects)
+        case add(Subjects)
+        case remove(Subjects)
+    }
+
+    private let outlet: Outlet
+    private var table = RelayTable()
+    private var consequences: [Caller: Consequence] = [:]
+    /// Calls of Synchronize that wait, by number.
+    private var waiters: [Int: BusCall] = [:]
+    private var lastNumber = 0
+    /// Rules that the bus has yet to confirm, and who waits for which of them.
+    private var rulesUnderWay: Set<Int> = []
+    private var ruleWaiters: [(rules: Set<Int>, body: @Sendable (NotifyBusError?, borrowing BusLink) -> Void)] = []
+
+    init(_ outlet: Outlet) { self.outlet = outlet }
+
+    // MARK: - The connection
+
+    var keepsConnection: Bool { false }
+
+    func linkIsReady(_ link: borrowing BusLink) {
+        // DO_NOT_QUEUE
+        link.callBus("RequestName", [.string(RelayInterface.name), .uint32(4)]) { [outlet] answer, _ in
+            switch answer {
+            case .failure(let fault): outlet.opened(fault)
+            case .success(let values):
+                // PRIMARY_OWNER, ALREADY_OWNER
+                let isOwner = values.first?.uint32.map { $0 == 1 || $0 == 4 } ?? false
+                outlet.opened(isOwner ? nil : .failed("Somebody else has the name \(RelayInterface.name)."))
+            }
+        }
+    }
+
+    func linkIsLost(_ error: NotifyBusError) {
+        outlet.opened(.failed("\(error)"))
+        outlet.lost(table.clientNames)
+        table = RelayTable()
+    }
+
+    /// Nobody observes any more.
+    func giveNameBack(on link: borrowing BusLink) {
+        link.callBus("ReleaseName", [.string(RelayInterface.name)]) { [self] _, _ in
+            // Who has come meanwhile finds that the name has gone, and registers with the next relay.
+            outlet.lost(table.clientNames)
+        }
+    }
+
+    func handle(_ signal: BusSignal, on link: borrowing BusLink) { signal.arguments.closeDescriptors() }
+
+    // MARK: - Calls
+
+    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
+        do throws(BusFault) {
+            if try StandardInterfaces.answer(call, to: .relay, { .none }, on: link) { return true }
+            guard call.path == RelayInterface.path, call.interface == RelayInterface.name,
+                RelayInterface.methods.contains(where: { $0.member == call.member })
+            else { return false }
+            if call.member == RelayInterface.Synchronize.member {
+                call.arguments.closeDescriptors()
+                synchronize(call, on: link)
+                return true
+            }
+            let request = try Request.read(call)
+            switch request {
+            case .register(let statement, _): consequences[Caller(call)] = .register(statement.subjects)
+            case .addNames(let names): consequences[Caller(call)] = .add(names)
+            case .removeNames(let names): consequences[Caller(call)] = .remove(names)
+            default: break
+            }
+            outlet.call(call, request)
+        } catch {
+            link.refuse(call, error)
+        }
+        return true
+    }
+
+    /// The agent has dealt with a call.
+    func answer(_ call: BusCall, _ answer: BusAnswer, process: ProcessID?, on link: borrowing BusLink) {
+        let consequence = consequences.removeValue(forKey: Caller(call))
+        let values: [BusValue]
+        switch answer {
+        case .failure(let fault): return link.refuse(call, fault)
+        case .success(let all): values = all
+        }
+        switch consequence {
+        case nil: link.reply(to: call, values)
+        case .remove(let subjects):
+            release(table.remove(subjects, from: call.sender), on: link)
+            link.reply(to: call, values)
+        case .add(let subjects):
+            hear(table.add(subjects, to: call.sender), on: link) { error, link in
+                if let error { link.refuse(call, .failed(error.description)) } else { link.reply(to: call, values) }
+            }
+        case .register(let subjects):
+            guard let process, let state = values.first?.string.flatMap(LifecycleState.init) else { return }
+            if !table.enter(call.sender, of: process, in: state), let old = table.subjects(of: call.sender) {
+                release(table.remove(old.subtracting(subjects), from: call.sender), on: link)
+            }
+            hear(table.add(subjects, to: call.sender), on: link) { [self] error, link in
+                if let error {
+                    link.refuse(call, .failed(error.description))
+                    release(table.forget(call.sender).unheard, on: link)
+                    outlet.told(call.sender, .gone)
+                } else {
+                    link.reply(to: call, values)
+                    pass(to: call.sender, on: link)
+                }
+            }
+        }
+    }
+
+    /// A connection has left the bus.
+    func forget(_ name: String, on link: borrowing BusLink) {
+        let (unheard, due) = table.forget(name)
+        release(unheard, on: link)
+        for number in due { waiters[number] = nil }
+    }
+
+    // MARK: - Rules
+
+    /// Hears these, and says when every later post of them is heard.
+    private func hear(
+        _ subjects: Subjects,
+        on link: borrowing BusLink,
+        then completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+    ) {
+        if !subjects.isEmpty {
+            lastNumber += 1
+            let number = lastNumber
+            rulesUnderWay.insert(number)
+            link.hold(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self) {
+                [self] error, link in
+                rulesUnderWay.remove(number)
+                rulesAreSet(number, error, on: link)
+            }
+        }
+        // Others may have asked for the same names just before.
+        if rulesUnderWay.isEmpty { completion(nil, link) } else { ruleWaiters.append((rulesUnderWay, completion)) }
+    }
+
+    private func rulesAreSet(_ number: Int, _ error: NotifyBusError?, on link: borrowing BusLink) {
+        var due: [@Sendable (NotifyBusError?, borrowing BusLink) -> Void] = []
+        for index in ruleWaiters.indices.reversed() where ruleWaiters[index].rules.remove(number) != nil {
+            if error != nil || ruleWaiters[index].rules.isEmpty { due.append(ruleWaiters.remove(at: index).body) }
+        }
+        for body in due.reversed() { body(error, link) }
+    }
+
+    private func release(_ subjects: Subjects, on link: borrowing BusLink) {
+        guard !subjects.isEmpty else { return }
+        link.release(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self)
+    }
+
+    // MARK: - States
+
+    /// Brings a program into a state, and tells the agent when that is in force.
+    func tell(_ name: String, _ state: LifecycleState, on link: borrowing BusLink) {
+        guard table.contains(name) else { return outlet.told(name, .gone) }
+        let (heard, unheard) = table.prepare(state, of: name)
+        release(unheard, on: link)
+        endWaits(table.takeWaiters(of: name), on: link)
+        hear(heard, on: link) { [self] error, link in
+            if let error { return outlet.told(name, .failed(error.description)) }
+            let message = ObserverInterface.SetState(state: state)
+            link.call(
+                name,
+                path: ObserverInterface.path,
+                interface: ObserverInterface.name,
+                member: ObserverInterface.SetState.member,
+                message.arguments
+            ) { [self] answer, link in
+                switch answer {
+                case .failure(let fault): outlet.told(name, fault.saysGone ? .gone : .failed(fault.message))
+                case .success(let values):
+                    values.closeDescriptors()
+                    table.confirm(state, of: name)
+                    let dropped = values.first?.uint64.map { $0 + table.droppedCount(of: name) }
+                    outlet.told(name, .done(dropped: dropped, isHoldingBack: false))
+                    pass(to: name, on: link)
+                }
+            }
+        }
+    }
+
+    // MARK: - Posts
+
+    func handle(post name: NotifyName, from sender: String, on link: borrowing BusLink) {
+        for client in table.posted(RelayTable.Post(name, from: sender)) { pass(to: client, on: link) }
+    }
+
+    /// Passes on names that somebody else has heard.
+    func keep(_ found: [NotifyName], for name: String, on link: borrowing BusLink) {
+        table.keep(found, for: name)
+        pass(to: name, on: link)
+    }
+
+    /// Passes on what waits, unless the program has not read what came before.
+    private func pass(to name: String, on link: borrowing BusLink) {
+        guard let posts = table.takeBatch(for: name, limit: ObserverInterface.DeliverPosts.limit) else { return }
+        let message = ObserverInterface.DeliverPosts(names: posts.map(\.name.string), senders: posts.map(\.sender))
+        link.call(
+            name,
+            path: ObserverInterface.path,
+            interface: ObserverInterface.name,
+            member: ObserverInterface.DeliverPosts.member,
+            message.arguments
+        ) { [self] answer, link in
+            switch answer {
+            case .success(let values):
+                values.closeDescriptors()
+                endWaits(table.batchIsRead(by: name), on: link)
+                pass(to: name, on: link)
+            case .failure:
+                // It has gone, or can't take it now: then it is tried again with the next post.
+                table.batchWasRefused(by: name)
+            }
+        }
+    }
+
+    /// Answers when all that was posted so far has been read by the caller.
+    private func synchronize(_ call: BusCall, on link: borrowing BusLink) {
+        link.callBus("GetId", []) { [self] _, link in
+            lastNumber += 1
+            guard table.wait(lastNumber, for: call.sender) else { return link.reply(to: call) }
+            waiters[lastNumber] = call
+        }
+    }
+
+    private func endWaits(_ numbers: [Int], on link: borrowing BusLink) {
+        for number in numbers {
+            if let call = waiters.removeValue(forKey: number) { link.reply(to: call) }
+        }
+    }
+}

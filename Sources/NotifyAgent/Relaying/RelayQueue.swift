@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyNames
+
+/// Posts that wait for one program in a sandbox: one for one at first, and then, or if told so, each name once.
+package struct RelayQueue: Sendable {
+    package struct Post: Equatable, Sendable {
+        package let name: NotifyName
+        /// The unique name of the poster's connection; empty where the posts of several became one.
+        package var sender: String
+
+        package init(_ name: NotifyName, from sender: String) {
+            self.name = name
+            self.sender = sender
+        }
+    }
+
+    package enum Outcome { case queued, coalesced, full }
+
+    /// So many wait one for one, and so many in all.
+    package static let individualLimit = 4_096
+    package static let limit = 65_536
+
+    private var posts: [Post] = []
+    private var head = 0
+    /// How often each name waits; kept only where names are coalesced.
+    private var occurrences: [NotifyName: Int]?
+    /// Names of which posts by different programs have become one.
+    private var mixed: Set<NotifyName> = []
+    /// Whether each name waits once at most.
+    private var keepsEachOnce = false
+
+    package init() {}
+
+    package var count: Int { posts.count - head }
+    package var isEmpty: Bool { head == posts.count }
+
+    /// - Parameter mayGrow: whether there is room for a name that does not wait yet.
+    package mutating func append(_ post: Post, mayGrow: Bool = true) -> Outcome {
+        if keepsEachOnce || !mayGrow || count >= RelayQueue.individualLimit {
+            if occurrences == nil { countOccurrences() }
+            if occurrences?[post.name] != nil {
+                mixed.insert(post.name)
+                return .coalesced
+            }
+            if !mayGrow || count >= RelayQueue.limit { return .full }
+        }
+        posts.append(post)
+        occurrences?[post.name, default: 0] += 1
+        return .queued
+    }
+
+    /// Takes the first posts out.
+    package mutating func take(_ limit: Int) -> [Post] {
+        var taken = Array(posts[head...].prefix(limit))
+        head += taken.count
+        for index in taken.indices {
+            let name = taken[index].name
+            if mixed.contains(name) { taken[index].sender = "" }
+            if let left = occurrences?[name] {
+                occurrences?[name] = left == 1 ? nil : left - 1
+                if left == 1 { mixed.remove(name) }
+            }
+        }
+        if isEmpty {
+            posts.removeAll(keepingCapacity: posts.capacity <= 256)
+            (head, mixed) = (0, [])
+            if !keepsEachOnce { occurrences = nil }
+        } else if head >= 1_024, head * 2 >= posts.count {
+            posts.removeFirst(head)
+            head = 0
+            if !keepsEachOnce, count < RelayQueue.individualLimit / 2 { (occurrences, mixed) = (nil, []) }
+        }
+        return taken
+    }
+
+    /// Puts back what was taken, in front of what waits. The limits do not hold here: what was accepted is not lost.
+    package mutating func putBack(_ taken: [Post]) {
+        posts = taken + posts[head...]
+        head = 0
+        occurrences = nil
+        if keepsEachOnce { coalesce() }
+    }
+
+    /// From now on each name waits once, until told otherwise.
+    package mutating func keepEachOnce(_ keeps: Bool) {
+        guard keepsEachOnce != keeps else { return }
+        keepsEachOnce = keeps
+        if keeps { coalesce() } else if count < RelayQueue.individualLimit { occurrences = nil }
+    }
+
+    /// Drops what is not wanted any more.
+    package mutating func keep(where isWanted: (NotifyName) -> Bool) {
+        posts = posts[head...].filter { isWanted($0.name) }
+        head = 0
+        occurrences = nil
+    }
+
+    package mutating func removeAll() {
+        let keeps = keepsEachOnce
+        self = RelayQueue()
+        keepsEachOnce = keeps
+    }
+
+    private mutating func coalesce() {
+        var seen: [NotifyName: Int] = [:]
+        var rest: [Post] = []
+        for post in posts[head...] {
+            if let place = seen[post.name] {
+                if rest[place].sender != post.sender { rest[place].sender = "" }
+            } else {
+                seen[post.name] = rest.count
+                rest.append(post)
+            }
+        }
+        (posts, head) = (rest, 0)
+        occurrences = seen.mapValues { _ in 1 }
+    }
+
+    private mutating func countOccurrences() {
+        var counts: [NotifyName: Int] = [:]
+        for post in posts[head...] { counts[post.name, default: 0] += 1 }
+        occurrences = counts
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyCore
+
+/// `notify-agent --relay`: asks the agent to open the relay for sandboxes. The bus runs it when somebody wants the relay's
+/// name: the agent that runs already does not hear of that by itself, and a name that it owned beforehand would cost a
+/// connection and threads on machines where nobody needs it.
+enum RelayRequest {
+    private enum Event {
+        case answer(Result<Acknowledgement, BusFault>)
+        case lost(NotifyBusError)
+    }
+
+    private final class Peer: BusPeer {
+        private let mailbox: Mailbox<Event>
+
+        init(_ mailbox: Mailbox<Event>) { self.mailbox = mailbox }
+
+        var keepsConnection: Bool { false }
+
+        func linkIsReady(_ link: borrowing BusLink) {
+            link.call(AgentInterface.OpenRelay(), activates: true) { [mailbox] answer, _ in
+                mailbox.put(.answer(answer))
+            }
+        }
+
+        func linkIsLost(_ error: NotifyBusError) { mailbox.put(.lost(error)) }
+        func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
+        func handle(_ signal: BusSignal, on link: borrowing BusLink) { signal.arguments.closeDescriptors() }
+    }
+
+    /// As long as a bus waits for a name at the most.
+    private static let patience = Duration.seconds(25)
+
+    static func run(_ settings: AgentSettings, _ diagnostics: Diagnostics) -> ExitCode {
+        do {
+            let mailbox = try Mailbox<Event>()
+            let center = NotifyCenter(bus: settings.common.notifyBus, peer: Peer(mailbox))
+            try center.open()
+            defer { center.close() }
+            switch mailbox.next(until: Deadline(after: patience)) {
+            case .answer(.success): return .done
+            case .answer(.failure(let fault)):
+                diagnostics.error("the agent opens no relay: \(fault.message)")
+                return fault.saysGone ? .unavailable : .failed
+            case .lost(let error):
+                diagnostics.error(error.description)
+                return ExitCode(error)
+            case nil:
+                diagnostics.error("the agent did not open the relay in time")
+                return .failed
+            }
+        } catch let error as ResourceError {
+            diagnostics.error(error.message)
+            return .failed
+        } catch let error as NotifyBusError {
+            diagnostics.error(error.description)
+            return ExitCode(error)
+        } catch {
+            diagnostics.error("\(error)")
+            return .failed
+        }
+    }
+}

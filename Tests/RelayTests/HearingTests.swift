@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// What a program hears in a sandbox, with bubblewrap and xdg-dbus-proxy as Flatpak uses them.
+@Suite(.enabled(if: FlatpakSandbox.obstacle == nil, "\(FlatpakSandbox.obstacle ?? "")"))
+struct HearingTests {
+    @Test(arguments: busKinds)
+    func `with the permission a sandboxed program hears strangers, exactly once and in order`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let names = (1...1_000).map { "com.example.number.\($0)" } + ["com.example.end"]
+        let byPrefix = try scene.startWaiting("-f", "--prefix", "com.example.", in: sandbox)
+        let byName = try scene.startWaiting("-f", "com.example.number.7", "com.example.end", in: sandbox)
+        try scene.post(names)
+        for observer in [byPrefix, byName] {
+            try observer.waitForOutput(containing: "com.example.end\n")
+            observer.send(signal: SIGTERM)
+        }
+        #expect(try byPrefix.wait().lines == names)
+        #expect(try byName.wait().lines == ["com.example.number.7", "com.example.end"])
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `posts of the sandbox itself are heard inside once, and outside`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let outside = Recorder<NotifyName>()
+        let observation = try scene.poster.addObserver(forPrefixes: ["com.example."]) { outside.append($0) }
+        let post = "\(shellWord(try productPath("notify-post"))) com.example.a com.example.b"
+        let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b", "--then", post, in: sandbox)
+        try observer.waitForOutputLines(2)
+        try scene.post(["com.example.a"])
+        #expect(try observer.waitForOutputLines(3) == ["com.example.a", "com.example.b", "com.example.a"])
+        #expect(outside.wait(forCount: 3))
+        #expect(outside.elements.map(\.string) == ["com.example.a", "com.example.b", "com.example.a"])
+        observation.cancel()
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `a center behind the proxy knows its own posts, and waits for all that was posted before`(
+        kind: BusKind
+    ) async {
+        await #expect(processExitsWith: .success) { [kind = kind as BusKind] in
+            setenv("NOTIFYBUS_RELAY", "yes", 1)
+            let scene = try RelayScene(kind)
+            let sandbox = try scene.makeSandbox()
+            let center = NotifyCenter(bus: .address(sandbox.busAddress))
+            let (all, foreign) = (Recorder<NotifyName>(), Recorder<NotifyName>())
+            let first = try center.addObserver(forName: "com.example.a") { all.append($0) }
+            let second = try center.addObserver(forName: "com.example.a", ignoringOwnPosts: true) { foreign.append($0) }
+            for _ in 0..<100 {
+                try center.post("com.example.a")
+                try center.synchronize()
+                try scene.post(["com.example.a"])
+            }
+            try center.barrier(timeout: .patience)
+            #expect(all.count == 200)
+            #expect(foreign.count == 100)
+            #expect(center.reach == .everyone)
+            first.cancel()
+            second.cancel()
+            // What nobody observes any more is not passed on.
+            let delivered = center.statistics.delivered
+            try scene.post(["com.example.a"])
+            try center.barrier(timeout: .patience)
+            #expect(center.statistics.delivered == delivered)
+            withExtendedLifetime(sandbox) {}
+        }
+    }
+
+    @Test(.enabled(if: Stranger.unavailable == nil, "\(Stranger.unavailable ?? "")"), arguments: busKinds)
+    func `a name of another user that somebody forges is not heard`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "--prefix", "", in: sandbox)
+        let stranger = try Stranger(address: scene.bus.address, .stays)
+        for (name, escaped) in [("user.uid.0.x", "user.uid._30.x"), ("com.example.end", "com.example.end")] {
+            try stranger.client.emitSignal(
+                path: "/org/notifybus",
+                interface: "org.notifybus.n.\(escaped)",
+                member: "Posted",
+                signature: "s",
+                body: RawBusClient.stringBody(name)
+            )
+        }
+        try observer.waitForOutput(containing: "com.example.end\n")
+        try scene.post(["user.uid.0.x"])
+        #expect(try observer.waitForOutputLines(2) == ["com.example.end", "user.uid.0.x"])
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `when the agent was killed and is back, each name is delivered once, and later posts are heard`(
+        kind: BusKind
+    ) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b", in: sandbox)
+        try scene.post(["com.example.a"])
+        try observer.waitForOutputLines(1)
+        try scene.restartAgent()
+        let lines = try observer.waitForOutputLines(3)
+        #expect(lines[0] == "com.example.a" && Set(lines[1...]) == ["com.example.a", "com.example.b"])
+        try scene.post(["com.example.b", "com.example.a"])
+        #expect(try observer.waitForOutputLines(5).suffix(2) == ["com.example.b", "com.example.a"])
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `where the agent's settings allow no relay, the program says so and goes on`(kind: BusKind) throws {
+        let scene = try RelayScene(kind, configuration: "relay = none\n", opensRelay: false)
+        let request = try scene.requestRelay()
+        #expect(request.status == 1 && request.errorOutput.contains("'relay = none'"))
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("com.example.a", "-t", "0", in: sandbox)
+        let result = try observer.wait()
+        #expect(result.status == 2)
+        #expect(result.errorOutput.contains("because nobody serves org.notifybus.Relay1."))
+        withExtendedLifetime(sandbox) {}
+    }
+}

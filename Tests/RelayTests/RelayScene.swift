@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyNames
+import TestSupport
+import Testing
+
+let busKinds = BusKind.available
+
+/// What a manifest needs.
+let relayPermission = ["org.notifybus.Relay1"]
+
+/// A private bus with an agent whose relay is open, and sandboxes as Flatpak makes them.
+final class RelayScene: Sendable {
+    let bus: PrivateBus
+    let poster: NotifyCenter
+    private let agent: Locked<RunningCommand>
+    private let configuration: String
+
+    init(_ kind: BusKind, configuration: String = "", opensRelay: Bool = true) throws {
+        bus = try PrivateBus(kind)
+        self.configuration = configuration
+        poster = NotifyCenter(bus: .address(bus.address))
+        agent = Locked(try RelayScene.startAgent(bus, configuration))
+        if opensRelay { try openRelay() }
+    }
+
+    private static func startAgent(_ bus: PrivateBus, _ configuration: String) throws -> RunningCommand {
+        let agent = try start(
+            productPath("notify-agent"),
+            ["--address", bus.address, "--config", "/dev/stdin"],
+            environment: withoutDesktop
+        )
+        try agent.writeInput(configuration)
+        agent.closeInput()
+        let client = try RawBusClient(address: bus.address)
+        let body = RawBusClient.stringBody("org.notifybus.Agent1")
+        let isThere = try waitUntil { try client.callBus("NameHasOwner", signature: "s", body: body).body.first == 1 }
+        try #require(isThere, "the agent did not take its name")
+        return agent
+    }
+
+    var agentProcess: pid_t { agent.value.pid }
+
+    /// What the bus does when somebody wants the relay's name.
+    func openRelay() throws {
+        let result = try requestRelay()
+        try #require(result.status == 0, "\(result.errorOutput)")
+    }
+
+    func requestRelay() throws -> CommandResult {
+        try run(productPath("notify-agent"), ["--relay", "--address", bus.address], timeout: .patience)
+    }
+
+    /// Kills the agent, and the relay with it, and starts others.
+    func restartAgent() throws {
+        let old = agent.value
+        old.send(signal: SIGKILL)
+        _ = try old.wait()
+        agent.set(try RelayScene.startAgent(bus, configuration))
+        try openRelay()
+    }
+
+    func makeSandbox(talkingTo names: [String] = relayPermission) throws -> FlatpakSandbox {
+        try FlatpakSandbox(on: bus, talkingTo: names)
+    }
+
+    /// Starts `notify-wait` in a sandbox, and returns when its observer is live.
+    func startWaiting(_ arguments: String..., in sandbox: FlatpakSandbox) throws -> RunningCommand {
+        let observer = try sandbox.start(productPath("notify-wait"), ["-v"] + arguments)
+        try observer.waitForErrorOutput(containing: "the observer is live")
+        return observer
+    }
+
+    /// Runs `notify-lifecycle`, and returns what it prints.
+    @discardableResult
+    func lifecycle(_ arguments: String...) throws -> String {
+        let result = try run(
+            productPath("notify-lifecycle"),
+            ["--address", bus.address] + arguments,
+            timeout: .patience
+        )
+        try #require(result.status == 0, "\(result.errorOutput)")
+        return result.output
+    }
+
+    /// The process that the agent takes for the only observer: the sandbox's proxy.
+    func observerProcess() throws -> pid_t {
+        let line = try lifecycle("list", "-q").split(separator: "\n").first
+        return try #require(line?.split(separator: " ").first.flatMap { pid_t($0) })
+    }
+
+    func post(_ names: [String]) throws {
+        for name in names { try poster.post(name) }
+        try poster.flush()
+    }
+}
+
+/// A value that threads share.
+final class Locked<Value: Sendable>: Sendable {
+    private let recorder = Recorder<Value>()
+    init(_ value: Value) { recorder.append(value) }
+    var value: Value { recorder.elements[recorder.count - 1] }
+    func set(_ value: Value) { recorder.append(value) }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyAgent
+import NotifyCoordinator
+import NotifyNames
+import Testing
+
+/// What the relay keeps for whom, as values.
+@Suite struct RelayTableTests {
+    private let process = ProcessID(pid: 1, startTime: 1, user: 0)
+
+    private func name(_ text: String) throws -> NotifyName { try NotifyName(text) }
+
+    private func subjects(_ names: String..., prefixes: [String] = []) throws -> Subjects {
+        try Subjects(names: names, prefixes: prefixes)
+    }
+
+    @Test func `a name is heard from the first who wants it to the last`() throws {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .foreground)
+        _ = table.enter("b", of: process, in: .foreground)
+        let result1 = try table.add(subjects("x", "y"), to: "a")
+        #expect(try result1 == subjects("x", "y"))
+        let result2 = try table.add(subjects("y", "z"), to: "b")
+        #expect(try result2 == subjects("z"))
+        let result3 = try table.remove(subjects("x", "y", "w"), from: "a")
+        #expect(try result3 == subjects("x"))
+        let result4 = table.prepare(.background, of: "b").unheard
+        #expect(try result4 == (subjects("y", "z")))
+        let result5 = table.prepare(.foreground, of: "b").heard
+        #expect(try result5 == (subjects("y", "z")))
+        let result6 = table.forget("b").unheard
+        #expect(try result6 == (subjects("y", "z")))
+        let result7 = table.forget("a").unheard.isEmpty
+        #expect(result7)
+        #expect(table.ruleCount == 0)
+    }
+
+    @Test func `one batch is on its way, and who waits is told when it was read`() throws {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .foreground)
+        _ = try table.add(subjects("x", prefixes: ["x", ""]), to: "a")
+        for _ in 0..<3 { _ = table.posted(RelayTable.Post(try name("x"), from: ":1.1")) }
+        let result8 = table.takeBatch(for: "a", limit: 2)?.count
+        #expect(result8 == 2)
+        let result9 = table.takeBatch(for: "a", limit: 2)
+        #expect(result9 == nil)
+        let result10 = table.wait(1, for: "a")
+        #expect(result10)
+        let result11 = table.batchIsRead(by: "a")
+        #expect(result11 == [])
+        let result12 = table.takeBatch(for: "a", limit: 2)?.count
+        #expect(result12 == 1)
+        // What was refused is passed on again.
+        table.batchWasRefused(by: "a")
+        let result13 = table.takeBatch(for: "a", limit: 2)?.count
+        #expect(result13 == 1)
+        let result14 = table.batchIsRead(by: "a")
+        #expect(result14 == [1])
+        let result15 = table.wait(2, for: "a")
+        #expect(!result15)
+    }
+
+    @Test func `suspended each name waits once, and its poster is known only if it was one`() throws {
+        var queue = RelayQueue()
+        queue.keepEachOnce(true)
+        for sender in [":1.1", ":1.2"] { _ = queue.append(RelayQueue.Post(try name("x"), from: sender)) }
+        _ = queue.append(RelayQueue.Post(try name("y"), from: ":1.1"))
+        let result16 = queue.take(10)
+        #expect(try result16 == [RelayQueue.Post(name("x"), from: ""), RelayQueue.Post(name("y"), from: ":1.1")])
+        #expect(queue.isEmpty)
+    }
+
+    @Test func `4,096 wait one for one, then each name once`() throws {
+        var queue = RelayQueue()
+        let post = RelayQueue.Post(try name("x"), from: ":1.1")
+        for _ in 0..<10_000 { _ = queue.append(post) }
+        #expect(queue.count == RelayQueue.individualLimit)
+        let result17 = try queue.append(RelayQueue.Post(name("y"), from: ":1.1"))
+        #expect(result17 == .queued)
+        let result18 = try queue.append(RelayQueue.Post(name("y"), from: ":1.1"))
+        #expect(result18 == .coalesced)
+        let result19 = queue.take(256).count
+        #expect(result19 == 256)
+        #expect(queue.count == RelayQueue.individualLimit + 1 - 256)
+        for number in 0..<RelayQueue.limit + 10 {
+            _ = queue.append(RelayQueue.Post(try name("z.\(number)"), from: ":1.1"))
+        }
+        #expect(queue.count == RelayQueue.limit)
+        while !queue.isEmpty { _ = queue.take(256) }
+        let result20 = queue.append(post)
+        #expect(result20 == .queued)
+    }
+
+    @Test func `names that only a prefix matches have a limit for each sandbox, and observed names have none`() throws {
+        var table = RelayTable(room: 1_000)
+        let other = ProcessID(pid: 2, startTime: 1, user: 0)
+        _ = table.enter("a", of: process, in: .suspended)
+        _ = table.enter("b", of: other, in: .suspended)
+        _ = try table.add(subjects("last", prefixes: [""]), to: "a")
+        _ = try table.add(subjects(prefixes: [""]), to: "b")
+        for number in 0..<100 { _ = table.posted(RelayTable.Post(try name("n.\(number)"), from: "")) }
+        _ = table.posted(RelayTable.Post(try name("last"), from: ""))
+        #expect(table.waitingCount(of: "a") < 20)
+        #expect(table.droppedCount(of: "a") > 80)
+        _ = table.prepare(.foreground, of: "a")
+        table.confirm(.foreground, of: "a")
+        let result21 = table.takeBatch(for: "a", limit: 256)?.last?.name
+        #expect(try result21 == (name("last")))
+        _ = table.batchIsRead(by: "a")
+        // There is room again, for the other all the time.
+        let result22 = try table.posted(RelayTable.Post(name("m"), from: ""))
+        #expect(result22 == ["a", "b"])
+        let result23 = table.takeBatch(for: "a", limit: 256)?.count
+        #expect(result23 == 1)
+        #expect(table.waitingCount(of: "b") > 5)
+    }
+
+    @Test func `an application that the settings limit hears its prefixes alone`() throws {
+        var rules = RelayRules()
+        rules.limits["org.example.A"] = [NamePrefix("com.example."), NamePrefix("org.example.A.")]
+        #expect(
+            rules.forbidden(try subjects("com.example.a", prefixes: ["org.example.A.x"]), to: "org.example.A") == nil
+        )
+        #expect(rules.forbidden(try subjects("com.example"), to: "org.example.A") == "com.example")
+        #expect(rules.forbidden(try subjects(prefixes: ["com."]), to: "org.example.A") == "com.")
+        #expect(rules.forbidden(try subjects("anything", prefixes: [""]), to: "org.example.B") == nil)
+    }
+}

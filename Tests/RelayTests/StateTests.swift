@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// The states of a program that hears by the relay.
+@Suite(.enabled(if: FlatpakSandbox.obstacle == nil, "\(FlatpakSandbox.obstacle ?? "")"))
+struct StateTests {
+    @Test(arguments: busKinds)
+    func `in the background it hears nothing, then or later`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b", in: sandbox)
+        let target = "pid:\(try scene.observerProcess())"
+        try scene.post(["com.example.a"])
+        try observer.waitForOutputLines(1)
+        try scene.lifecycle("background", target)
+        try scene.post(["com.example.a", "com.example.a"])
+        try scene.lifecycle("foreground", target)
+        try scene.post(["com.example.b"])
+        #expect(try observer.waitForOutputLines(2) == ["com.example.a", "com.example.b"])
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `suspended it hears each name once when it resumes, and then all again`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "--prefix", "com.example.", in: sandbox)
+        let target = "pid:\(try scene.observerProcess())"
+        try scene.lifecycle("suspend", target)
+        let names = ["com.example.b", "com.example.a"]
+        for _ in 0..<100 { try scene.post(names) }
+        try scene.lifecycle("resume", target)
+        try scene.post(["com.example.a", "com.example.a", "com.example.end"])
+        try observer.waitForOutput(containing: "com.example.end\n")
+        observer.send(signal: SIGTERM)
+        #expect(try observer.wait().lines == names + ["com.example.a", "com.example.a", "com.example.end"])
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `stopped it costs the bus one message, and misses no name`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b", "com.example.end", in: sandbox)
+        let probe = try scene.startWaiting("-f", "com.example.mark", in: sandbox)
+        try scene.post(["com.example.a"])
+        try observer.waitForOutputLines(1)
+        // The whole process group: bubblewrap and what runs in it.
+        kill(-observer.pid, SIGSTOP)
+        var marks = 0
+        /// Posts, and returns when the relay has heard it.
+        func post(rounds: Int) throws {
+            for _ in 0..<rounds {
+                for _ in 0..<1_000 {
+                    try scene.poster.post("com.example.a")
+                    try scene.poster.post("com.example.b")
+                }
+                try scene.post(["com.example.mark"])
+                marks += 1
+                try probe.waitForOutputLines(marks)
+            }
+        }
+        try post(rounds: 5)
+        let (bus, agent) = (scene.bus.residentBytes, residentBytes(of: scene.agentProcess))
+        try post(rounds: getenv("NOTIFYBUS_LONG") == nil ? 10 : 500)
+        #expect(scene.bus.residentBytes - bus < 4 << 20)
+        #expect(residentBytes(of: scene.agentProcess) - agent < 4 << 20)
+        try scene.post(["com.example.end"])
+        kill(-observer.pid, SIGCONT)
+        try observer.waitForOutput(containing: "com.example.end\n")
+        observer.send(signal: SIGTERM)
+        let lines = try observer.wait().lines
+        #expect(lines.suffix(3).contains("com.example.end"))
+        #expect(lines.contains("com.example.b"))
+        // 4,096 one for one and then each name once, behind what the program and the message on its way had.
+        #expect(lines.count < 2 * 4_096 + 4 * 256)
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `with the last sandboxed observer the relay ends, and it opens again`(kind: BusKind) throws {
+        let scene = try RelayScene(kind, opensRelay: false)
+        let client = try RawBusClient(address: scene.bus.address)
+        func isOpen() throws -> Bool {
+            let body = RawBusClient.stringBody("org.notifybus.Relay1")
+            return try client.callBus("NameHasOwner", signature: "s", body: body).body.first == 1
+        }
+        // What nobody needs costs nothing. By the answer the agent has opened what it needs itself.
+        try scene.lifecycle("status")
+        #expect(try !isOpen())
+        let (threads, descriptors) = (threadCount(of: scene.agentProcess), descriptorCount(of: scene.agentProcess))
+        try scene.openRelay()
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.a", in: sandbox)
+        try scene.post(["com.example.a"])
+        try observer.waitForOutputLines(1)
+        observer.send(signal: SIGTERM)
+        _ = try observer.wait()
+        #expect(try waitUntil { try !isOpen() })
+        #expect(waitUntil { threadCount(of: scene.agentProcess) == threads })
+        #expect(waitUntil { descriptorCount(of: scene.agentProcess) == descriptors })
+        try scene.openRelay()
+        let next = try scene.startWaiting("-f", "com.example.a", in: sandbox)
+        try scene.post(["com.example.a"])
+        try next.waitForOutputLines(1)
+        withExtendedLifetime(sandbox) {}
+    }
+}
+
+private func entryCount(_ path: String) -> Int {
+    guard let folder = opendir(path) else { return -1 }
+    defer { closedir(folder) }
+    var count = 0
+    while readdir(folder) != nil { count += 1 }
+    return count
+}
+
+private func threadCount(of process: pid_t) -> Int { entryCount("/proc/\(process)/task") }
+private func descriptorCount(of process: pid_t) -> Int { entryCount("/proc/\(process)/fd") }
