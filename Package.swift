@@ -187,8 +187,7 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "NotifyAgent", "NotifyCoordinator", "NotifyNames", "NotifyBus", "TestSupport", "notify-agent",
-                "notify-lifecycle", "notify-post", "notify-wait",
+                "NotifyAgent", "NotifyCoordinator", "NotifyNames", "NotifyBus", "TestSupport", "notify-commands",
             ]
         ),
         .testTarget(
