@@ -187,7 +187,8 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "NotifyAgent", "NotifyCoordinator", "NotifyNames", "NotifyBus", "TestSupport", "notify-commands",
+                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus", "TestSupport",
+                "notify-commands",
             ]
         ),
         .testTarget(
