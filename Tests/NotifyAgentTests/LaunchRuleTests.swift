@@ -64,10 +64,14 @@ struct LaunchRuleTests {
         try session.job("echo run >>$HOME/runs; exit 219")
         try session.entry("job", "name = com.example.go", "start = job.service")
         try session.startAgent()
-        try session.shell("notify-post com.example.go")
-        try session.until("notify-lifecycle launches -q | grep -q \"idle .* 'failed'\"")
-        #expect(try session.lines("runs") == 2)
-        #expect(try session.field("failures", of: "job") == "1")
+        // systemd may spoil the second one as well; an agent that repeats none never passes.
+        let isRepeated = try waitUntil {
+            try session.shell("rm -f \"$HOME/runs\"; notify-post com.example.go")
+            try session.until("notify-lifecycle launches -q | grep -q \"idle .* 'failed'\"")
+            return try session.lines("runs") == 2
+        }
+        #expect(isRepeated)
+        #expect(try session.field("failures", of: "job") == session.field("starts", of: "job"))
     }
 
     @Test(arguments: busKinds)
