@@ -22,12 +22,12 @@ import Testing
         }
         let wanted = try run("cat", [library.exports]).lines.map { $0 + "@@NOTIFYBUS_0" }
         #expect(symbols.sorted() == wanted)
-        let released = try run("cat", [library.symbols]).lines.dropFirst().compactMap { $0.split(separator: "@").first }
-        #expect(
-            Set(released.map { $0.drop { $0 == " " } }).isSubset(
-                of: symbols.map { $0.prefix { $0 != "@" } } + ["NOTIFYBUS_0"]
-            )
-        )
+        // See deb-symbols(5). Not every linker makes a symbol of the version, so that one is optional.
+        let released = try run("cat", [library.symbols]).lines.dropFirst()
+            .filter { $0.hasPrefix(" ") && !$0.hasPrefix(" (optional)NOTIFYBUS_0@") }
+            .map { $0.dropFirst().prefix { $0 != "@" } }
+        #expect(released.count > 20)
+        #expect(Set(released).isSubset(of: symbols.map { $0.prefix { $0 != "@" } }))
         let headers = try run("cat", [library.includes + "/notify.h", library.includes + "/notify_private.h"]).output
         for name in try run("cat", [library.exports]).lines { #expect(headers.contains(" \(name)(")) }
     }

@@ -178,6 +178,8 @@ package struct ObserverLifecycle {
     }
 
     private mutating func forgetConnection() {
+        // The next agent to answer knows what was posted since this connection began, not what was before it.
+        if wasCutOff { noteCutOff() }
         passage.forgetConnection(&effects)
         isBeingParked = false
         ties.forgetConnection(&effects)

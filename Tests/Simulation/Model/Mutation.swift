@@ -15,6 +15,7 @@ package enum Mutation: String, CaseIterable, Sendable {
     case narrowsFirst = "the agent gives the rules of prefixes up before the bus has the one for all names"
     case handsBackEarly = "the agent hands back before it knows who has sent what it holds back"
     case forgetsHeldBack = "what an observer holds back is lost with its connection"
+    case forgetsCutOff = "an observer does not know that the bus has cut it off"
     case believesAnybody = "a post of a name that has an owner is believed whoever has sent it"
     case overtakes = "posts overtake one of the same sender that is held back"
     case dropsEarly = "the agent drops names although there is room for them"

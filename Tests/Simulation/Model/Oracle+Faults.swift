@@ -76,8 +76,17 @@ extension Oracle {
 
     mutating func connectionLost(_ observer: Int) {
         let row: Row = contracts[observer].known == nil ? .lostWhileChanging : .connectionLost
-        disturb(observer, row, drops: true)
-        forgive(observer, row, alsoDue: true)
+        let isListening = contracts[observer].known == .foreground
+        disturb(observer, row, drops: !isListening)
+        if isListening {
+            contracts[observer].isCutOff = true
+            for index in registrations.indices where registrations[index].observer == observer {
+                registrations[index].cover |= registrations[index].due
+                registrations[index].due = 0
+            }
+        } else {
+            forgive(observer, row, alsoDue: true)
+        }
         allowEachName(of: observer, .connectionLost)
     }
 

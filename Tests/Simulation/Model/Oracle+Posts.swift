@@ -47,6 +47,8 @@ extension Oracle {
                     tolerate(contract.row)
                 } else if contract.agentLost, Subject.isPrefix(registration.subject) {
                     tolerate(.agentDied)
+                } else if contract.isCutOff, Subject.isPrefix(registration.subject) {
+                    tolerate(.connectionLost)
                 } else {
                     registrations[index].cover |= bit
                 }

@@ -21,6 +21,8 @@ extension Oracle {
         var isDisturbed = false
         /// Whether nothing was ever promised: the first registration that is confirmed is heard from then on.
         var isNew = false
+        /// Whether the bus has cut the connection off while posts were to be heard: their names are heard afterwards.
+        var isCutOff = false
         /// Whether an agent has died with what it had noted for it.
         var agentLost = false
         /// How often each name may be heard, posted or not, and by which row.
