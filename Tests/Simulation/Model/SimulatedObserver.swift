@@ -69,7 +69,10 @@ final class SimulatedObserver {
         let index = world.bus.connect(.observer(number))
         connection = index
         generation += 1
-        run(.connected(uniqueName: world.bus[index].name, wasCutOff: wasCutOff && world.mutation != .forgetsCutOff), world)
+        run(
+            .connected(uniqueName: world.bus[index].name, wasCutOff: wasCutOff && world.mutation != .forgetsCutOff),
+            world
+        )
         wasCutOff = false
         for subject in subjects { sendRule(subject, world) }
     }
