@@ -126,6 +126,8 @@ import Testing
         ]
         for name in posts { try center.post(name) }
         try #require(everything.wait(forCount: posts.count, timeout: .patience))
+        // Each observer is in order by itself.
+        try center.barrier(timeout: .patience)
         #expect(
             heard.elements.sorted() == [
                 "com.apple.system.clock", "com.example.", "com.example.deep.x", "com.example.x", "odd name.1",
