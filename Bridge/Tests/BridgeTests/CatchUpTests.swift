@@ -18,6 +18,12 @@ struct CatchUpTests {
         return recorder.elements.filter { $0 != last }
     }
 
+    /// A bridge is a newcomer until it has read all that the broker retains.
+    private func waitUntilItIsNoNewcomer(_ machine: Machine) throws {
+        let folder = "\(machine.folder.path)/notifybus"
+        try #require(try waitUntil { try run("ls", [folder]).output.contains("bridge-seen") })
+    }
+
     @Test("A bridge that was stopped hears each name once; a new one hears nothing", arguments: BusKind.available)
     func away(kind: BusKind) throws {
         let broker = try Mosquitto()
@@ -27,6 +33,7 @@ struct CatchUpTests {
         try here.center.post("com.example.before")
         #expect(try heard(inTime, upTo: "com.example.live", by: here) == ["com.example.before"])
 
+        try waitUntilItIsNoNewcomer(there)
         #expect(try there.endBridge() == 0)
         let late = try there.hear(prefixes: ["com.example."])
         for _ in 0..<100 {
@@ -51,7 +58,7 @@ struct CatchUpTests {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, lines)
         let there = try Machine(kind, broker, lines)
-        #expect(try waitUntil { try run("ls", ["\(there.folder.path)/notifybus"]).output.contains("bridge-seen") })
+        try waitUntilItIsNoNewcomer(there)
         try there.endBridge(signal: SIGKILL)
         for name in names { try here.center.post(name) }
         try here.center.synchronize()
@@ -68,6 +75,7 @@ struct CatchUpTests {
         let base = ["broker = \(broker.address)", "realm = home", "catch-up = yes", "import = com.example.a"]
         let there = try Machine(kind, base)
         try there.startBridge()
+        try waitUntilItIsNoNewcomer(there)
         try there.endBridge()
         let late = try there.hear(prefixes: ["com."])
         try here.center.post("com.example.a")

@@ -21,6 +21,7 @@ final class ServiceManager: @unchecked Sendable {
     static let service = "org.freedesktop.systemd1.Service"
     static let properties = "org.freedesktop.DBus.Properties"
     static let absence = "no service manager on this bus: nobody owns \(name)"
+    static let silence = "the service manager has not answered yet"
 
     /// A unit that entries start, or have started.
     private struct Watch {
@@ -79,7 +80,7 @@ final class ServiceManager: @unchecked Sendable {
         jobsUnderWay = 0
         for (unit, watch) in watches { drop(watch, unit, on: link) }
         watches = [:]
-        report(.manager(obstacle: ServiceManager.absence), link)
+        report(.manager(obstacle: owner.isEmpty ? ServiceManager.absence : ServiceManager.silence), link)
         guard !owner.isEmpty else { return }
         call("Subscribe", on: link) { [self] _, link in
             if self.owner == owner { report(.manager(obstacle: nil), link) }
