@@ -207,6 +207,17 @@ struct LaunchSessionTests {
         try session.entry("settling", "name = com.example.settling", "start = job.service", "settle = 1h")
         try session.entry("limited", "name = com.example.limited", "run = true", "limit = 1/1h")
         try session.entry("running", "name = com.example.running", "run = sleep 2")
+        // At any moment of its start, and so also while entries are waking.
+        try session.shell(
+            """
+            for i in {1..30}; do
+              notify-agent >>"$HOME/agent.log" 2>&1 & agent=$!
+              printf -v moment '0.%03d' $((i * 4))
+              read -rt "$moment" <> <(:) || true
+              kill -KILL $agent; wait $agent || true
+            done
+            """
+        )
         for state in ["idle", "settling", "starting", "running", "limited"] {
             try session.startAgent()
             if state != "idle" { try session.shell("notify-post com.example.\(state)") }
