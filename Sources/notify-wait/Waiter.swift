@@ -100,6 +100,7 @@ struct Waiter {
             takeArrivals()
             settleOutcome()
             if let outcome, !output.isPending, runner?.isIdle ?? true, !isWaitingForThen() {
+                if outcome != .done, let number = thenSignal { return .signal(number) }
                 return .code(outcome == .done ? runner?.failure ?? .done : outcome)
             }
             sleep()
@@ -113,6 +114,13 @@ struct Waiter {
         let grace = thenGrace ?? Clock.monotonic + 100_000_000
         thenGrace = grace
         return Clock.monotonic < grace
+    }
+
+    /// The signal that ended the `--then` command, if its purpose is to end. A service manager sends it to both, and the
+    /// end of the command may be seen first: then this ends by it too, which a shell reports as the same status.
+    private var thenSignal: Int32? {
+        guard case .killed(let number) = thenFailure, Signals.ending.contains(number) else { return nil }
+        return number
     }
 
     // MARK: - Events
