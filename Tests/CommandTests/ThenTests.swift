@@ -38,6 +38,14 @@ import Testing
         #expect(result.errorOutput == "posted all\n" || result.errorOutput == "")
     }
 
+    @Test(arguments: busKinds, [SIGTERM, SIGINT, SIGHUP])
+    func `a --then that a signal has told to end ends the wait by that signal`(kind: BusKind, number: Int32) throws {
+        let bus = try PrivateBus(kind)
+        let result = try bus.run("notify-wait", ["com.example.never", "--then", "kill -\(number) $$"])
+        #expect(result.status == 128 + number && !result.exitedNormally)
+        #expect(result.errorOutput.contains("the --then command was killed by signal \(number) "))
+    }
+
     @Test(arguments: busKinds)
     func `a --then that fails ends the wait with its status and a sentence`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

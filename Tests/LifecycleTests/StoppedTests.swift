@@ -64,41 +64,41 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a process that observes a prefix and is stopped behind the agent's back harms nobody`(kind: BusKind) throws {
+    func `a process that observes a prefix and is stopped from outside harms nobody`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try start(
             productPath("notify-wait"),
             ["--address", agent.bus.address, "-f", "-v", "--prefix", "com.example.stop."],
             environment: ["NOTIFY_SOCKET": nil]
         )
-        _ = try observer.waitForErrorOutput(containing: "live", timeout: .seconds(30))
+        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
         let bystander = agent.makeCenter()
         let names = try (0..<10).map { try NotifyName("com.example.stop.\($0)") }
         let heard = Counter()
         let observation = try bystander.addObserver(forNames: names) { _ in heard.add() }
         let poster = agent.makeCenter()
         try poster.post(names[9])
-        _ = try observer.waitForOutputLines(1, timeout: .seconds(30))
+        _ = try observer.waitForOutputLines(1, timeout: .patience)
 
         observer.send(signal: SIGSTOP)
         #expect(waitUntil { processState(observer.pid) == "T" })
         for name in names[0..<3] { try poster.post(name) }
-        try #require(waitUntil(timeout: .seconds(30)) { (try? agent.isParked(observer.pid)) == true })
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         let before = agent.bus.residentBytes
         for number in 0..<30_000 {
             try poster.post(names[number % 5])
             // What the bus holds for those who hear these posts does not count: the bystander, and the agent, which hears
             // each post of a prefix that it holds.
-            if number % 500 == 499 { try #require(heard.wait(for: number - 500, timeout: .seconds(30))) }
+            if number % 500 == 499 { try #require(heard.wait(for: number - 500, timeout: .patience)) }
             if number % 1_000 == 999 { _ = try agent.list() }
         }
-        try poster.synchronize(timeout: .seconds(30))
+        try poster.synchronize(timeout: .patience)
         let growth = agent.bus.residentBytes - before
         #expect(growth < 8 << 20, "the bus grew by \(growth) bytes")
         observer.send(signal: SIGCONT)
-        _ = try observer.waitForOutputLines(6, timeout: .seconds(30))
+        _ = try observer.waitForOutputLines(6, timeout: .patience)
         try poster.post(names[7])
-        let lines = try observer.waitForOutputLines(7, timeout: .seconds(30))
+        let lines = try observer.waitForOutputLines(7, timeout: .patience)
         #expect(lines.last == "com.example.stop.7")
         #expect(lines[1..<6].sorted() == (0..<5).map { names[$0].string })
         observation.cancel()

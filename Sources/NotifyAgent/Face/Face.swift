@@ -85,13 +85,7 @@ final class Face: @unchecked Sendable {
         then completion: @escaping @Sendable (Event.Reply, borrowing BusLink) -> Void
     ) {
         let message = ObserverInterface.SetState(state: state)
-        link.call(
-            name,
-            path: ObserverInterface.path,
-            interface: ObserverInterface.name,
-            member: ObserverInterface.SetState.member,
-            message.arguments
-        ) { answer, link in
+        link.call(message, ofObserver: name) { answer, link in
             switch answer {
             case .success(let values):
                 let dropped = values.first?.uint64
@@ -120,13 +114,7 @@ final class Face: @unchecked Sendable {
         }
         let last = ObserverInterface.Deliver(names: rest.map(\.string))
         if names.isEmpty { return send(last.arguments, ObserverInterface.Deliver.member, to: name, on: link) }
-        link.call(
-            name,
-            path: ObserverInterface.path,
-            interface: ObserverInterface.name,
-            member: ObserverInterface.Deliver.member,
-            last.arguments
-        ) { answer, link in
+        link.call(last, ofObserver: name) { answer, link in
             // One that has gone is forgotten along with everything that it was to receive.
             if case .success(let values) = answer { values.closeDescriptors() }
             completion(link)
@@ -167,4 +155,22 @@ final class Face: @unchecked Sendable {
 extension BusCall {
     /// Whether it has come to the relay: no other connection takes a call of its interface.
     var isRelayed: Bool { interface == RelayInterface.name }
+}
+
+extension BusLink {
+    /// Calls an observer; `completion` receives the reply, on this thread.
+    func call<Call: ProtocolCall>(
+        _ call: Call,
+        ofObserver name: String,
+        then completion: @escaping @Sendable (BusAnswer, borrowing BusLink) -> Void
+    ) {
+        self.call(
+            name,
+            path: ObserverInterface.path,
+            interface: ObserverInterface.name,
+            member: Call.member,
+            call.arguments,
+            then: completion
+        )
+    }
 }

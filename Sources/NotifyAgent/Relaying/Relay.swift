@@ -197,13 +197,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         hear(heard, on: link) { [self] error, link in
             if let error { return outlet.told(name, .failed(error.description)) }
             let message = ObserverInterface.SetState(state: state)
-            link.call(
-                name,
-                path: ObserverInterface.path,
-                interface: ObserverInterface.name,
-                member: ObserverInterface.SetState.member,
-                message.arguments
-            ) { [self] answer, link in
+            link.call(message, ofObserver: name) { [self] answer, link in
                 switch answer {
                 case .failure(let fault): outlet.told(name, fault.saysGone ? .gone : .failed(fault.message))
                 case .success(let values):
@@ -233,13 +227,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     private func pass(to name: String, on link: borrowing BusLink) {
         guard let posts = table.takeBatch(for: name, limit: ObserverInterface.DeliverPosts.limit) else { return }
         let message = ObserverInterface.DeliverPosts(names: posts.map(\.name.string), senders: posts.map(\.sender))
-        link.call(
-            name,
-            path: ObserverInterface.path,
-            interface: ObserverInterface.name,
-            member: ObserverInterface.DeliverPosts.member,
-            message.arguments
-        ) { [self] answer, link in
+        link.call(message, ofObserver: name) { [self] answer, link in
             switch answer {
             case .success(let values):
                 values.closeDescriptors()

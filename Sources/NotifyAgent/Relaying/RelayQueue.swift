@@ -2,7 +2,8 @@
 
 package import NotifyNames
 
-/// Posts that wait for one program in a sandbox: one for one at first, and then, or if told so, each name once.
+/// Posts that wait for one program in a sandbox: queued individually at first. Beyond a limit, or on request, each name is
+/// kept once.
 package struct RelayQueue: Sendable {
     package struct Post: Equatable, Sendable {
         package let name: NotifyName
@@ -17,7 +18,7 @@ package struct RelayQueue: Sendable {
 
     package enum Outcome { case queued, coalesced, full }
 
-    /// So many wait one for one, and so many in all.
+    /// How many posts are queued individually, and how many may wait in all.
     package static let individualLimit = 4_096
     package static let limit = 65_536
 

@@ -65,7 +65,12 @@ final class Relaying: @unchecked Sendable {
         let generation = generation
         let relay = Relay(
             Relay.Outlet(
-                opened: { [thread] fault in thread { agent, link in agent.relaying.opened(fault, agent, link) } },
+                opened: { [thread] fault in
+                    thread { agent, link in
+                        guard agent.relaying.generation == generation else { return }
+                        agent.relaying.opened(fault, agent, link)
+                    }
+                },
                 call: { [thread] call, request in
                     thread { agent, link in agent.handleRelayed(call, request, on: link) }
                 },

@@ -87,17 +87,19 @@ extension BusLink {
     }
 }
 
+/// The engine that keeps a client, and so outlives it.
+///
+/// `@unchecked Sendable`: the reference never changes, and an `Engine` is `Sendable`; the compiler rejects only `unowned`.
+private struct UnownedEngine: @unchecked Sendable { unowned let engine: Engine }
+
 /// Passes posts to the peer as they come.
 final class PeerClient: ObserverClient {
     private let peer: any BusPeer
-    private let engine: Unowned
-
-    /// The engine keeps this client.
-    private struct Unowned: @unchecked Sendable { unowned let engine: Engine }
+    private let engine: UnownedEngine
 
     init(peer: any BusPeer, engine: Engine) {
         self.peer = peer
-        self.engine = Unowned(engine: engine)
+        self.engine = UnownedEngine(engine: engine)
     }
 
     func wake(for observer: Observer) {
@@ -118,14 +120,11 @@ package protocol PostListener: AnyObject, Sendable {
 /// Passes posts to a listener as they come.
 final class ListenerClient: ObserverClient {
     let listener: any PostListener
-    private let engine: Unowned
-
-    /// The engine keeps this client.
-    private struct Unowned: @unchecked Sendable { unowned let engine: Engine }
+    private let engine: UnownedEngine
 
     init(listener: any PostListener, engine: Engine) {
         self.listener = listener
-        self.engine = Unowned(engine: engine)
+        self.engine = UnownedEngine(engine: engine)
     }
 
     func wake(for observer: Observer) {
