@@ -209,7 +209,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted), on: link)
         // No resident has moved in.
         case .residentIsHeld, .residentHasPending: break
-        case .giveMemoryBack: Memory.giveBack()
+        case .giveMemoryBack:
+            link.emptyCaches()
+            Memory.giveBack()
         case .alarm(let time): alarms.set(.coordinator, at: time)
         }
     }

@@ -133,7 +133,7 @@ struct Ledger {
 
     /// Whether usage has dropped enough to make releasing memory worthwhile. Returns true once.
     mutating func hasShrunk() -> Bool {
-        guard peak > 1 << 20, bytes < peak / 2 else { return false }
+        guard peak > 1 << 17, bytes < peak / 2 else { return false }
         peak = bytes
         return true
     }

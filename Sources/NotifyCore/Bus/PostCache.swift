@@ -56,6 +56,8 @@ final class PostCache {
         places[PostCache.place(of: message)] = Post(name, from: sender, message)
     }
 
+    func removeAll() { places = [] }
+
     /// Mixes everything after the serial, eight bytes at a time; the last eight may overlap.
     private static func place(of message: UnsafeRawBufferPointer) -> Int {
         var hash = UInt64(truncatingIfNeeded: message.count)

@@ -6,4 +6,11 @@ extension BusLink {
 
     /// Whether the connection replaces one that the same bus has cut off, so that posts may have been missed.
     package var wasCutOff: Bool { observing.wasCutOff }
+
+    /// Empties the caches of what was read. Of little size themselves, they lie among what was freed since, and keep the
+    /// allocator from returning it.
+    package func emptyCaches() {
+        observing.names = NameCache()
+        observing.posts.removeAll()
+    }
 }
