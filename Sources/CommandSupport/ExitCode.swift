@@ -32,3 +32,22 @@ package struct ExitCode: RawRepresentable, Equatable, Sendable {
         }
     }
 }
+
+extension Diagnostics {
+    /// Reports an error that ends the command.
+    ///
+    /// - Returns: the exit status that fits it.
+    package func fail(_ error: any Error) -> ExitCode {
+        switch error {
+        case let error as ResourceError:
+            self.error(error.message)
+            return .failed
+        case let error as NotifyBusError:
+            self.error(error.description)
+            return ExitCode(error)
+        default:
+            self.error("\(error)")
+            return .failed
+        }
+    }
+}

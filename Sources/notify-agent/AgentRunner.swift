@@ -26,15 +26,8 @@ enum AgentRunner {
                 configuration: configuration,
                 logger: logger
             ) { inbox.put($0) }
-        } catch let error as ResourceError {
-            diagnostics.error(error.message)
-            return .failed
-        } catch let error as NotifyBusError {
-            diagnostics.error(error.description)
-            return ExitCode(error)
         } catch {
-            diagnostics.error("can't start: \(error)")
-            return .failed
+            return diagnostics.fail(error)
         }
         let code = serve(service, inbox, signals, logger, diagnostics)
         service.stop()

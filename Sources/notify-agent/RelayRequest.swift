@@ -44,22 +44,13 @@ enum RelayRequest {
             case .answer(.failure(let fault)):
                 diagnostics.error("the agent opens no relay: \(fault.message)")
                 return fault.saysGone ? .unavailable : .failed
-            case .lost(let error):
-                diagnostics.error(error.description)
-                return ExitCode(error)
+            case .lost(let error): return diagnostics.fail(error)
             case nil:
                 diagnostics.error("the agent did not open the relay in time")
                 return .failed
             }
-        } catch let error as ResourceError {
-            diagnostics.error(error.message)
-            return .failed
-        } catch let error as NotifyBusError {
-            diagnostics.error(error.description)
-            return ExitCode(error)
         } catch {
-            diagnostics.error("\(error)")
-            return .failed
+            return diagnostics.fail(error)
         }
     }
 }
