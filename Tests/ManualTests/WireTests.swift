@@ -40,7 +40,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forPrefixes: [""]) { heard.append($0.string) }
+        let observation = try center.addObserver(forPrefixes: [""]) { heard.appendFromBus($0.string) }
         for name in WireTests.names {
             let result = try run(WireTests.program.get(), ["post", name], environment: environment(bus: bus.address))
             #expect(result.status == 0, "\(result.errorOutput)")

@@ -30,3 +30,11 @@ public final class Recorder<Element: Sendable>: Sendable {
         list.wait(until: Deadline(after: timeout), condition)
     }
 }
+
+extension Recorder<String> {
+    /// Appends a name from a bus. Those that stay in the process are left out: other tests run in this process, and an
+    /// observer of all names hears theirs too.
+    public func appendFromBus(_ name: String) {
+        if !name.hasPrefix("self.") { append(name) }
+    }
+}

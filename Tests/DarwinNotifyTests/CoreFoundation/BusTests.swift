@@ -56,7 +56,7 @@ import Testing
         try bus.restart()
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forPrefixes: [""]) { heard.append($0.string) }
+        let observation = try center.addObserver(forPrefixes: [""]) { heard.appendFromBus($0.string) }
         let isHeard = try waitUntil {
             try program.writeInput("b\n")
             return heard.elements.contains("b")
