@@ -61,8 +61,11 @@ extension Agent {
             }
         case .setNameState(let name, let value):
             link.findUser(of: sender) { [self] user, link in
-                guard let user = try? user.get() else { return }
-                handle(.setNameState(face.keep(call), by: Caller(user: user), name, value), on: link)
+                switch user {
+                case .failure(let fault): link.refuse(call, fault)
+                case .success(let user):
+                    handle(.setNameState(face.keep(call), by: Caller(user: user), name, value), on: link)
+                }
             }
         case .getNameState(let name): answerState(of: name, call, on: link)
         case .list:

@@ -127,14 +127,19 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
                 if let error { link.refuse(call, .failed(error.description)) } else { link.reply(to: call, values) }
             }
         case .register(let subjects):
-            guard let process, let state = values.first?.string.flatMap(LifecycleState.init) else { return }
+            guard let process, let state = values.first?.string.flatMap(LifecycleState.init) else {
+                return link.refuse(call, .failed("The connection has left the bus."))
+            }
             if !table.enter(call.sender, of: process, in: state), let old = table.subjects(of: call.sender) {
                 release(table.remove(old.subtracting(subjects), from: call.sender), on: link)
             }
             hear(table.add(subjects, to: call.sender), on: link) { [self] error, link in
                 if let error {
-                    link.refuse(call, .failed(error.description))
-                    release(table.forget(call.sender).unheard, on: link)
+                    let fault = BusFault.failed(error.description)
+                    link.refuse(call, fault)
+                    let (unheard, due) = table.forget(call.sender)
+                    release(unheard, on: link)
+                    for number in due { waiters.removeValue(forKey: number).map { link.refuse($0, fault) } }
                     outlet.told(call.sender, .gone)
                 } else {
                     link.reply(to: call, values)
