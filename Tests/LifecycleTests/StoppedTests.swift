@@ -7,10 +7,15 @@ import Testing
 
 /// Processes that are stopped while they observe. The tests run one by one because they read the memory of the bus.
 @Suite(.serialized) struct StoppedTests {
-    /// A notify-wait that prints ten names.
-    private func startObserver(_ agent: AgentBus, in cgroup: Cgroup? = nil) throws -> RunningCommand {
-        let names = (0..<10).map { "com.example.stop.\($0)" }
-        let command = try [productPath("notify-wait"), "--address", agent.bus.address, "-f", "-v"] + names
+    private static let names = (0..<10).map { "com.example.stop.\($0)" }
+
+    /// A notify-wait that prints ten names, or what it is told to.
+    private func startObserver(
+        _ agent: AgentBus,
+        of subjects: [String] = names,
+        in cgroup: Cgroup? = nil
+    ) throws -> RunningCommand {
+        let command = try [productPath("notify-wait"), "--address", agent.bus.address, "-f", "-v"] + subjects
         // The program is in its cgroup from the start: the shell's last act is to exec it.
         let entry = cgroup.map { "echo $$ >'\($0.path)/cgroup.procs' && " } ?? ""
         let observer = try start(
@@ -24,10 +29,20 @@ import Testing
 
     @Test(arguments: busKinds)
     func `a process stopped from outside harms nobody, and misses no name`(kind: BusKind) throws {
+        try post(500_000, toStoppedObserverOf: StoppedTests.names, on: kind)
+    }
+
+    @Test(arguments: busKinds)
+    func `a process that observes a prefix and is stopped from outside harms nobody`(kind: BusKind) throws {
+        try post(30_000, toStoppedObserverOf: ["--prefix", "com.example.stop."], on: kind)
+    }
+
+    /// Posts five names again and again while an observer of ten is stopped.
+    private func post(_ count: Int, toStoppedObserverOf subjects: [String], on kind: BusKind) throws {
         let agent = try AgentBus(kind)
-        let observer = try startObserver(agent)
+        let observer = try startObserver(agent, of: subjects)
         let bystander = agent.makeCenter()
-        let names = try (0..<10).map { try NotifyName("com.example.stop.\($0)") }
+        let names = try StoppedTests.names.map { try NotifyName($0) }
         let heard = Counter()
         let observation = try bystander.addObserver(forNames: names) { _ in heard.add() }
         let poster = agent.makeCenter()
@@ -40,10 +55,12 @@ import Testing
         for name in names[0..<3] { try poster.post(name) }
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         let before = agent.bus.residentBytes
-        for number in 0..<500_000 {
+        for number in 0..<count {
             try poster.post(names[number % 5])
-            // So that what the bus queues for the bystander does not count.
+            // What the bus holds for those who hear these posts does not count: the bystander, and the agent, which hears
+            // each post of a prefix that it holds.
             if number % 500 == 499 { try #require(heard.wait(for: number - 500, timeout: .patience)) }
+            if number % 1_000 == 999 { _ = try agent.list() }
         }
         try poster.synchronize(timeout: .patience)
         let growth = agent.bus.residentBytes - before
@@ -60,47 +77,6 @@ import Testing
         let lines = try observer.waitForOutputLines(8, timeout: .patience)
         #expect(lines.last == "com.example.stop.7")
         #expect(lines[1..<7].sorted() == [0, 1, 2, 3, 4, 9].map { names[$0].string })
-        observation.cancel()
-    }
-
-    @Test(arguments: busKinds)
-    func `a process that observes a prefix and is stopped from outside harms nobody`(kind: BusKind) throws {
-        let agent = try AgentBus(kind)
-        let observer = try start(
-            productPath("notify-wait"),
-            ["--address", agent.bus.address, "-f", "-v", "--prefix", "com.example.stop."],
-            environment: ["NOTIFY_SOCKET": nil]
-        )
-        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
-        let bystander = agent.makeCenter()
-        let names = try (0..<10).map { try NotifyName("com.example.stop.\($0)") }
-        let heard = Counter()
-        let observation = try bystander.addObserver(forNames: names) { _ in heard.add() }
-        let poster = agent.makeCenter()
-        try poster.post(names[9])
-        _ = try observer.waitForOutputLines(1, timeout: .patience)
-
-        observer.send(signal: SIGSTOP)
-        #expect(waitUntil { processState(observer.pid) == "T" })
-        for name in names[0..<3] { try poster.post(name) }
-        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
-        let before = agent.bus.residentBytes
-        for number in 0..<30_000 {
-            try poster.post(names[number % 5])
-            // What the bus holds for those who hear these posts does not count: the bystander, and the agent, which hears
-            // each post of a prefix that it holds.
-            if number % 500 == 499 { try #require(heard.wait(for: number - 500, timeout: .patience)) }
-            if number % 1_000 == 999 { _ = try agent.list() }
-        }
-        try poster.synchronize(timeout: .patience)
-        let growth = agent.bus.residentBytes - before
-        #expect(growth < 8 << 20, "the bus grew by \(growth) bytes")
-        observer.send(signal: SIGCONT)
-        _ = try observer.waitForOutputLines(6, timeout: .patience)
-        try poster.post(names[7])
-        let lines = try observer.waitForOutputLines(7, timeout: .patience)
-        #expect(lines.last == "com.example.stop.7")
-        #expect(lines[1..<6].sorted() == (0..<5).map { names[$0].string })
         observation.cancel()
     }
 

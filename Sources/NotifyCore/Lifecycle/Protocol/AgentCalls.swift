@@ -113,14 +113,11 @@ extension AgentInterface {
     }
 
     /// The bus wants the relay for sandboxes. Answered when the relay has its name.
-    package struct OpenRelay: ProtocolCall {
+    package struct OpenRelay: ProtocolCall, WithoutArguments {
         package typealias Answer = Acknowledgement
         package static let member = "OpenRelay"
-        package static let parameters: [Parameter] = []
-        package var arguments: [BusValue] { [] }
 
         package init() {}
-        package init(reading arguments: [BusValue]) {}
     }
 
     /// A desktop reports which process has the focus.

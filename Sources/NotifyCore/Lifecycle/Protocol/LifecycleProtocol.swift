@@ -54,14 +54,11 @@ package enum RelayInterface {
     package static let signals: [any ProtocolMessage.Type] = [AgentInterface.Decided.self]
 
     /// Waits until all that was posted before has been passed on to the caller, and read by it.
-    package struct Synchronize: ProtocolCall {
+    package struct Synchronize: ProtocolCall, WithoutArguments {
         package typealias Answer = Acknowledgement
         package static let member = "Synchronize"
-        package static let parameters: [Parameter] = []
-        package var arguments: [BusValue] { [] }
 
         package init() {}
-        package init(reading arguments: [BusValue]) {}
     }
 }
 
@@ -128,12 +125,19 @@ extension ProtocolArguments {
 }
 
 /// An empty reply.
-package struct Acknowledgement: ProtocolArguments {
-    package static let parameters: [Parameter] = []
-    package var arguments: [BusValue] { [] }
-
+package struct Acknowledgement: WithoutArguments {
     package init() {}
-    package init(reading arguments: [BusValue]) {}
+}
+
+/// A call or a reply that is empty.
+package protocol WithoutArguments: ProtocolArguments {
+    init()
+}
+
+extension WithoutArguments {
+    package static var parameters: [Parameter] { [] }
+    package var arguments: [BusValue] { [] }
+    package init(reading arguments: [BusValue]) { self.init() }
 }
 
 /// Why arguments do not fit a message.

@@ -2,13 +2,10 @@
 
 extension AgentInterface {
     /// Asks for every registered connection.
-    package struct List: ProtocolCall {
+    package struct List: ProtocolCall, WithoutArguments {
         package static let member = "List"
-        package static let parameters: [Parameter] = []
-        package var arguments: [BusValue] { [] }
 
         package init() {}
-        package init(reading arguments: [BusValue]) {}
 
         package struct Answer: ProtocolArguments {
             package static let parameters = [Parameter("connections", "aa{sv}")]

@@ -2,13 +2,10 @@
 
 extension AgentInterface {
     /// Asks for the agent's status.
-    package struct Status: ProtocolCall {
+    package struct Status: ProtocolCall, WithoutArguments {
         package static let member = "Status"
-        package static let parameters: [Parameter] = []
-        package var arguments: [BusValue] { [] }
 
         package init() {}
-        package init(reading arguments: [BusValue]) {}
 
         /// Everything that an agent reports is shown, so nothing here is interpreted except by ``sources``.
         package struct Answer: ProtocolArguments {
