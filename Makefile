@@ -182,6 +182,11 @@ session-test: session-needs build ## Runs whole desktop sessions, in X and in sw
 	@swift build $(DEBUG) --product bus-launcher
 	@Scripts/session-test $(call quote,$(SCRATCH))
 
+.PHONY: flatpak-test
+flatpak-test: run-needs build ## Checks what applications hear in a real Flatpak, which it makes and installs in a folder
+	@Scripts/install-dependencies flatpak
+	@Scripts/check-flatpak $(call quote,$(SCRATCH))
+
 .PHONY: policy
 policy: test-needs build ## Checks the system bus policy with two users; needs root
 	@swift build $(DEBUG) --product bus-launcher
