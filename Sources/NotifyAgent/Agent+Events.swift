@@ -34,7 +34,7 @@ extension Agent {
                 handle(.getNameState(face.keep(call), name), on: link)
             case .alarm(let time): alarms.set(.events, at: time)
             case .factsAreWanted:
-                startSources()
+                startSources(on: link)
                 tellLogins(on: link)
                 sources.delay(delays)
                 followScreenSavers()

@@ -139,10 +139,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
         }
     }
 
-    func startSources() {
+    func startSources(on link: borrowing BusLink) {
         guard !sources.isRunning else { return }
         for change in sources.start() { note(change) }
-        sources.run()
+        sources.run(on: link)
     }
 
     func restIfNobodyObserves() {
@@ -204,7 +204,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
             processes.forget(process)
             sources.forget(process)
         case .changesAreInForce(let number): changesAreInForce(number, on: link)
-        case .observersCome: startSources()
+        case .observersCome: startSources(on: link)
         case .observersHaveGone: restIfNobodyObserves()
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted), on: link)
         // No resident has moved in.

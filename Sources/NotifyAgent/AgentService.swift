@@ -72,7 +72,8 @@ package final class AgentService: Sendable {
             sources: SourceSet(
                 AgentService.makers(for: bus, configuration, watcher, services),
                 ignoring: configuration.facts.ignoredSources,
-                board: board
+                board: board,
+                isOnDesktop: bus != .system
             ),
             events: EventPart(
                 EventMakers(configuration, servesMachine: bus == .system),

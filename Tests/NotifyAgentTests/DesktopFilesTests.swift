@@ -18,8 +18,36 @@ import Testing
         #expect(metadata["X-Plasma-MainScript"]?.text == "code/main.js")
         let script = try text("\(folder)/contents/code/main.js")
         #expect(script.contains(#"callDBus(agent, "/org/notifybus/Agent1", agent, "SetForeground", pid)"#))
+        #expect(script.contains(#"registerShortcut("NotifyBus focus", "#))
         let interface = try text("Sources/NotifyAgent/Interface/org.notifybus.Agent1.xml")
         #expect(interface.contains(#"<method name="SetForeground">"#))
+    }
+
+    @Test(arguments: busKinds)
+    func `the first observer makes the agent ask KWin's script for the focus, and a new agent asks again`(kind: BusKind)
+        throws
+    {
+        let scene = try Scene(kind)
+        let shortcuts = try RawBusClient(address: scene.bus.address)
+        var body = RawBody()
+        body.append("org.kde.kglobalaccel")
+        body.append(UInt32(0))
+        #expect(try shortcuts.callBus("RequestName", signature: "su", body: body.bytes).uint32 == 1)
+        func nextCall() throws -> RawMessage {
+            while true {
+                let message = try shortcuts.readMessage()
+                if message.kind == .call { return message }
+            }
+        }
+        let observer = try scene.startObserver()
+        for _ in 1...2 {
+            let call = try nextCall()
+            #expect(call.path == "/component/kwin" && call.interface == "org.kde.kglobalaccel.Component")
+            #expect(call.member == "invokeShortcut" && call.string == "NotifyBus focus")
+            #expect(call.flags & 1 == 1, "the agent waits for no answer")
+            try scene.restartAgent()
+        }
+        withExtendedLifetime(observer) {}
     }
 
     @Test(arguments: busKinds)

@@ -266,4 +266,16 @@ struct LaunchSessionTests {
         try session.shell("systemctl --user reload notify-agent.service")
         try session.waitFor("idle", of: "more")
     }
+
+    @Test func `sessions side by side don't see each other's control groups`() throws {
+        let (one, other) = (try UserSession(.daemon), try UserSession(.daemon))
+        try one.unit("job.service", "[Service]", "ExecStart=/bin/sleep 1000")
+        let count = "find /sys/fs/cgroup -name job.service | wc -l"
+        try one.shell("systemctl --user start job.service")
+        #expect(try one.shell(count) == "1\n")
+        #expect(try other.shell(count) == "0\n")
+        // By this path programs such as GNOME's shell recognize a user's units.
+        let path = "user.slice/user-0.slice/user@0.service/app.slice/job.service"
+        #expect(try one.shell("cat /sys/fs/cgroup/\(path)/cgroup.procs | wc -l") == "1\n")
+    }
 }

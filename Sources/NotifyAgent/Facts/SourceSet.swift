@@ -18,16 +18,19 @@ final class SourceSet: @unchecked Sendable {
     let board: FactBoard
     /// All names, in order of precedence.
     let names: [String]
+    /// Whether a desktop can be on this bus, and its report counts.
+    private let asksDesktop: Bool
     private let makers: [SourceMaker]
     private var running: [any LifecycleSource] = []
     /// The connection that reported the focus, while it is on the bus.
     private var desktop: String?
 
-    init(_ makers: [SourceMaker], ignoring ignored: Set<String>, board: FactBoard) {
+    init(_ makers: [SourceMaker], ignoring ignored: Set<String>, board: FactBoard, isOnDesktop: Bool) {
         self.makers = makers
         self.board = board
         let own = [SourceSet.shell, Coordinator.freezerSource]
         names = makers.map(\.name) + own.filter { !ignored.contains($0) }
+        asksDesktop = isOnDesktop && names.contains(SourceSet.shell)
     }
 
     // MARK: - Starting and stopping
@@ -65,8 +68,9 @@ final class SourceSet: @unchecked Sendable {
     }
 
     /// Starts those that `start` has created: from now on they may report.
-    func run() {
+    func run(on link: borrowing BusLink) {
         for source in running { source.start() }
+        if asksDesktop { askDesktop(on: link) }
     }
 
     func stop() -> [Change] {
@@ -93,6 +97,24 @@ final class SourceSet: @unchecked Sendable {
     }
 
     // MARK: - The desktop's own report
+
+    /// Has KWin's script report which process has the focus; otherwise that is unknown until it changes. Scripts can't be
+    /// called over the bus, but their shortcuts can be invoked, including one without a key.
+    private func askDesktop(on link: borrowing BusLink) {
+        link.findOwner(of: "org.kde.kglobalaccel") { owner, link in
+            guard case .success(let owner) = owner else { return }
+            link.tell(
+                owner,
+                path: "/component/kwin",
+                interface: "org.kde.kglobalaccel.Component",
+                member: "invokeShortcut",
+                [.string(SourceSet.shortcut)]
+            )
+        }
+    }
+
+    /// What desktop/kwin/notifybus-focus calls it.
+    package static let shortcut = "NotifyBus focus"
 
     /// A desktop reports which process has the focus, 0 for none. This is valid until the desktop leaves the bus.
     func hear(_ name: String, _ pid: Int32, on link: borrowing BusLink) {

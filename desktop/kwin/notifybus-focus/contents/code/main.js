@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reports to the lifecycle agent which process has the focus, 0 for none, with SetForeground of org.notifybus.Agent1.
-// Nothing here waits for an answer. If no agent is running none is started; it will get the next change.
+// Nothing here waits for an answer. If no agent is running none is started. An agent that starts later invokes the
+// shortcut, which needs no key.
 
 "use strict";
 
@@ -20,4 +21,9 @@ function report(window) {
 
 // Plasma 6 calls them windows, Plasma 5 clients.
 (workspace.windowActivated || workspace.clientActivated).connect(report);
-report(workspace.activeWindow || workspace.activeClient || null);
+
+function reportActive() {
+    report(workspace.activeWindow || workspace.activeClient || null);
+}
+registerShortcut("NotifyBus focus", "Report to NotifyBus which program has the focus", "", reportActive);
+reportActive();
