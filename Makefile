@@ -119,9 +119,12 @@ demo-picture: run-needs build ## Draws the README's picture from the demo's outp
 test: test-needs ## Runs all tests, on dbus-daemon and on dbus-broker
 	@swift test $(DEBUG) $(TESTING)
 
+# How often.
+TIMES ?= 1
+
 .PHONY: elsewhere-test
 elsewhere-test: test-needs ## Runs the tests in unusual surroundings: odd paths, another locale, no network; needs root
-	@Scripts/check-elsewhere
+	@TIMES=$(TIMES) Scripts/check-elsewhere
 
 # Of the lifecycle tests, only those in which this process observes. The sanitizer's own thread wakes up often, so the
 # test that counts context switches is skipped. Everything takes ten times as long, so storms are smaller, and few tests
