@@ -4,8 +4,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Runs what the README and the pages of `Documentation/` show. The articles' programs are run by ``SnippetTests`` and
-/// ``WireTests``.
+/// Runs what the README, the pages of `Documentation/` and other documents show. ``SnippetTests`` and ``WireTests`` run
+/// the programs of the library's articles.
 @Suite struct DocumentTests {
     /// What stands between two fences.
     struct Block: CustomTestStringConvertible {
@@ -44,6 +44,10 @@ import Testing
         case settings
         /// This target of the Makefile does what the block says.
         case target(String)
+        /// The program of this service posts this name when a file system is nearly full, and only then.
+        case service(posts: String)
+        /// It lists files and folders below this one, and what they are.
+        case layout(String)
         /// It shows something, and does nothing.
         case picture
     }
@@ -60,9 +64,61 @@ import Testing
                 """
             )
         ),
-        ("README.md", "$ notify-wait com.apple.screenIsUnlocked", .picture),
-        ("Documentation/events.md", "busctl call org.freedesktop.login1", .picture),
-        ("Documentation/events.md", "[Service]", .picture),
+        (
+            "README.md", "$ notify-wait com.apple.screenIsUnlocked",
+            .says(
+                "mounted\nsynced\nclosed\n",
+                script: """
+                    # can NAME WORD - makes a program of this name, which says this.
+                    can() { printf '#!/bin/sh\necho %s >>heard\n' "$2" >"$1"; chmod +x "$1"; }
+                    can mount mounted; can sync-mail synced; can close-the-vault closed; PATH=$PWD:$PATH
+                    while read -r _ command; do
+                        observed=${command/notify-wait/notify-wait --ready-file ready}
+                        [[ $command != *-f* ]] || observed="exec $observed"
+                        eval "$observed" >/dev/null & observer=$!
+                        until [[ -e ready ]]; do sleep 0.01; done
+                        name=$(grep -oE '(com|org)[.][a-zA-Z._]+' <<<"$command")
+                        count=$(cat heard 2>/dev/null | wc -l)
+                        notify-post "$name"
+                        until (($(cat heard 2>/dev/null | wc -l) > count)); do sleep 0.01; done
+                        [[ $command != *-f* ]] || kill $observer
+                        wait $observer; rm ready
+                    done <<<"$LINES_OF_BLOCK"
+                    cat heard
+                    """
+            )
+        ),
+        // What it calls is asked for what the block sends.
+        (
+            "Documentation/events.md", "busctl call org.freedesktop.login1",
+            .says(
+                "",
+                script: """
+                    export DBUS_SYSTEM_BUS_ADDRESS=$DBUS_SESSION_BUS_ADDRESS
+                    ! command -v busctl || ! /usr/bin/python3 -c 'import dbusmock.templates.logind' 2>/dev/null || {
+                        /usr/bin/python3 -m dbusmock --system --template logind >mock.log 2>&1 & mock=$!
+                        path=/org/freedesktop/login1
+                        until busctl call org.freedesktop.login1 $path org.freedesktop.DBus.Mock AddSession ssusb \
+                            auto seat0 500 me true >log 2>&1
+                        do sleep 0.1; ((SECONDS < 100)) && kill -0 $mock || { cat log mock.log; exit 1; }; done
+                        eval "$LINES_OF_BLOCK"
+                        locked=$(busctl get-property org.freedesktop.login1 $path/session/auto \
+                            org.freedesktop.login1.Session LockedHint)
+                        kill $mock
+                        [[ $locked == "b true" ]]
+                    }
+                    """
+            )
+        ),
+        ("Documentation/events.md", "[Service]", .service(posts: "com.apple.system.lowdiskspace")),
+        // RelayTests give their sandboxes this permission.
+        ("Documentation/sandboxes.md", "finish-args:", .target("test")),
+        ("Documentation/versions.md", "$ make release", .target("release-test")),
+        ("CONTRIBUTING.md", "$ make demo", .target("demo")),
+        ("CONTRIBUTING.md", "Sources/", .layout(".")),
+        ("Benchmarks/README.md", "$ make bench ", .target("bench")),
+        ("Benchmarks/README.md", "bench  ", .layout("Benchmarks")),
+        ("Sources/DarwinNotify/DarwinNotify.docc/DarwinNotify.md", "import DarwinNotify", .compiles(after: "")),
         ("README.md", "$ make build", .prints("eval \"$3\"")),
         (
             "README.md", "notify-post com.example.done",
@@ -175,7 +231,7 @@ import Testing
         ),
     ]
 
-    static let blocks = (["README.md"] + documents).flatMap { document -> [Block] in
+    static let blocks = documents.flatMap { document -> [Block] in
         var blocks: [Block] = []
         var language: String?
         var lines: [String] = []
@@ -196,8 +252,24 @@ import Testing
         return blocks
     }
 
-    private static let documents = ((try? run("ls", ["\(packageFolder)/Documentation"]).lines) ?? [])
+    private static let documents =
+        [
+            "README.md", "CONTRIBUTING.md", "SECURITY.md", "Benchmarks/README.md",
+            "Sources/DarwinNotify/DarwinNotify.docc/DarwinNotify.md",
+        ]
+        + ((try? run("ls", ["\(packageFolder)/Documentation"]).lines) ?? [])
         .filter { $0.hasSuffix(".md") }.map { "Documentation/\($0)" }
+
+    /// Markdown also takes what is indented for a block, and these tests don't.
+    @Test(arguments: documents)
+    func `a document fences its blocks`(document: String) throws {
+        let lines = try run("cat", ["\(packageFolder)/\(document)"]).lines
+        var isFenced = false
+        for (before, line) in zip(lines, lines.dropFirst()) {
+            if before.hasPrefix("```") { isFenced.toggle() }
+            #expect(isFenced || !before.isEmpty || !line.hasPrefix("    "), "\(line)")
+        }
+    }
 
     @Test(arguments: blocks)
     func `what a document shows is what happens`(block: Block) throws {
@@ -209,18 +281,15 @@ import Testing
         )
         switch trial {
         case .picture: break
+        case .service(let name): try checkService(block.lines, posts: name)
+        case .layout(let folder): try checkLayout(block.lines, folder: folder)
         case .target(let target):
             let makefile = try run("cat", ["\(packageFolder)/Makefile", "\(packageFolder)/Scripts/install.mk"]).output
             #expect(makefile.contains("\n\(target):"))
         case .compiles(let lines):
             let result = try compile(lines + "\n" + block.lines.joined(separator: "\n"))
             #expect(result.status == 0, "\(result.errorOutput)")
-        case .settings:
-            let script =
-                "cat >agent.conf; notify-agent --config agent.conf & until notify-lifecycle status; do :; done; kill %1"
-            let settings = block.lines.joined(separator: "\n") + "\n"
-            let result = try PrivateBus(.daemon).script(inFolder(script), input: settings)
-            #expect(result.output.contains("version:"), "\(result.errorOutput)")
+        case .settings: try checkSettings(block.lines)
         case .understood:
             let (bus, agent) = try busWithAgent()
             defer { agent.send(signal: 15) }
@@ -235,6 +304,27 @@ import Testing
             let result = try tried(block, by: script) { $0.output.contains(words) && $0.status == 0 }
             #expect(result.output.contains(words), "\(result.errorOutput)")
             #expect(result.status == 0, "\(result.output)\(result.errorOutput)")
+        }
+    }
+
+    /// Every path that the block begins a line with, below the folder that is less indented, must exist.
+    private func checkLayout(_ lines: [String], folder: String) throws {
+        var parents = [(indent: -1, path: "\(packageFolder)/\(folder)")]
+        for line in lines {
+            let indent = line.prefix { $0 == " " }.count
+            let text = line.dropFirst(indent)
+            // What is indented further goes on with what the line before says.
+            if text.isEmpty || indent > 8 { continue }
+            while let last = parents.last, last.indent >= indent { parents.removeLast() }
+            guard let parent = parents.last?.path else { continue }
+            let words = text.split(separator: " ", omittingEmptySubsequences: false).prefix { !$0.isEmpty }
+            // Several may share a line, as folders or in a list.
+            let isList = words.allSatisfy { $0.hasSuffix("/") || $0.hasSuffix(",") || $0 == words.last }
+            let paths = (isList ? words : words.prefix(1)).map { $0.hasSuffix(",") ? $0.dropLast() : $0 }
+            for path in paths {
+                #expect(try run("test", ["-e", "\(parent)/\(path)"]).status == 0, "\(parent)/\(path)")
+            }
+            if let first = paths.first { parents.append((indent, "\(parent)/\(first)")) }
         }
     }
 

@@ -3,7 +3,8 @@
 import TestSupport
 import Testing
 
-/// Runs the examples of the pages.
+/// Runs the examples of the pages, and whatever else they print in blocks. CProgramTests run notify(3)'s programs, and the
+/// bridge's tests what notify-bridge(8) shows.
 @Suite struct ExampleTests {
     struct Example: CustomTestStringConvertible {
         let page: String
@@ -19,6 +20,12 @@ import Testing
         case answered(String, says: String)
         /// It makes a `notify-wait` with these options print this as its last line.
         case heard(String, last: String)
+        /// Settings that the agent takes.
+        case settings
+        /// An entry of `launch.d` that the agent takes.
+        case launch
+        /// The program of this service posts this name when a file system is nearly full, and only then.
+        case service(posts: String)
         /// Only that its command line is understood can be seen here.
         case understood
         /// It needs what is not here.
@@ -34,6 +41,8 @@ import Testing
             "notify-wait com.example.backup.done",
             .poked("notify-post com.example.backup.done", says: "safe to switch off")
         ),
+        // The mistake that the page warns against.
+        ("notify-wait com.example.pong &", .leftOut),
         (
             "notify-wait com.example.pong",
             .answered(
@@ -73,6 +82,13 @@ import Testing
             .poked("notify-state set com.example.ready 1 --post", says: "ready\n")
         ),
         ("notify-state watch", .poked("notify-state set com.example.battery 80", says: "at 80\n")),
+        (
+            "notify-wait --system NAME",
+            .poked("", says: "NAME\n")
+        ),
+        ("# These stay in the foreground.", .settings),
+        ("# ~/.config/notifybus/launch.d", .launch),
+        ("[Service]", .service(posts: "com.apple.system.lowdiskspace")),
         ("notify-top --once", .poked("notify-post com.example.busy", says: "com.example.busy")),
         // Without a terminal it says so.
         ("notify-top", .poked("", says: "not a terminal")),
@@ -84,20 +100,18 @@ import Testing
     static let examples =
         (CommandFacts.all.map { ($0.name, $0.page) } + [
             ("notifybus", "man/notifybus.7"), ("notifybus-recipes", "man/notifybus-recipes.7"),
+            ("notifybus-events", "man/notifybus-events.7"), ("notifybus-launch", "man/notifybus-launch.5"),
         ])
         .flatMap { name, page in
             scripts(of: (try? Manuals.text(page)) ?? "").map { Example(page: name, script: $0) }
         }
 
-    /// What stands between `.EX` and `.EE` in the section EXAMPLES.
+    /// What stands between `.EX` and `.EE`.
     private static func scripts(of page: String) -> [String] {
         var scripts: [String] = []
-        var isHere = false
         var script: [Substring]?
         for line in page.split(separator: "\n") {
-            if line.hasPrefix(".SH ") {
-                isHere = line == ".SH EXAMPLES"
-            } else if isHere, line == ".EX" {
+            if line == ".EX" {
                 script = []
             } else if line == ".EE", let lines = script {
                 scripts.append(plain(lines.joined(separator: "\n")))
@@ -123,6 +137,19 @@ import Testing
         if agent != nil { try #require(try bus.script("until notify-lifecycle status; do :; done").status == 0) }
         switch trial {
         case .leftOut: break
+        case .settings: try checkSettings(example.script.split(separator: "\n").map(String.init))
+        case .service(let name): try checkService(example.script.split(separator: "\n").map(String.init), posts: name)
+        case .launch:
+            let script = """
+                cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT
+                export XDG_CONFIG_HOME=$PWD
+                mkdir -p notifybus/launch.d && cat >notifybus/launch.d/entry.conf
+                notify-agent 2>/dev/null & until notify-lifecycle status; do :; done >/dev/null
+                notify-lifecycle launches; kill %1
+                """
+            let result = try bus.script(script, input: example.script + "\n")
+            let entry = try #require(result.lines.last, "\(result.errorOutput)")
+            #expect(entry.hasPrefix("entry ") && !entry.contains("entry.conf"))
         case .understood:
             let result = try bus.script(example.script)
             #expect(result.status == 1, "\(result.errorOutput)")
@@ -153,7 +180,11 @@ import Testing
                 kill -- -$!
                 cat out
                 """
-            let result = try bus.script(script, [example.script, words.filter { $0 != "\n" }])
+            let result = try bus.script(
+                script,
+                [example.script, words.filter { $0 != "\n" }],
+                ["DBUS_SYSTEM_BUS_ADDRESS": bus.address]
+            )
             #expect(result.output.contains(words), "\(result.errorOutput)")
         }
     }

@@ -62,3 +62,32 @@ extension PrivateBus {
         )
     }
 }
+
+/// Runs the program of a systemd service that checks how full the file systems are, with one that is nearly full and with
+/// one that is not. Only the first may make it post this name.
+func checkService(_ lines: [String], posts name: String) throws {
+    let text = lines.joined(separator: "\n").replacing("\\\n", with: " ")
+    let command = try #require(text.split(separator: "\n").first { $0.hasPrefix("ExecStart=") }).dropFirst(10)
+    let script = """
+        cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT
+        for used in 97 12; do
+            ((used == 97)) && count=2 || count=1
+            printf '#!/bin/sh\\nprintf "Use%%%%\\\\n %s%%%%\\\\n"\\n' $used >df; chmod +x df
+            export PATH=$PWD:$PATH
+            notify-wait -n $count -t 120 --prefix com. --then "$1; notify-post com.example.end"
+        done
+        """
+    // In a unit a percent sign is written twice.
+    let result = try PrivateBus(.daemon).script(script, [String(command).replacing("%%", with: "%")])
+    #expect(result.lines.starts(with: [name, "com.example.end", "com.example.end"]), "\(result.errorOutput)")
+}
+
+/// The agent takes these settings.
+func checkSettings(_ lines: [String]) throws {
+    let script = """
+        cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT
+        cat >agent.conf; notify-agent --config agent.conf & until notify-lifecycle status; do :; done; kill %1
+        """
+    let result = try PrivateBus(.daemon).script(script, input: lines.joined(separator: "\n") + "\n")
+    #expect(result.output.contains("version:"), "\(result.errorOutput)")
+}
