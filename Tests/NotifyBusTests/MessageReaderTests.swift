@@ -94,6 +94,62 @@ import Testing
         }
     }
 
+    /// The beginning of a call, which says how long it is.
+    private func beginning(ofCallOf length: Int) -> [UInt8] {
+        var bytes = call(bodyLength: 24)
+        bytes.replaceSubrange(4..<8, with: withUnsafeBytes(of: UInt32(length).littleEndian) { Array($0) })
+        return bytes
+    }
+
+    @Test func `a message takes memory for what has come of it, whatever it says is to come`() {
+        let reader = MessageReader()
+        let start = beginning(ofCallOf: MessageReader.longestCall - 1_024)
+        start.withUnsafeBytes { reader.feed($0) }
+        var fed = start.count
+        let piece = [UInt8](repeating: 7, count: 30_000)
+        for _ in 0..<100 {
+            guard case .nothing = reader.next() else { Issue.record("it is complete"); return }
+            piece.withUnsafeBytes { reader.feed($0) }
+            fed += piece.count
+            #expect(reader.capacity <= 2 * fed + 32_768)
+        }
+    }
+
+    @Test func `a message whose header is not valid is not kept, however long it is`() {
+        let reader = MessageReader()
+        var start = beginning(ofCallOf: 20_000_000)
+        // A call without a member.
+        start.replaceSubrange(8..<12, with: [0, 0, 0, 0])
+        start.withUnsafeBytes { reader.feed($0) }
+        guard case .passedOver = reader.next() else { Issue.record("it is kept"); return }
+        let piece = [UInt8](repeating: 7, count: 1_000_000)
+        for _ in 0..<19 {
+            piece.withUnsafeBytes { reader.feed($0) }
+            guard case .nothing = reader.next() else { Issue.record("something is found in it"); return }
+            #expect(reader.capacity <= piece.count + 32_768)
+        }
+    }
+
+    @Test func `a call that is too long is answered, and skipped`() {
+        let reader = MessageReader()
+        let length = MessageReader.longestCall
+        var bytes = beginning(ofCallOf: length)
+        bytes.withUnsafeBytes { reader.feed($0) }
+        guard case .message(let call) = reader.next() else { Issue.record("it is kept"); return }
+        #expect(call.kind == .longCall && call.serial == 3 && call.wantsReply)
+        var left = length - 24
+        bytes = [UInt8](repeating: 7, count: 1_000_000)
+        while left > 0 {
+            bytes.prefix(left).withUnsafeBytes { reader.feed($0) }
+            left -= min(left, bytes.count)
+            guard case .nothing = reader.next() else { Issue.record("something is found in it"); return }
+            #expect(reader.capacity <= bytes.count + 32_768)
+        }
+        post("a").withUnsafeBytes { reader.feed($0) }
+        guard case .message(let next) = reader.next() else { Issue.record("the next message is lost"); return }
+        #expect(Array(next.bytes) == post("a"))
+    }
+
     @Test func `nothing is found in data that is not a message`() {
         for start in [[0], Array("hello, world, this is no message".utf8), Array(post("a")[..<3]) + [9]] as [[UInt8]] {
             #expect(messages(start + post("a")) { _ in 100 } == [])

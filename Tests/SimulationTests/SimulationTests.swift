@@ -29,8 +29,9 @@ import Testing
 
     /// Where `simulate --mutations` found the breaks that take long to find. If these no longer fail, others are searched.
     private static let seeds: [Mutation: UInt64] = [
-        .gateOpensBeforeRules: 3_363, .marksAtOnce: 2_719, .confirmsDelivery: 12_440, .narrowsFirst: 3_362,
-        .handsBackEarly: 10_200, .forgetsHeldBack: 2_079, .insistsOnStates: 10_210,
+        .gateOpensBeforeRules: 803, .marksAtOnce: 3_911, .confirmsDelivery: 4_976, .narrowsFirst: 4_380,
+        .handsBackEarly: 2_366, .ignoresApplication: 3_753, .judgesEveryone: 1_334, .sleepAffectsAll: 1_594,
+        .insistsOnStates: 1_751, .believesReplaced: 1_460, .forgetsThaw: 516,
     ]
 
     @Test(arguments: Mutation.allCases)

@@ -25,22 +25,31 @@ extension BusConnection {
         }
     }
 
-    /// The reply to a call of a method that does not exist.
+    /// The reply to a call of a method that does not exist, or to one that is too long.
     private static func refusal(of call: BusMessage) -> Draft? {
         guard let caller = call.sender else { return nil }
         return .error(
             destination: String(cString: caller),
             serial: call.serial,
-            name: "org.freedesktop.DBus.Error.UnknownMethod"
+            name: "org.freedesktop.DBus.Error." + (call.kind == .longCall ? "LimitsExceeded" : "UnknownMethod")
         )
     }
 
-    private static let refusalText = [BusValue.string("This connection does not accept method calls.")]
+    private static func refusalText(_ call: BusMessage) -> [BusValue] {
+        let isTooLong = call.kind == .longCall
+        return [
+            .string(
+                isTooLong
+                    ? "A call can't be longer than \(MessageReader.longestCall) bytes."
+                    : "This connection does not accept method calls."
+            )
+        ]
+    }
 
-    /// Replies to a call: there is no such method.
+    /// Replies to a call: there is no such method, or it is too long.
     func refuse(_ call: BusMessage) {
         guard waitingCount < BusConnection.answersLimit, let draft = BusConnection.refusal(of: call) else { return }
-        _ = send(draft, BusConnection.refusalText)
+        _ = send(draft, BusConnection.refusalText(call))
     }
 
     /// While more bytes than this are queued, calls by strangers are left unanswered.
@@ -49,7 +58,7 @@ extension BusConnection {
     /// The same reply as bytes, for a connection whose posts are written in between.
     static func refusalBytes(of call: BusMessage, serial: UInt32) -> [UInt8] {
         guard let draft = refusal(of: call) else { return [] }
-        return bytes(draft, refusalText, serial: serial)
+        return bytes(draft, refusalText(call), serial: serial)
     }
 
     /// The bytes of a signal for a name.

@@ -60,7 +60,7 @@ final class BusConnection {
         if isBroken { return BusMessage(kind: .disconnected) }
         switch reader.next() {
         case .message(let message):
-            if message.looksLikePost { return message }
+            if message.looksLikePost || message.kind == .longCall { return message }
             guard isValid(message) else { return BusMessage(kind: .useless) }
             current = message
             return message

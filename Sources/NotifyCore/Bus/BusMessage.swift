@@ -9,6 +9,8 @@ import Glibc
 package struct BusMessage {
     package enum Kind {
         case signal, reply, error, call, disconnected
+        /// A call that is too long: there is only its header.
+        case longCall
         /// Unusable: too long, or not valid.
         case useless
     }
@@ -117,6 +119,9 @@ package struct BusMessage {
         for index in (start + fields)..<bodyOffset where bytes[index] != 0 { return nil }
     }
 
+    /// The call is too long for its arguments to be kept.
+    mutating func dropArguments() { kind = .longCall }
+
     @inline(__always)
     private mutating func readFields(_ reader: inout WireReader) -> Bool {
         while !reader.isAtEnd {
@@ -169,7 +174,7 @@ package struct BusMessage {
     private var isComplete: Bool {
         switch kind {
         case .signal: path != nil && interface != nil && member != nil
-        case .call: path != nil && member != nil
+        case .call, .longCall: path != nil && member != nil
         case .reply: replySerial != 0
         case .error: replySerial != 0 && errorName != nil
         case .useless, .disconnected: true

@@ -19,7 +19,7 @@ package final class MessageReader {
     }
 
     package enum Next {
-        /// A message; valid until the next call.
+        /// A message; valid until the next call. Of a call that is too long it is the header.
         case message(BusMessage)
         /// Not a message for anybody here: not valid, or too long, in which case it has not been kept.
         case passedOver
@@ -33,6 +33,8 @@ package final class MessageReader {
     private static let usualCapacity = 32_768
     /// Signals longer than this are skipped.
     private static let longestSignal = 65_536
+    /// Calls longer than this are refused: no call of the lifecycle protocol that is within its limits is half as long.
+    package static let longestCall = 33_554_432
     /// How much of a message is kept in a stream that begins anywhere: no post is longer.
     private static let longestAnywhere = 4_096
     /// How long a header may be there. What falsely looks like the start of a message must not hide many others.
@@ -49,8 +51,11 @@ package final class MessageReader {
     private var offset: UInt64 = 0
     /// How many bytes of a message that is skipped are still to come.
     private var skipping = 0
-    /// The length of the message that has started to arrive.
+    /// How much room the message that has started to arrive needs next. It grows with what has come, not with what the
+    /// message says is to come.
     private var wanted = 0
+    /// Where the last message began whose header has been checked before its end has come.
+    private var checkedHead = UInt64.max
     /// Whether descriptors are accepted; if not, the kernel drops them.
     private let takesDescriptors: Bool
     private var descriptors = DescriptorQueue()
@@ -120,6 +125,9 @@ package final class MessageReader {
         tail += bytes.count
     }
 
+    /// How many bytes there is room for.
+    package var capacity: Int { buffer.count }
+
     /// Ends the stream. What looked like the start of a message that never completed may hide others.
     package func finish() {
         isOver = true
@@ -179,10 +187,7 @@ package final class MessageReader {
             skipping = end
             return .passedOver
         }
-        guard bytes.count >= end else {
-            wanted = end
-            return .nothing
-        }
+        guard bytes.count >= end else { return beginning(bytes, body, end) }
         let start = offset
         advance(end)
         guard let message = BusMessage(UnsafeRawBufferPointer(rebasing: bytes[..<end]), bodyOffset: body) else {
@@ -190,6 +195,23 @@ package final class MessageReader {
         }
         if message.descriptorCount > 0 { current = descriptors.take(message.descriptorCount, startingAt: start) }
         return .message(message)
+    }
+
+    /// A message has begun to arrive: one that will be of no use is not kept.
+    private func beginning(_ bytes: UnsafeRawBufferPointer, _ body: Int, _ end: Int) -> Next {
+        wanted = min(end, 2 * bytes.count)
+        guard end > MessageReader.usualCapacity, checkedHead != offset, bytes.count >= body else { return .nothing }
+        guard var message = BusMessage(UnsafeRawBufferPointer(rebasing: bytes[..<body]), bodyOffset: body) else {
+            skipping = end
+            return .passedOver
+        }
+        if message.kind == .call, end > MessageReader.longestCall {
+            skipping = end
+            message.dropArguments()
+            return .message(message)
+        }
+        checkedHead = offset
+        return .nothing
     }
 
     /// Closes descriptors that nobody has taken.

@@ -12,7 +12,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// A question to the agent, pending until it can be asked.
     private struct Request {
         let ask: @Sendable (_ agent: String, borrowing BusLink) -> Void
-        let fail: @Sendable (NotifyBusError) -> Void
+        let fail: @Sendable (NotifyBusError, borrowing BusLink) -> Void
     }
 
     /// The state that others see, and those who follow its changes.
@@ -133,20 +133,48 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         _ link: borrowing BusLink,
         then completion: @escaping @Sendable (Result<Question.Answer, AgentError>) -> Void
     ) {
+        ask(question, link) { answer, _, _ in completion(answer) }
+    }
+
+    /// - Parameter completion: also gets the agent that has answered; none if nobody was asked.
+    private func ask<Question: ProtocolCall>(
+        _ question: Question,
+        _ link: borrowing BusLink,
+        then completion:
+            @escaping @Sendable (Result<Question.Answer, AgentError>, _ agent: String, borrowing BusLink) -> Void
+    ) {
         // This alone is no reason to connect to the bus.
         guard link.descriptor >= 0 else {
-            return completion(.failure(.unreachable(link.observing.lossError ?? .disconnected)))
+            return completion(.failure(.unreachable(link.observing.lossError ?? .disconnected)), "", link)
         }
         lastRequest += 1
         requests[lastRequest] = Request(
             ask: { agent, link in
-                link.call(question, to: agent, of: self.service) { answer, _ in
-                    completion(answer.mapError { $0.saysGone ? .unreachable(.noAgent) : .refused($0) })
+                link.call(question, to: agent, of: self.service) { answer, link in
+                    completion(answer.mapError { $0.saysGone ? .unreachable(.noAgent) : .refused($0) }, agent, link)
                 }
             },
-            fail: { completion(.failure(.unreachable($0))) }
+            fail: { completion(.failure(.unreachable($0)), "", $1) }
         )
         run(.asks(request: lastRequest), link)
+    }
+
+    /// Sets the state of a name, and remembers it for the next agent.
+    func setState(
+        _ value: UInt64,
+        of name: NotifyName,
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (Result<Void, AgentError>) -> Void
+    ) {
+        ask(AgentInterface.SetNameState(name: name.string, value: value), link) { answer, agent, link in
+            guard case .success(let accepted) = answer else { return completion(answer.map { _ in }) }
+            // The next agent has been registered with before this was known: it must be asked as well.
+            guard link.observing.lifecycle.tellsNextAgent(sayingBy: agent) else {
+                return self.setState(value, of: name, link, then: completion)
+            }
+            self.nameStates.note(NameStates.Entry(value: value, stamp: accepted.stamp), of: name)
+            completion(.success(()))
+        }
     }
 
     /// Reports whether the program wants to follow the desktop. A later agent learns it from the registration.
@@ -185,7 +213,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         case .refuse(let call): link.refuse(call, .accessDenied("Only the lifecycle agent may do this."))
         case .tell(let agent, let statement): tell(agent, statement, link)
         case .ask(let agent, let number): requests.removeValue(forKey: number)?.ask(agent, link)
-        case .fail(let number): requests.removeValue(forKey: number)?.fail(failure)
+        case .fail(let number): requests.removeValue(forKey: number)?.fail(failure, link)
         case .disconnect: link.observing.lose(.disconnected, on: link.engine)
         case .setDeadline(let milliseconds): deadline = milliseconds.map { .now + $0 }
         }

@@ -45,6 +45,9 @@ package struct ObserverLifecycle {
     package var isEntering: Bool { passage.isEntering }
     /// The agent's unique name, while there is one and it knows this connection.
     package var agent: String? { ties.agent }
+    /// Whether the next registration reports what this agent answers now. It does not if another agent has replaced it and
+    /// been registered with.
+    package func tellsNextAgent(sayingBy sender: String) -> Bool { (ties.agent ?? ties.candidate ?? sender) == sender }
     /// Whom this connection has registered with, until the answer comes.
     var candidate: String? { ties.candidate }
     /// Whether the bus should have the rules.

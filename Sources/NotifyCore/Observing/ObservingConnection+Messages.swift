@@ -25,6 +25,8 @@ extension ObservingConnection {
                 if let question = questions.end(with: message) { answer(question, with: message, on: engine) }
             case .call:
                 passOnCall(message, on: engine)
+            case .longCall:
+                if message.wantsReply { connection.refuse(message) }
             case .useless:
                 engine.counters.ignored.increment()
             case .disconnected:

@@ -25,12 +25,13 @@ extension Outbox {
                 case .none: break
                 }
                 state.barriers.remove(UInt64(message.replySerial))?.complete(.success(()))
-            case .call where message.wantsReply && state.rest.count < Outbox.batchSize:
+            case .call where message.wantsReply && state.rest.count < Outbox.batchSize,
+                .longCall where message.wantsReply && state.rest.count < Outbox.batchSize:
                 // Sent in turn: between whole messages, and in bounded numbers.
                 state.rest.append(BusConnection.refusalBytes(of: message, serial: state.nextSerial()))
             case .disconnected:
                 return lose(&state)
-            case .signal, .call, .useless: continue
+            case .signal, .call, .longCall, .useless: continue
             }
         }
     }

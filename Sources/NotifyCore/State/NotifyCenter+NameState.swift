@@ -19,15 +19,15 @@ extension NotifyCenter {
         of name: NotifyName,
         timeout: Duration = .seconds(2)
     ) throws(AgentError) {
-        let answer = try askAgent(AgentInterface.SetNameState(name: name.string, value: value), timeout: timeout)
-        peer?.nameStates.note(NameStates.Entry(value: value, stamp: answer.stamp), of: name)
+        try askAgent(timeout) { peer, link, completion in peer.setState(value, of: name, link, then: completion) }
     }
 
     /// The state of a name; 0 if nobody has set it.
     ///
     /// The corresponding C function is `notify_get_state`.
     package func state(of name: NotifyName, timeout: Duration = .seconds(2)) throws(AgentError) -> UInt64 {
-        try askAgent(AgentInterface.GetNameState(name: name.string), timeout: timeout).value
+        let question = AgentInterface.GetNameState(name: name.string)
+        return try askAgent(timeout) { peer, link, completion in peer.ask(question, link, then: completion) }.value
     }
 
     /// Stops reporting the state of a name to a new agent.
@@ -43,19 +43,20 @@ extension NotifyCenter {
         ofProcess process: Int32,
         timeout: Duration = .seconds(10)
     ) throws(AgentError) {
-        _ = try askAgent(
-            AgentInterface.SetState(target: "pid:\(process)", state: state, freezes: false),
-            timeout: timeout
-        )
+        let request = AgentInterface.SetState(target: "pid:\(process)", state: state, freezes: false)
+        _ = try askAgent(timeout) { peer, link, completion in peer.ask(request, link, then: completion) }
     }
 
-    /// Calls a method of the agent and waits for the reply. Opens the observing connection if necessary.
-    private func askAgent<Call: ProtocolCall>(
-        _ call: Call,
-        timeout: Duration
-    ) throws(AgentError) -> Call.Answer {
+    /// Asks the agent something and waits for the reply. Opens the observing connection if necessary.
+    private func askAgent<Answer: Sendable>(
+        _ timeout: Duration,
+        _ ask:
+            @escaping @Sendable (
+                LifecyclePeer, borrowing BusLink, @escaping @Sendable (Result<Answer, AgentError>) -> Void
+            ) -> Void
+    ) throws(AgentError) -> Answer {
         guard let peer else { throw .unreachable(.closed) }
-        let outcome = Monitor<Result<Call.Answer, AgentError>?>(nil)
+        let outcome = Monitor<Result<Answer, AgentError>?>(nil)
         do throws(NotifyBusError) {
             try open()
         } catch {
@@ -63,12 +64,12 @@ extension NotifyCenter {
         }
         engine.prepareToWait()
         perform { link in
-            peer.ask(call, link) { answer in
+            ask(peer, link) { answer in
                 outcome.withLock { $0 = answer }
                 outcome.wakeAll()
             }
         }
-        let answer: Result<Call.Answer, AgentError>? = outcome.wait(until: .after(timeout)) { $0 }
+        let answer: Result<Answer, AgentError>? = outcome.wait(until: .after(timeout)) { $0 }
         guard let answer else { throw .unreachable(.timedOut("deliver the lifecycle agent's answer")) }
         return try answer.get()
     }

@@ -111,9 +111,19 @@ extension World.Setting {
             beginsWithAgent: !random.chance(4),
             prefixRules: random.chance(2) ? 1 : 1 << random.below(3),
             follower: random.chance(3) ? first[random.below(count)] : nil,
+            applications: random.chance(2) ? [] : Set(first.filter { _ in !random.chance(3) }),
+            focusFollowers: .random(&random, usual: .asking),
+            sessionFollowers: .random(&random, usual: .asking),
+            sleepFollowers: .random(&random, usual: .nobody),
             pendingLimit: random.chance(6) ? 1 + random.below(3) : nil,
             encodes: random.chance(16)
         )
+    }
+}
+
+extension Desktop.Who {
+    static func random(_ random: inout SplitMix, usual: Self) -> Self {
+        random.chance(4) ? allCases[random.below(allCases.count)] : usual
     }
 }
 
@@ -153,7 +163,7 @@ private struct Mood {
         if !enabled.isEmpty, undisturbed > 0 || !random.chance(disturbs) { return enabled[random.below(enabled.count)] }
         let observer = random.below(world.observers.count)
         let process = random.below(world.processes.count)
-        switch random.below(20) {
+        switch random.below(22) {
         case 0..<7: return post(&random, world)
         case 7: return .observe(observer, world.setting.subjects[random.below(world.setting.subjects.count)])
         case 8:
@@ -172,18 +182,39 @@ private struct Mood {
             guard endsAgents else { break }
             return random.chance(4) ? .endAgent : .killAgent
         case 18: if endsAgents || world.bus.agent == nil { return .startAgent }
-        default:
-            if locks, random.chance(2) {
-                return random.chance(4) ? .follow(observer, random.chance(2)) : .lock(random.chance(2))
-            }
-            if setsStates, random.chance(2) {
-                let name = random.below(Subject.nameCount)
+        case 19, 20:
+            if locks, random.chance(2) { return desktop(&random, world, observer) }
+            let names = world.observers[observer].subjects.filter { !Subject.isPrefix($0) }
+            if setsStates, !names.isEmpty {
+                let name = names[random.below(names.count)]
                 return .setNameState(observer, name: name, value: UInt64(1 + random.below(100)))
             }
+        default:
             if passesTime { return .time }
             if random.chance(12) { return .kill(process: process) }
         }
         return post(&random, world)
+    }
+
+    private func desktop(_ random: inout SplitMix, _ world: World, _ observer: Int) -> Step {
+        switch random.below(8) {
+        case 0, 1: .follow(observer, random.chance(2))
+        case 2, 3: .lock(random.chance(2))
+        case 4: .sleep(random.chance(2))
+        default: .focus(source: random.below(Desktop.sources.count), focus(&random, world))
+        }
+    }
+
+    private func focus(_ random: inout SplitMix, _ world: World) -> Desktop.Focus {
+        let process = random.below(world.processes.count)
+        switch random.below(6) {
+        case 0, 1: return .unknown
+        case 2: return .nobody
+        case 3:
+            let others = Set(world.processes.indices.filter { _ in random.chance(2) })
+            return .among(others.contains(process) ? process : nil, others)
+        default: return .process(process)
+        }
     }
 
     private func post(_ random: inout SplitMix, _ world: World) -> Step {

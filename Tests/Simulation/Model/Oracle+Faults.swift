@@ -134,7 +134,14 @@ extension Oracle {
     mutating func deadlinePassed(_ observer: SimulatedObserver) {
         let number = observer.number
         switch contracts[number].known {
-        case .foreground: contracts[number].isDisturbed = true
+        case .foreground:
+            contracts[number].isDisturbed = true
+            contracts[number].isByPerson = false
+            // Another connection of the process may tell the next agent what the program has reported.
+            let together = reportedTogether[observer.process]
+            if together.contains(where: { contracts[$0].known != .foreground }) {
+                disturb(number, .goingToBackground, drops: true)
+            }
         case nil:
             contracts[number].isDisturbed = true
             allowEachName(of: number, .agentDied)

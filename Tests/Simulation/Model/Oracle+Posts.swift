@@ -143,6 +143,7 @@ extension Oracle {
             }
             let old = contracts[observer.number]
             contracts[observer.number] = .settled(observer.connection == nil ? nil : state)
+            contracts[observer.number].isByPerson = old.isByPerson && old.known == state
             guard state == .suspended else { continue }
             contracts[observer.number].agentLost = old.agentLost && !hasAgent
             contracts[observer.number].unposted = old.unposted

@@ -111,6 +111,14 @@ struct Oracle {
             let wanted = contracts[observer].wanted
         else { return }
         settle(observer, in: wanted)
+        contracts[observer].isByPerson = true
+    }
+
+    /// A request has been answered, and the agent has not heard of this observer yet.
+    mutating func isNotRegistered(_ observer: Int) {
+        guard contracts[observer].known == nil else { return }
+        contracts[observer].row = .notRegistered
+        (contracts[observer].mayDrop, contracts[observer].mayReplay) = (true, true)
     }
 
     mutating func settle(_ observer: Int, in state: LifecycleState) {
@@ -142,15 +150,16 @@ struct Oracle {
 
     /// The desktop says something else: what the observer is in is not known until the agent says that it is in force.
     mutating func desktopChanges(_ observer: Int) {
+        if contracts[observer].known != nil, contracts[observer].isByPerson { return }
         changeBegins(observer, nil)
         contracts[observer].row = .goingToBackground
         changeEnded(observer, nil, isDone: true)
     }
 
     /// The agent says that what the desktop wants is in force.
-    mutating func desktopIsFollowed(_ observer: Int) {
+    mutating func desktopIsFollowed(_ observer: Int, _ state: LifecycleState) {
         guard contracts[observer].pending == 0, !stopped.contains(observer) else { return }
-        settle(observer, in: .background)
+        settle(observer, in: state)
     }
 
     mutating func reportBegins(_ observer: SimulatedObserver, _ state: LifecycleState) {

@@ -15,6 +15,8 @@ extension Oracle {
         var mayReplay = false
         /// What was asked for last.
         var wanted: LifecycleState?
+        /// Whether a person has set the state: the desktop does not change it then.
+        var isByPerson = false
         /// Changes that were asked for and are not answered.
         var pending = 0
         /// Whether more has happened than these changes.

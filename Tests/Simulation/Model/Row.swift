@@ -25,6 +25,8 @@ package enum Row: Int, CaseIterable, Sendable {
     case lostWhileChanging
     /// A post is lost; each name is heard once, for each such loss.
     case connectionLost
+    /// A post is dropped or delivered, and may be heard twice, until the program is registered.
+    case notRegistered
     /// A name is lost.
     case noRoom
 
@@ -42,6 +44,7 @@ package enum Row: Int, CaseIterable, Sendable {
         case .resumeDisturbed: "stopped, or its connection lost, while it is being resumed"
         case .lostWhileChanging: "the connection is lost while the state changes"
         case .connectionLost: "the connection is lost"
+        case .notRegistered: "changed before the program has registered with a new agent"
         case .noRoom: "more names wait than the limit allows"
         }
     }

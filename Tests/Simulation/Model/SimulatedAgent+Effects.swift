@@ -110,7 +110,7 @@ extension SimulatedAgent {
             guard let index = known.removeValue(forKey: id), !drains.contains(where: { $0.id == id }) else { return }
             world.close(index)
         case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
-        case .changesAreInForce(let number): if !isExpiring { world.lockIsInForce(number, self) }
+        case .changesAreInForce(let number): if !isExpiring { world.desktopIsInForce(number, self) }
         case .interest, .residentIsHeld, .residentHasPending: break
         case .alarm(let time): alarm = time
         }

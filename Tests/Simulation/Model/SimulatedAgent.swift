@@ -53,7 +53,7 @@ final class SimulatedAgent {
     var calls: [CallID: Sender] = [:]
     var lastSerial = 0
     var lastWait: UInt64 = 0
-    /// Whom the desktop put into their state before that wait.
+    /// Whose state nobody but the desktop had decided before that wait.
     private(set) var followers: Set<ConnectionID> = []
     /// Whether somebody has waited for too long, and is told so.
     var isExpiring = false
@@ -67,7 +67,9 @@ final class SimulatedAgent {
         var configuration = Coordinator.Configuration()
         configuration.untouchables = []
         configuration.prefixRules = setting.prefixRules
-        configuration.sources = ["logind"]
+        configuration.sources = ["logind"] + Desktop.sources
+        configuration.facts = setting.policy
+        if mutation == .sleepAffectsAll { configuration.facts.sleep.others = .everyone }
         if let limit = setting.pendingLimit { configuration.quotas.pendingNames = limit }
         if mutation == .dropsEarly { configuration.quotas.pendingNames = 1 }
         coordinator = Coordinator(configuration)
@@ -99,25 +101,31 @@ final class SimulatedAgent {
         }
     }
 
-    /// The desktop says whether the screen is locked, and waits until that is in force.
-    func learn(isLocked: Bool) {
-        var logins = Logins()
-        logins.sessions["1"] = Logins.Session(user: 0)
-        logins.sessions["1"]?.isLocked = isLocked
-        var logind = SourceNews()
-        (logind.condition, logind.fact) = (.live, .logins(logins))
+    /// The sources report what has changed, and wait until that is in force.
+    ///
+    /// - Parameter old: what they have reported before, if they have.
+    func learn(_ desktop: Desktop, _ old: Desktop?, _ world: World) {
+        var facts = desktop.news(world.setting, world.mutation)
+        if let old {
+            if old.isLocked == desktop.isLocked, old.isAsleep == desktop.isAsleep { facts["logind"] = nil }
+            for (place, source) in Desktop.sources.enumerated() where old.focus[place] == desktop.focus[place] {
+                facts[source] = nil
+            }
+        }
         lastWait += 1
-        news.append(.news(["logind": logind]))
+        // Each comes when it comes.
+        for (source, fact) in facts.sorted(by: { $0.key < $1.key }) { news.append(.news([source: fact])) }
         news.append(.awaitChanges(lastWait))
     }
 
     func takeNews(_ world: World) {
         guard let event = news.popFirst() else { return }
+        if world.mutation == .overridesPerson, case .news = event {
+            feed(.release(newCall("", -1), by: NotifyCoordinator.Caller(user: 0), nil), world)
+        }
         if case .awaitChanges(let number) = event {
-            followers = Set(
-                coordinator.list.filter { if case .source = $0.decider { true } else { false } }.map(\.id)
-            )
-            if world.mutation == .saysLockedEarly { return world.lockIsInForce(number, self) }
+            followers = Set(coordinator.list.filter(\.decider.isDesktop).map(\.id))
+            if world.mutation == .saysLockedEarly { return world.desktopIsInForce(number, self) }
         }
         guard case .drained(let id) = event, case .found(id, let names) = news.popFirst() else {
             return feed(event, world)
@@ -224,7 +232,10 @@ final class SimulatedAgent {
         let newcomer = Newcomer(
             name: sender,
             user: 0,
-            process: Newcomer.ProcessFacts(id: SimulatedAgent.process(world.observers[observer].process)),
+            process: Newcomer.ProcessFacts(
+                id: SimulatedAgent.process(world.observers[observer].process),
+                application: world.setting.application(of: world.observers[observer].process)
+            ),
             hasSocket: true,
             statement: statement
         )

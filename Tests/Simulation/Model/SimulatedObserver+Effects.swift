@@ -70,12 +70,22 @@ extension SimulatedObserver {
         case .refuse(let call): if call.wantsReply { send(call.sender, .refused(Int(call.serial)), world) }
         case .tell(let agent, let statement): tell(agent, statement, world)
         case .ask(let agent, let request):
-            guard let state = reports.removeValue(forKey: request) else { break }
+            guard let request = requests.removeValue(forKey: request) else { break }
             lastSerial += 1
-            questions[lastSerial] = .report(state)
-            send(agent, .report(lastSerial, state), world)
+            switch request {
+            case .report(let state):
+                questions[lastSerial] = .report(state)
+                send(agent, .report(lastSerial, state), world)
+            case .nameState(let name, let value, let topic):
+                questions[lastSerial] = .nameState(name, value, agent: agent, topic: topic)
+                send(agent, .setNameState(lastSerial, name: name, value: value), world)
+            }
         case .fail(let request):
-            if let state = reports.removeValue(forKey: request) { world.oracle.reportAnswered(self, state, false) }
+            switch requests.removeValue(forKey: request) {
+            case .report(let state): world.oracle.reportAnswered(self, state, false)
+            case .nameState(let name, _, _): world.nameStateIsAnswered(name)
+            case nil: break
+            }
         case .noteCutOff: break
         case .disconnect:
             guard let connection else { break }

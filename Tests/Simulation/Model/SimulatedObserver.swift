@@ -18,6 +18,11 @@ final class SimulatedObserver {
         case nameState(Int, UInt64, agent: String, topic: Int?)
     }
 
+    enum Request {
+        case report(LifecycleState)
+        case nameState(Int, UInt64, topic: Int?)
+    }
+
     struct Topic {
         enum State { case adding, active, lost }
         /// Told apart from one of the same name that has ended.
@@ -41,8 +46,9 @@ final class SimulatedObserver {
     var questions: [Int: Question] = [:]
     var senders = SenderCheck()
     var lastSerial = 0
-    var reports: [Int: LifecycleState] = [:]
-    var lastReport = 0
+    /// What the agent is to be asked as soon as it knows this connection.
+    var requests: [Int: Request] = [:]
+    var lastRequest = 0
     /// Its registrations that were not canceled, and what they are of.
     var callbacks: [(registration: Int, subject: Int)] = []
     var followsDesktop: Bool
@@ -151,15 +157,14 @@ final class SimulatedObserver {
             senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
             while let post = senders.next() { hear(post, world) }
         case .nameState(let name, let value, let agent, let topic):
-            world.nameStateIsAnswered(name)
-            // One that has been replaced tells nobody, and the next has been registered with.
-            guard let stamp, let owner = world.bus.agent, world.bus[owner].name == agent, let topic,
-                topics[name]?.number == topic
-            else {
-                break
+            guard let stamp else { return world.nameStateIsAnswered(name) }
+            if !lifecycle.tellsNextAgent(sayingBy: agent), world.mutation != .believesReplaced {
+                return ask(.nameState(name, value, topic: topic), world)
             }
-            nameStates[name] = (value, stamp)
-            world.nameStateIsSet(name, value, stamp, by: number)
+            world.nameStateIsAnswered(name)
+            let isObserved = topic != nil && topics[name]?.number == topic
+            if isObserved { nameStates[name] = (value, stamp) }
+            world.nameStateIsSet(name, value, stamp, by: isObserved ? number : nil)
         }
     }
 
@@ -219,11 +224,9 @@ final class SimulatedObserver {
     }
 
     func setNameState(_ name: Int, _ value: UInt64, _ world: World) {
-        guard connection != nil, let agent = lifecycle.agent, topics[name]?.state == .active else { return }
-        lastSerial += 1
-        questions[lastSerial] = .nameState(name, value, agent: agent, topic: topics[name]?.number)
+        guard connection != nil, topics[name]?.state == .active else { return }
         world.nameStateIsAsked(name)
-        send(agent, .setNameState(lastSerial, name: name, value: value), world)
+        ask(.nameState(name, value, topic: topics[name]?.number), world)
     }
 
     func observeNoMore(_ subject: Int, as registration: Int, _ world: World) {
@@ -245,10 +248,14 @@ final class SimulatedObserver {
     }
 
     func report(_ state: LifecycleState, _ world: World) {
-        lastReport += 1
-        reports[lastReport] = state
         world.oracle.reportBegins(self, state)
-        run(.asks(request: lastReport), world)
+        ask(.report(state), world)
+    }
+
+    func ask(_ request: Request, _ world: World) {
+        lastRequest += 1
+        requests[lastRequest] = request
+        run(.asks(request: lastRequest), world)
         replay(world)
     }
 

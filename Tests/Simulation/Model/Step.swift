@@ -31,6 +31,10 @@ package enum Step: Equatable, Sendable {
     case cut(observer: Int, readable: Int)
     /// The screen is locked, or no longer.
     case lock(Bool)
+    /// The machine goes to sleep, or has woken up.
+    case sleep(Bool)
+    /// A source knows something else about the focus.
+    case focus(source: Int, Desktop.Focus)
     /// A program asks to follow the desktop, or no longer.
     case follow(Int, Bool)
     /// A program sets the state of a name.

@@ -6,20 +6,36 @@ import NotifyNames
 
 // The desktop, and states of names.
 extension World {
-    func desktopChanges() {
-        for observer in observers where observer.followsDesktop { oracle.desktopChanges(observer.number) }
-        if mutation != .ignoresLock { agent?.learn(isLocked: isLocked) }
+    /// - Parameter isNew: whether the agent has just started, and asks its sources for the first time.
+    func desktopChanges(from old: Desktop, isNew: Bool = false) {
+        for observer in observers where isNew || says(old, of: observer) != says(desktop, of: observer) {
+            if isMeant(observer) { oracle.desktopChanges(observer.number) }
+        }
+        agent?.learn(desktop, isNew ? nil : old, self)
     }
 
-    /// The agent says that what it was told of the lock is in force.
-    func lockIsInForce(_ number: UInt64, _ agent: SimulatedAgent) {
-        guard isLocked, number == agent.lastWait else { return }
-        for observer in observers where observer.followsDesktop && !observer.hasEnded {
+    func says(_ desktop: Desktop, of observer: SimulatedObserver) -> LifecycleState? {
+        desktop.state(observer.process, asks: observer.followsDesktop, setting)
+    }
+
+    /// Whether anything about the desktop affects an observer.
+    func isMeant(_ observer: SimulatedObserver) -> Bool {
+        [setting.sleepFollowers, setting.sessionFollowers, setting.focusFollowers].contains {
+            $0 == .everyone || $0 == .asking && observer.followsDesktop
+        }
+    }
+
+    /// The agent says that what it was told of the desktop is in force.
+    func desktopIsInForce(_ number: UInt64, _ agent: SimulatedAgent) {
+        guard number == agent.lastWait else { return }
+        for observer in observers where isMeant(observer) && !observer.hasEnded {
             guard let connection = observer.connection, bus[connection].isOpen,
                 let id = agent.coordinator.id(of: bus[connection].name), agent.followers.contains(id),
-                case .source? = agent.coordinator.entry(of: id)?.decider
+                let decider = agent.coordinator.entry(of: id)?.decider, decider.isDesktop,
+                // That it follows, or no longer, may be on its way.
+                (says(desktop, of: observer) == nil) == (decider == .rule)
             else { continue }
-            oracle.desktopIsFollowed(observer.number)
+            oracle.desktopIsFollowed(observer.number, says(desktop, of: observer) ?? .foreground)
         }
     }
 
@@ -27,9 +43,11 @@ extension World {
     func nameStateIsAnswered(_ name: Int) { unansweredSettings[name] -= 1 }
 
     /// The agent has taken the state of a name.
-    func nameStateIsSet(_ name: Int, _ value: UInt64, _ stamp: UInt64, by observer: Int) {
+    ///
+    /// - Parameter observer: who tells the next agent; nil if it does not observe the name any more.
+    func nameStateIsSet(_ name: Int, _ value: UInt64, _ stamp: UInt64, by observer: Int?) {
         if let known = nameStates[name], known.stamp > stamp { return }
-        nameStates[name] = (value, stamp, observer)
+        nameStates[name] = observer.map { (value, stamp, $0) }
     }
 
     func checkNameStates(_ agent: SimulatedAgent, _ living: [SimulatedObserver]) {
@@ -43,6 +61,16 @@ extension World {
                     "the state of \(Subject.texts[name]) was set to \(state.value), and is \(told.map(String.init) ?? "?")"
                 )
             }
+        }
+    }
+}
+
+extension Decider {
+    /// Whether nobody but the desktop has decided.
+    var isDesktop: Bool {
+        switch self {
+        case .source, .rule: true
+        case .person, .program, .exemption: false
         }
     }
 }

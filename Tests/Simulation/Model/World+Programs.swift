@@ -91,7 +91,7 @@ extension World {
         agent = new
         bus[connection].outbox.append(.requestName)
         // It finds out by itself what it was not told.
-        desktopChanges()
+        desktopChanges(from: desktop, isNew: true)
     }
 
     func killAgent() {

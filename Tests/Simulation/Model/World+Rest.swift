@@ -88,10 +88,11 @@ extension World {
                 )
             }
             if !coordinator.isAsDecided(id) { oracle.fail("observer \(observer.number) is not as decided") }
-            if case .source = entry.decider, !isLocked || !observer.followsDesktop {
+            let wanted = says(desktop, of: observer)
+            if case .source = entry.decider, wanted != entry.state {
                 oracle.fail("the desktop has put observer \(observer.number) into the \(entry.state)")
             }
-            if entry.decider == .rule, isLocked, observer.followsDesktop {
+            if entry.decider == .rule, wanted != nil {
                 oracle.fail("observer \(observer.number) follows the desktop, and is in the \(entry.state)")
             }
             if entry.isParked { oracle.fail("observer \(observer.number) runs and is parked") }

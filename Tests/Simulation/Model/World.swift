@@ -35,7 +35,7 @@ package final class World {
     var requests: [Request] = []
     /// Who was registered when the agent answered a request.
     private var meantBy: [Int: [Int]] = [:]
-    var isLocked = false
+    var desktop = Desktop()
     /// What was set last of each name, and by whom.
     var nameStates: [Int: (value: UInt64, stamp: UInt64, setter: Int)] = [:]
     /// How many settings of each name were asked for without an answer so far.
@@ -88,6 +88,12 @@ package final class World {
         package var prefixRules: Int
         /// The process that follows the desktop from the beginning, if one does.
         package var follower: Int?
+        /// The processes that belong to one application.
+        package var applications: Set<Int>
+        /// Whom the focus, the lock and sleep affect.
+        package var focusFollowers: Desktop.Who
+        package var sessionFollowers: Desktop.Who
+        package var sleepFollowers: Desktop.Who
         /// How many names may wait for programs, if it is not as many as ever.
         package var pendingLimit: Int?
         /// Whether messages are written and read on their way.
@@ -169,10 +175,9 @@ package final class World {
         case .go(let process): processes[process].isStoppedByOthers = false
         case .kill(let process): kill(process)
         case .cut(let observer, let readable): cut(observer, readable)
-        case .lock(let locks):
-            guard locks != isLocked else { return }
-            isLocked = locks
-            desktopChanges()
+        case .lock(let locks): change { $0.isLocked = locks }
+        case .sleep(let sleeps): change { $0.isAsleep = sleeps }
+        case .focus(let source, let focus): change { $0.focus[source] = focus }
         case .follow(let observer, let follows):
             if hasEndedOrStopped(observer) || observers[observer].followsDesktop == follows { return }
             oracle.desktopChanges(observer)
@@ -191,6 +196,12 @@ package final class World {
         case .rest(let seed): rest(seed)
         }
         if agent?.isAlive == false { forgetAgent() }
+    }
+
+    func change(_ change: (inout Desktop) -> Void) {
+        let old = desktop
+        change(&desktop)
+        desktopChanges(from: old)
     }
 
     func hasEndedOrStopped(_ observer: Int) -> Bool {
@@ -321,6 +332,7 @@ package final class World {
         note("request \(serial) is \(isDone ? "in force" : "refused")")
         let meant = meantBy.removeValue(forKey: serial) ?? []
         for observer in request.observers {
+            if isDone, !meant.contains(observer) { oracle.isNotRegistered(observer) }
             oracle.changeEnded(observer, request.state, isDone: isDone && meant.contains(observer))
         }
     }
