@@ -180,10 +180,13 @@ release-test: swift-needs ## Makes releases of a clone, with the checks mocked
 reproducible: deb-needs ## Builds the last commit twice, in two folders, and compares the results byte for byte
 	@Scripts/check-reproducible
 
+# In which desktops: x11, sway, gnome, plasma. The last two need hundreds of packages.
+DESKTOPS ?= x11 sway
+
 .PHONY: session-test
-session-test: session-needs build ## Runs whole desktop sessions, in X and in sway, from installing to focus changes
+session-test: session-needs build ## Runs whole desktop sessions, in X and sway; also in others: DESKTOPS='gnome plasma'
 	@swift build $(DEBUG) --product bus-launcher
-	@Scripts/session-test $(call quote,$(SCRATCH))
+	@Scripts/session-test $(call quote,$(SCRATCH)) $(foreach desktop,$(DESKTOPS),$(call quote,$(desktop)))
 
 .PHONY: flatpak-test
 flatpak-test: run-needs build ## Checks what applications hear in a real Flatpak, which it makes and installs in a folder
@@ -268,7 +271,7 @@ test-needs: swift-needs
 specs-needs: swift-needs
 	@Scripts/install-dependencies build specs
 session-needs: swift-needs
-	@Scripts/install-dependencies build run session
+	@Scripts/install-dependencies build run session $(filter gnome plasma,$(DESKTOPS))
 bench-needs: swift-needs
 	@Scripts/install-dependencies build run test bench
 bridge-needs: swift-needs
