@@ -17,10 +17,10 @@ import Testing
         }
     }
 
-    private func queues(_ bytes: [String: Int]) -> BrokerQueues {
+    private func queues(_ bytes: [String: Int], limit: Int = 800) -> BrokerQueues {
         var queues = BrokerQueues()
         queues.queues = bytes.map { BrokerQueues.Queue(name: $0.key, user: 1_000, bytes: $0.value) }
-        queues.limits = [0: 1, 1_000: 800]
+        queues.limits = [0: 1, 1_000: limit]
         return queues
     }
 
@@ -55,6 +55,18 @@ import Testing
         // It reads again.
         look(&gauge, from: 62) { _ in [":1.1": 1_999] }
         #expect(gauge.isTooHigh)
+    }
+
+    @Test func `however much the bus allows, queues take a few megabytes, and one more for each observer`() {
+        var gauge = QueueGauge(isOpen: true)
+        for (count, bytes, isTooHigh) in [
+            (1, 5_000_000, false), (1, 5_000_001, true), (10, 1_400_000, false), (10, 1_400_001, true),
+        ] {
+            let all = Dictionary(uniqueKeysWithValues: (0..<count).map { (":1.\($0)", bytes) })
+            gauge.noteLook(start)
+            gauge.take(queues(all, limit: 1_000_000_000), now: start)
+            #expect(gauge.isTooHigh == isTooHigh, "\(count) queues of \(bytes) bytes")
+        }
     }
 
     @Test func `the longer the bus takes to answer, the later the next check`() {

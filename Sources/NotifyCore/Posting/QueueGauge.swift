@@ -9,10 +9,12 @@ struct QueueGauge {
     static let windows = 64...256
     /// The minimum time between two checks, and how much each million queued bytes adds to it, in milliseconds.
     private static let interval: Int64 = 5
-    /// Posters wait while queues take more than this share of a user's quota: 33 MB of the 263 of a session bus, or
-    /// 16,000 short posts. Waiting should be the exception: the bus then sleeps until an observer reads, and writes it
-    /// 16 posts, so on a busy machine the queues shrink at a third of the usual rate.
+    /// Posters wait while queues take more than this share of a user's quota, or more than this many bytes in all and
+    /// for each queue. A short post takes 2,000, and a window of 256 is on its way anyway. Waiting should be the
+    /// exception: the bus then sleeps until an observer reads, and writes it 16 posts, so on a busy machine the queues
+    /// shrink at a third of the usual rate.
     private static let part = 8
+    private static let most = (all: 4_000_000, each: 1_000_000)
     /// Nobody waits for a queue that has not shrunk in this many milliseconds and checks: a stopped program does not
     /// read, and may never do so.
     private static let patience: (milliseconds: Int64, looks: Int) = (500, 20)
@@ -67,10 +69,12 @@ struct QueueGauge {
         // For the user with the highest share of the quota.
         var load = 0.0
         for (user, limit) in queues.limits {
-            let waiting = queues.queues.reduce(0) { sum, queue in
-                sum + (queue.user == user && !isStanding(queue.name, now) ? queue.bytes : 0)
+            var (bytes, mayTake) = (0, QueueGauge.most.all)
+            for queue in queues.queues where queue.user == user && !isStanding(queue.name, now) {
+                bytes += queue.bytes
+                mayTake += QueueGauge.most.each
             }
-            load = max(load, Double(waiting * QueueGauge.part) / Double(max(limit, 1)))
+            load = max(load, Double(bytes) / Double(max(min(limit / QueueGauge.part, mayTake), 1)))
         }
         isTooHigh = load > 1
         if isTooHigh {
