@@ -96,7 +96,7 @@ import Testing
         var cache = NameCache()
         func find(_ text: String) -> NotifyName.Storage? {
             var text = text
-            return text.withUTF8 { cache.find(UnsafeRawBufferPointer($0))?.name.storage }
+            return text.withUTF8 { cache.find(UnsafeRawBufferPointer($0))?.storage }
         }
         let texts = collidingNames[..<1_000]
         let made = texts.map { find($0) }

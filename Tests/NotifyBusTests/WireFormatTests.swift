@@ -49,6 +49,25 @@ import Testing
         }
     }
 
+    @Test func `an interface is that of a name only if it is spelled like it, to the last byte`() throws {
+        var generator = SeededGenerator(seed: 11)
+        let long = String(repeating: "-", count: 300)
+        for index in 0..<2_000 {
+            let name = try NotifyName(randomName(using: &generator) + (index % 50 == 0 ? long : ""))
+            let interface = WireFormat.interface(for: name)
+            #expect(WireFormat.isInterface(interface, of: name))
+            var other = Array(interface.utf8)
+            switch generator.next() % 3 {
+            case 0: other.removeLast()
+            case 1: other.append(UInt8(ascii: "a"))
+            default: other[Int(generator.next() % UInt64(other.count))] ^= 1
+            }
+            #expect(!WireFormat.isInterface(String(decoding: other, as: UTF8.self), of: name))
+        }
+        // Escaped, this name would be too long.
+        #expect(!WireFormat.isInterface("org.notifybus.n." + WireFormat.escape(long), of: try NotifyName(long)))
+    }
+
     @Test func `a spelling that escaping does not produce is rejected`() {
         for text in ["", "a_", "a_2", "a_2G", "a_2D", "_61", "1a", "a-b", "a._.", "a_5f_5", "_5F", "é"] {
             #expect(WireFormat.unescape(text) == nil, "\(text)")

@@ -11,7 +11,7 @@ extension BusMessage {
         return strncmp(interface, "org.notifybus.n.", 16) == 0 || strncmp(interface, "org.notifybus.h.", 16) == 0
     }
 
-    /// The name in the body of a signal. The signal is a post of it if a ``PostShape`` matches.
+    /// The name in the body of a signal. The signal is a post of it if it `isPost(of:)` that name.
     var postedName: UnsafeRawBufferPointer? {
         guard looksLikePost, hasMember(WireFormat.member), let text, text.count > 0,
             text.count <= NotifyName.maximumLength
@@ -20,27 +20,13 @@ extension BusMessage {
     }
 }
 
-/// The path and the interface that a post of a name must have to be accepted.
-struct PostShape {
-    private var path: ContiguousArray<CChar> = []
-    private var interface: ContiguousArray<CChar> = []
-
-    /// Matches nothing.
-    init() {}
-
-    init(of name: NotifyName) {
-        path = WireFormat.path(for: name).utf8CString
-        interface = WireFormat.interface(for: name).utf8CString
-    }
-
-    func fits(_ message: BusMessage) -> Bool {
-        guard let messagePath = message.path, let messageInterface = message.interface else { return false }
-        return path.withUnsafeBufferPointer { path in
-            interface.withUnsafeBufferPointer { interface in
-                guard let path = path.baseAddress, let interface = interface.baseAddress else { return false }
-                return strcmp(interface, messageInterface) == 0 && strcmp(path, messagePath) == 0
-            }
-        }
+extension BusMessage {
+    /// Whether a signal has the path and the interface that a post of this name must have to be accepted.
+    ///
+    /// Nothing of that is stored for a name: it would take as much memory as everything else about it.
+    func isPost(of name: NotifyName) -> Bool {
+        guard let path, let interface else { return false }
+        return WireFormat.isInterface(interface, of: name) && strcmp(path, WireFormat.path(for: name)) == 0
     }
 }
 
@@ -49,24 +35,23 @@ package struct NameCache {
     private static let limit = 1_024
 
     /// By a hash that outsiders can't predict, as posters choose the names.
-    private var known: [Int: (name: NotifyName, shape: PostShape)] = [:]
+    private var known: [Int: NotifyName] = [:]
 
     package init() {}
 
     /// The name that a message posts; nil if it is not a post.
     package mutating func name(in message: BusMessage) -> NotifyName? {
-        guard let text = message.postedName, let known = find(text), known.shape.fits(message) else { return nil }
-        return known.name
+        guard let text = message.postedName, let name = find(text), message.isPost(of: name) else { return nil }
+        return name
     }
 
     /// - Returns: nil if the bytes are not a valid name.
-    mutating func find(_ bytes: UnsafeRawBufferPointer) -> (name: NotifyName, shape: PostShape)? {
+    mutating func find(_ bytes: UnsafeRawBufferPointer) -> NotifyName? {
         let hash = TopicTable.seededHash(of: bytes)
-        if let entry = known[hash], entry.name.hasBytes(bytes) { return entry }
+        if let name = known[hash], name.hasBytes(bytes) { return name }
         guard let name = try? NotifyName(utf8: bytes) else { return nil }
         if known.count >= NameCache.limit { known.removeAll() }
-        let entry = (name, PostShape(of: name))
-        known[hash] = entry
-        return entry
+        known[hash] = name
+        return name
     }
 }

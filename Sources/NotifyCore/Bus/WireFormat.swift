@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// How a name is represented on D-Bus.
 ///
 /// A post is one signal. Its interface is derived from the name, because the interface is the only match key that both
@@ -37,27 +39,51 @@ enum WireFormat {
     static func escape(_ name: String) -> String {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(name.utf8.count + 16)
+        _ = escape(name) { byte in
+            escaped.append(byte)
+            return true
+        }
+        return String(decoding: escaped, as: UTF8.self)
+    }
+
+    /// Calls `put` for each byte of the escaped name, until it returns false.
+    ///
+    /// - Returns: whether it never did.
+    @inline(__always)
+    private static func escape(_ name: String, _ put: (UInt8) -> Bool) -> Bool {
         var partIsEmpty = true
         for byte in name.utf8 {
             switch byte {
             case UInt8(ascii: "."):
-                if partIsEmpty { escaped.append(UInt8(ascii: "_")) }
-                escaped.append(byte)
+                guard !partIsEmpty || put(UInt8(ascii: "_")), put(byte) else { return false }
                 partIsEmpty = true
                 continue
             case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"):
-                escaped.append(byte)
+                guard put(byte) else { return false }
             case UInt8(ascii: "0")...UInt8(ascii: "9") where !partIsEmpty:
-                escaped.append(byte)
+                guard put(byte) else { return false }
             default:
-                escaped.append(UInt8(ascii: "_"))
-                escaped.append(hexadecimalDigit(byte >> 4))
-                escaped.append(hexadecimalDigit(byte & 15))
+                guard put(UInt8(ascii: "_")), put(hexadecimalDigit(byte >> 4)), put(hexadecimalDigit(byte & 15)) else {
+                    return false
+                }
             }
             partIsEmpty = false
         }
-        if partIsEmpty { escaped.append(UInt8(ascii: "_")) }
-        return String(decoding: escaped, as: UTF8.self)
+        return !partIsEmpty || put(UInt8(ascii: "_"))
+    }
+
+    /// Whether a text is `interface(for:)` of a name, without creating that.
+    static func isInterface(_ text: UnsafePointer<CChar>, of name: NotifyName) -> Bool {
+        guard strncmp(text, escapedPrefix, escapedPrefix.utf8.count) == 0, strlen(text) <= maximumInterfaceLength else {
+            return strcmp(text, interface(for: name)) == 0
+        }
+        var next = text + escapedPrefix.utf8.count
+        // Ends at the latest at the NUL, which is no byte of an escaped name.
+        let isPrefix = escape(name.string) { byte in
+            defer { next += 1 }
+            return UInt8(bitPattern: next.pointee) == byte
+        }
+        return isPrefix && next.pointee == 0
     }
 
     /// The name that was escaped; nil if `escape` never produces this text.

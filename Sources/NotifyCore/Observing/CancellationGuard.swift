@@ -3,8 +3,9 @@
 import Glibc
 import Synchronization
 
-/// Ensures that no callback of an observer runs once its cancellation has returned.
-final class CancellationGuard: Sendable {
+/// Ensures that no callback of an observer runs once its cancellation has returned. A part of the observer: an object of
+/// its own would be one more for each.
+struct CancellationGuard: ~Copyable, Sendable {
     private static let running: UInt8 = 1
     private static let cancelled: UInt8 = 2
 

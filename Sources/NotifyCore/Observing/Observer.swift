@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// A registration: a callback, the guard that keeps it from running once it is cancelled, and its queue.
 package final class Observer: Sendable {
     /// Who runs the callback.
@@ -24,7 +26,8 @@ package final class Observer: Sendable {
     let ignoresOwnPosts: Bool
     let cancellation = CancellationGuard()
     private let callback: @Sendable (NotifyName) -> Void
-    private let waiting = Monitor(Waiting())
+    /// What is queued. Most observers never need it: their callbacks run as soon as a post is read.
+    private let queue = AtomicLazyReference<Monitor<Waiting>>()
 
     init(
         runner: Runner,
@@ -50,7 +53,8 @@ package final class Observer: Sendable {
     /// - Returns: whether the client must be notified that something is queued.
     func enqueue(_ name: NotifyName) -> Bool {
         if cancellation.isCancelled { return false }
-        return waiting.withLock { waiting in
+        let queue = queue.load() ?? queue.storeIfNil(Monitor(Waiting()))
+        return queue.withLock { waiting in
             switch waiting.names.enqueue(name) {
             case .queued: break
             case .coalesced: counters.coalescedDeliveries.increment()
@@ -63,7 +67,7 @@ package final class Observer: Sendable {
 
     /// Takes the next queued name; nil ends the turn of the notified client.
     package func takeNext() -> NotifyName? {
-        waiting.withLock { waiting in
+        queue.load()?.withLock { waiting in
             if let name = waiting.names.popFirst() { return name }
             waiting.isAnnounced = false
             return nil
@@ -78,7 +82,7 @@ package final class Observer: Sendable {
     }
 
     var isCancelled: Bool { cancellation.isCancelled }
-    var waitingCount: Int { waiting.withLock { $0.names.count } }
+    var waitingCount: Int { queue.load()?.withLock { $0.names.count } ?? 0 }
 
     /// Cancels: when this returns, no callback is running and none will.
     ///
@@ -87,7 +91,7 @@ package final class Observer: Sendable {
     @discardableResult
     func cancel(waits: Bool = true) -> Bool {
         let isRunning = cancellation.cancel(waits: waits)
-        waiting.withLock { $0.names.removeAll() }
+        queue.load()?.withLock { $0.names.removeAll() }
         if case .client(let client) = runner { client.end() }
         return isRunning
     }

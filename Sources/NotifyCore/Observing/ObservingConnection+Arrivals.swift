@@ -25,15 +25,15 @@ extension ObservingConnection {
             let topic = state.topics.topic(named: text, hash: hash)
             if let topic, state.topics.prefixes.isEmpty, let name = topic.name {
                 // The common case: one name, already known, nothing to create.
-                guard topic.shape.fits(message) else { return (nil, nil, true) }
+                guard message.isPost(of: name) else { return (nil, nil, true) }
                 return (name, Arrival(name: name, audience: topic.audience), false)
             }
             // If only names are observed, an unwanted post comes from a registration that has just ended, from a
             // forger, or from the wide rules, in which case there are too many to look closer.
             if topic == nil, state.topics.prefixes.isEmpty, reach.hearsEverything { return (nil, nil, false) }
-            guard let known = names.find(text), known.shape.fits(message) else { return (nil, nil, true) }
-            let audience = state.topics.addingPrefixObservers(of: known.name, to: topic?.audience ?? Audience())
-            return (known.name, Arrival(name: known.name, audience: audience), false)
+            guard let known = names.find(text), message.isPost(of: known) else { return (nil, nil, true) }
+            let audience = state.topics.addingPrefixObservers(of: known, to: topic?.audience ?? Audience())
+            return (known, Arrival(name: known, audience: audience), false)
         }
         if found.isForged { return ignore(on: engine) }
         guard let name = found.name, let arrival = found.arrival else { return nil }

@@ -7,7 +7,7 @@ extension ObservingConnection {
         guard topic.generation != generation, !hearsByRelay else { return }
         guard lifecycle.hasRules else { return activate([topic], on: engine) }
         topic.generation = generation
-        reach.ruleCount += topic.rules.count
+        reach.ruleCount += topic.ruleCount
         if reach.hearsEverything { activate([topic], on: engine) }
         guard reach.sendsRules else { return }
         askForRules(of: topic, on: engine)
@@ -18,15 +18,16 @@ extension ObservingConnection {
     }
 
     private func askForRules(of topic: Topic, on engine: Engine) {
-        engine.registry.settle { _ in topic.unanswered = topic.rules.count }
-        if reach.mode == .narrowing { reach.unanswered += topic.rules.count }
-        lifecycle.rulesAreAsked(topic.rules.count)
-        for rule in topic.rules { ask("AddMatch", rule, .rule(topic, generation: generation), on: engine) }
+        let rules = topic.rules
+        engine.registry.settle { _ in topic.unanswered = rules.count }
+        if reach.mode == .narrowing { reach.unanswered += rules.count }
+        lifecycle.rulesAreAsked(rules.count)
+        for rule in rules { ask("AddMatch", rule, .rule(topic, generation: generation), on: engine) }
     }
 
     func removeRules(of topic: Topic, on engine: Engine) {
         guard lifecycle.hasRules, topic.generation == generation else { return }
-        reach.ruleCount -= topic.rules.count
+        reach.ruleCount -= topic.ruleCount
         if reach.mode != .wide { withdraw(topic.rules) }
         if reach.shouldNarrow { narrow(on: engine) }
     }

@@ -28,11 +28,6 @@ final class Topic: @unchecked Sendable {
     }
 
     let key: Key
-    /// The name, if the topic is one.
-    let name: NotifyName?
-    let rules: [String]
-    /// What a signal with the name looks like, if the topic is one.
-    let shape: PostShape
     private(set) var audience = Audience()
     var state = State.adding
     /// Whether somebody is waiting for a bus that is missing.
@@ -55,17 +50,26 @@ final class Topic: @unchecked Sendable {
         self.audience = audience
     }
 
-    init(_ key: Key) {
-        self.key = key
+    init(_ key: Key) { self.key = key }
+
+    /// The name, if the topic is one.
+    var name: NotifyName? {
+        if case .name(let name) = key { name } else { nil }
+    }
+
+    /// Made when they are sent, which is seldom: they are longer than the name.
+    var rules: [String] {
         switch key {
-        case .name(let name):
-            self.name = name
-            rules = [MatchRule.name(name)]
-            shape = PostShape(of: name)
-        case .prefix(let prefix):
-            name = nil
-            rules = MatchRule.prefix(prefix.string)
-            shape = PostShape()
+        case .name(let name): [MatchRule.name(name)]
+        case .prefix(let prefix): MatchRule.prefix(prefix.string)
+        }
+    }
+
+    /// How many rules it has.
+    var ruleCount: Int {
+        switch key {
+        case .name: 1
+        case .prefix: rules.count
         }
     }
 }
