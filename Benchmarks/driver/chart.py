@@ -13,6 +13,7 @@ PANELS = [
     ("throughput-10", "Posts to each of 10 observers", ON_BUS),
     ("storm-10", "Storm of 10 names to 10 observers", None),
     ("scale", "A post, 40,000 other names observed", None),
+    ("system", "Processor time for a post, 1,000 programs", None),
     ("states-memory", "Bus memory for a million posts", ["background", "suspended", "libdbus, stopped process"]),
     ("many-latency", "Post to one of 10,000 observers", ON_BUS),
     ("post-command", "A command that posts", None),

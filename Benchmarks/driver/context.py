@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from . import servers
-from .figures import Row
+from .figures import OURS, Row
 from .programs import Missing, Observer, Poster, Technology
 
 HERE = Path(__file__).resolve().parent.parent
@@ -25,6 +25,8 @@ class Context:
         self.rows = []
         # Parts that could not be measured at all.
         self.failures = []
+        # Rows that can't be had on this machine, and why.
+        self.excused = {}
         self._places = {}
 
         ours = (str(HERE / ".build" / "release" / "bench-notifybus"),)
@@ -70,6 +72,11 @@ class Context:
         self.rows.append(row)
         return row
 
+    def excuse(self, row, reason):
+        """Says that a row, which then is empty, can't be had on this machine."""
+        self.excused[row.key] = reason
+        row.lack(OURS, reason)
+
     def bus(self, daemon):
         """A new private bus."""
         return servers.Bus(self, daemon)
@@ -81,6 +88,12 @@ class Context:
         if technology.place == "folder":
             return str(self.folder)
         return self._places[technology.place]
+
+    def port(self):
+        """The port of the Mosquitto."""
+        if isinstance(port := self._places["mosquitto"], Missing):
+            raise port
+        return port
 
     def start_servers(self):
         """Starts the servers of those who do without a bus."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What waiting costs while nothing happens: how often threads wake up, and memory."""
 
+import subprocess
 import time
 
 from .programs import Program
@@ -28,12 +29,17 @@ def measure(context, daemon):
         "notify-wait -f": wait_for(context, alone, NAME),
         "notify-wait -f, with an agent": waiters[0],
         agent_label: agent,
-        "dbus-monitor": Program(context, ["dbus-monitor", "--address", alone.address, rule], "dbus-monitor", stdout=-3),
+        "dbus-monitor": Program(
+            context,
+            ["dbus-monitor", "--address", alone.address, rule],
+            "dbus-monitor",
+            stdout=subprocess.DEVNULL,
+        ),
         "gdbus monitor": Program(
             context,
             ["gdbus", "monitor", "--address", alone.address, "--dest", "org.freedesktop.DBus"],
             "gdbus monitor",
-            stdout=-3,
+            stdout=subprocess.DEVNULL,
         ),
     }
     time.sleep(context.count(SETTLE, 0.2))
@@ -44,11 +50,11 @@ def measure(context, daemon):
         memory.add(label, program.resident() / 1e6)
 
 
-def wait_for(context, bus, name):
+def wait_for(context, bus, name, output=subprocess.DEVNULL):
     """Starts a notify-wait that follows a name; it is live when this returns."""
     ready = context.folder / f"ready.{len(context.kept)}"
     ready.unlink(missing_ok=True)
     command = [context.commands / "notify-wait", "--follow", "--address", bus.address, "--ready-file", ready, name]
-    program = Program(context, command, "notify-wait", stdout=-3)
+    program = Program(context, command, "notify-wait", stdout=output)
     wait_until(ready.exists, "notify-wait was not live")
     return program

@@ -9,10 +9,13 @@ import sys
 import time
 
 from . import (
+    bridge,
     chart,
     checking,
     commands,
+    events,
     goals,
+    growth,
     idle,
     instructions,
     latency,
@@ -21,6 +24,7 @@ from . import (
     report,
     scale,
     states,
+    system,
     throughput,
 )
 from .context import HERE, Context
@@ -31,9 +35,13 @@ PARTS = {
     "latency": (latency.measure, "latency latency-p99"),
     "throughput": (throughput.measure, "throughput-1 throughput-10 throughput-100"),
     "storm": (throughput.measure_storm, "storm-1 storm-10"),
+    "growth": (growth.measure, "growth"),
     "scale": (scale.measure, "scale-notifybus scale-libdbus"),
     "states": (states.measure, "states states-memory"),
     "observers": (registering.measure, "add cancel many-setup many-memory many-latency"),
+    "system": (system.measure, "system"),
+    "event": (events.measure, "event"),
+    "bridge": (bridge.measure, "bridge-latency bridge-throughput"),
     "check": (checking.measure, "check"),
     "commands": (commands.measure, "post-command post-memory post-many wait-start wait-memory wait-then"),
     "idle": (idle.measure, "idle-wakeups idle-memory"),
@@ -110,7 +118,9 @@ def check(context, parts):
     rows = {row["key"]: row for row in results["rows"]}
     wrong = list(results["failures"])
     for key in (key for part in parts for key in PARTS[part][1].split()):
-        if key not in rows:
+        if reason := context.excused.get(key):
+            print(f"bench: {key} is left out: {reason}", file=sys.stderr)
+        elif key not in rows:
             wrong.append(f"there is no row {key!r}")
         elif rows[key]["missing"] or len(rows[key]["figures"]) < 2:
             wrong.append(f"{key}: {rows[key]['missing'] or 'too few figures'}")

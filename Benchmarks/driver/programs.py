@@ -37,6 +37,13 @@ def limit_life(command):
     return ["setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
 
+def is_readable(descriptor, seconds):
+    """Whether there is something to read, now or in so many seconds. Unlike select(2), poll(2) takes any descriptor."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
 class Program:
     """A process that writes what it has measured."""
 
@@ -74,13 +81,17 @@ class Program:
     def gone(self):
         """The reason that it has nothing more to say."""
         self.process.wait(5)
-        self.errors.seek(0)
-        said = " ".join(self.errors.read().decode(errors="replace").split())[-200:]
+        said = " ".join(self.said().split())[-200:]
         return Missing(f"{self.label} ended: {said or self.process.returncode}")
+
+    def said(self):
+        """What it has written to standard error."""
+        # Its own place in the file is that of the process, which is still writing.
+        return os.pread(self.errors.fileno(), 1 << 16, 0).decode(errors="replace")
 
     def read(self, descriptor, size):
         """What it writes next."""
-        if not select.select([descriptor], [], [], PATIENCE)[0]:
+        if not is_readable(descriptor, PATIENCE):
             raise Missing(f"{self.label} said nothing for {PATIENCE} s")
         if data := os.read(descriptor, size):
             return data
@@ -109,9 +120,9 @@ class Observer(Program):
         self.records = self.process.stdout.fileno()
         self.setup = self.record()[1] / 1e9
 
-    def has_record(self):
-        """Whether there is a record to be read."""
-        return bool(select.select([self.records], [], [], 0)[0])
+    def has_record(self, seconds=0):
+        """Whether there is a record to be read, now or in so many seconds."""
+        return is_readable(self.records, seconds)
 
     def record(self):
         """The next record: a time in nanoseconds, and a count."""

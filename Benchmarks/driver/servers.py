@@ -121,6 +121,15 @@ class Bus(Server):
         wait_until(lambda: self.answers(path, greeting), f"{kind} did not answer")
         self.router = wait_until(lambda: _descendant(self.process.pid, kind), f"there was no process of {kind}")
 
+    def forget_peak(self):
+        """Makes the resident memory of now the peak."""
+        Path(f"/proc/{self.router}/clear_refs").write_text("5")
+
+    def peak(self):
+        """The peak of the resident memory of the process that routes, in bytes."""
+        status = Path(f"/proc/{self.router}/status").read_text()
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+
     def resident(self):
         """The resident memory of the process that routes, in bytes."""
         return int(Path(f"/proc/{self.router}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
