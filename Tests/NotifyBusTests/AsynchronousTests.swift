@@ -79,7 +79,8 @@ import Testing
         let center = bus.makeCenter()
         let key = DispatchSpecificKey<String>()
         for attributes in [DispatchQueue.Attributes(), .concurrent] {
-            let queue = DispatchQueue(label: "org.notifybus.test", attributes: attributes)
+            // Other tests block the threads of the default quality of service, and two processors have few.
+            let queue = DispatchQueue(label: "org.notifybus.test", qos: .utility, attributes: attributes)
             queue.setSpecific(key: key, value: "here")
             let heard = Recorder<String>()
             let strays = Counter()

@@ -116,7 +116,7 @@ import Testing
         let deaf = try RawBusClient(address: bus.address)
         try deaf.addMatch("type='signal'")
         let count = 40_000
-        let command = "\(try productPath("notify-post")) --address \(bus.address) -"
+        let command = "\(shellWord(try productPath("notify-post"))) --address \(bus.address) -"
         let result = try run("sh", ["-c", "yes com.example.deaf | head -n \(count) | \(command)"])
         #expect(result.status == 0 && result.errorOutput.isEmpty, "\(result.errorOutput)")
     }

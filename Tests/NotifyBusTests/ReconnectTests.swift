@@ -58,7 +58,7 @@ import Testing
     func `posts that are queued when the bus dies are made on the next one`(kind: BusKind) throws {
         let (first, second) = (try PrivateBus(kind), try PrivateBus(kind))
         // An address with two buses, the first of which is created when everything else is ready.
-        let link = first.path + "-next"
+        let link = first.socketPath + "-next"
         let poster = NotifyCenter(bus: .address("\(first.address)-next;\(first.address)"))
         let observing = second.makeCenter()
         let heard = Recorder<NotifyName>()
@@ -70,7 +70,7 @@ import Testing
         for name in names { try poster.post(name) }
         let waiting = poster.statistics.waiting
         #expect(waiting > 0)
-        try #require(symlink(second.path, link) == 0)
+        try #require(symlink(second.socketPath, link) == 0)
         defer { unlink(link) }
         first.kill()
         try #require(heard.wait(timeout: .patience) { $0.last == names.last })
@@ -79,8 +79,4 @@ import Testing
         #expect(poster.statistics.dropped == 0)
         observation.cancel()
     }
-}
-
-extension PrivateBus {
-    fileprivate var path: String { String(address.dropFirst("unix:path=".count)) }
 }

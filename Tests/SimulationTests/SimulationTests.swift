@@ -9,7 +9,7 @@ import Testing
     @Test func `every promise is kept in each of a thousand histories`() {
         for seed in UInt64(1)...1_000 {
             let history = History.run(seed: seed)
-            #expect(history.failure == nil, "seed \(seed): 'make simulate SEED=\(seed)' tells the history")
+            #expect(history.failure == nil, "seed \(seed): 'make simulate SEED=\(seed)' prints the history")
         }
     }
 
@@ -27,7 +27,8 @@ import Testing
         #expect(titles == Row.allCases.map(\.title))
     }
 
-    /// Where `simulate --mutations` found the breaks that take long to find. If these no longer fail, others are searched.
+    /// The seeds with which `simulate --mutations` found the breaks that take long to find. If one no longer fails,
+    /// others are tried.
     private static let seeds: [Mutation: UInt64] = [
         .gateOpensBeforeRules: 803, .marksAtOnce: 3_911, .confirmsDelivery: 4_976, .narrowsFirst: 4_380,
         .handsBackEarly: 2_366, .ignoresApplication: 3_753, .judgesEveryone: 1_334, .sleepAffectsAll: 1_594,
@@ -35,7 +36,7 @@ import Testing
     ]
 
     @Test(arguments: Mutation.allCases)
-    func `a broken protocol is found, and reproduced in fewer steps`(mutation: Mutation) throws {
+    func `a broken protocol is found, and the failure is reproduced in fewer steps`(mutation: Mutation) throws {
         let known = SimulationTests.seeds[mutation].map { [$0] } ?? []
         let found = (known + Array(1...20_000)).first { History.run(seed: $0, mutation: mutation).failure != nil }
         let seed = try #require(found, "\(mutation.rawValue) is not found")

@@ -51,6 +51,9 @@ public final class PrivateBus: Sendable {
         removeFolder(folder)
     }
 
+    /// The path of its socket, which its address spells in its own way if it contains a space, for example.
+    public var socketPath: String { "\(folder)/bus" }
+
     /// The process that routes: dbus-daemon, or dbus-broker, not its launcher.
     ///
     /// Using it after ``kill()`` is a programming error, because any number could be mistaken for a process.

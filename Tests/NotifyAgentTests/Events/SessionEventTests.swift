@@ -59,7 +59,7 @@ struct SessionEventTests {
                     mock.AddMethod(MAIN_IFACE, 'Read', 'ss', 'v', 'ret = dbus.UInt32(\(scheme), variant_level=2)')
                 """
             let file = "\(scene.folder.path)/portal.py"
-            #expect(try run("sh", ["-c", "cat >\(file)"], input: template).status == 0)
+            #expect(try run("sh", ["-c", "cat >\(shellWord(file))"], input: template).status == 0)
             return try MockService(scene.bus, name, path, ["--template", file])
         }
         func choose(_ portal: MockService, _ group: String, _ scheme: Int) throws {

@@ -2,8 +2,8 @@
 
 import NotifyCore
 
-/// A model of a D-Bus daemon: it takes one message at a time from the queue of a connection, and puts what follows from
-/// it into the queues of others, in that order.
+/// A model of a D-Bus daemon. It takes one message at a time from a connection's queue, and appends what follows from
+/// it to the queues of others, in that order.
 struct Bus {
     enum Owner: Equatable {
         case poster(Int)
@@ -15,16 +15,16 @@ struct Bus {
     struct Connection {
         let owner: Owner
         let name: String
-        /// Whether the bus knows it. If it does not, what is in `inbox` can still be read.
+        /// Whether the bus knows it. Even if not, what is in `inbox` can still be read.
         var isOpen = true
         var outbox = Queue<ToBus>()
         var inbox = Queue<FromBus>()
-        /// How many rules there are of each subject.
+        /// How many rules it has for each subject.
         private(set) var rules = [Int](repeating: 0, count: Subject.everything + 1)
-        /// The names that it hears, a bit each.
+        /// The names that it hears, a bit for each.
         private(set) var heard: UInt8 = 0
         var watchesOwner = false
-        /// Whether the next message has been read in part.
+        /// Whether part of the next message has been read.
         var isTorn = false
 
         mutating func add(rule subject: Int) {
@@ -41,7 +41,7 @@ struct Bus {
         var user: UInt32 { if case .poster(let number) = owner { Post.users[number] } else { 0 } }
     }
 
-    /// A call that the bus has passed on and that is yet to be answered.
+    /// A call that the bus has passed on and that has not been answered yet.
     private struct Pending {
         let caller: Int
         let serial: Int
@@ -51,7 +51,7 @@ struct Bus {
     private(set) var connections: [Connection] = []
     private(set) var agent: Int?
     private var pending: [Pending] = []
-    /// Who waits for the agent to be started.
+    /// Those who are waiting for the agent to be started.
     private(set) var starters: [(connection: Int, serial: Int)] = []
     /// Whether the bus can start an agent.
     var startsAgents = false
@@ -68,7 +68,7 @@ struct Bus {
         return connections.count - 1
     }
 
-    /// What the bus has done with a message that others want to know of.
+    /// What the bus did with a message, if that concerns others.
     enum Outcome {
         case nothing
         case routed(post: Int)
@@ -76,7 +76,7 @@ struct Bus {
         case closed
     }
 
-    /// Works on the next message of a connection.
+    /// Processes the next message of a connection.
     mutating func route(_ index: Int, encodes: Bool) -> Outcome {
         guard connections[index].isOpen, let message = connections[index].outbox.popFirst() else { return .nothing }
         switch message {
@@ -166,13 +166,13 @@ struct Bus {
         }
     }
 
-    /// The agent that was to be started has ended before it had the name.
+    /// The agent that was started ended before it got the name.
     mutating func failStarters() {
         for (starter, serial) in starters { fail(starter, serial) }
         starters = []
     }
 
-    /// A program ends: the bus reads what it has written before.
+    /// A program ends. The bus still reads what it has written.
     mutating func hangUp(_ index: Int) {
         if connections[index].isOpen { connections[index].outbox.append(.hangUp) }
     }

@@ -2,22 +2,22 @@
 
 import NotifyNames
 
-/// What happens in a simulation, by a seed: three chapters of about thirty steps each, and at the end of each everything
-/// comes to rest and is checked.
+/// What happens in a simulation, derived from a seed: three chapters of about thirty steps each. At the end of each,
+/// everything comes to rest and is checked.
 package struct History: Sendable {
     package let seed: UInt64
     package let setting: World.Setting
     package var steps: [Step]
-    /// What is wrong; nil if every promise was kept.
+    /// What went wrong; nil if every promise was kept.
     package var failure: String?
-    /// All steps, also those on the way to rest.
+    /// All steps, including those on the way to rest.
     package var stepsTaken = 0
     package var checks = 0
     package var tolerated: [Int] = []
 
     private static let chapters = 3
 
-    /// Makes one up, and runs it.
+    /// Generates one and runs it.
     package static func run(seed: UInt64, mutation: Mutation? = nil, isKept: Bool = false) -> History {
         var random = SplitMix(seed: seed)
         var history = History(seed: seed, setting: .random(&random), steps: [])
@@ -41,7 +41,7 @@ package struct History: Sendable {
         return history
     }
 
-    /// Runs the steps that there are once more.
+    /// Runs these steps again.
     package func replayed(_ steps: [Step], mutation: Mutation? = nil) -> History {
         var history = History(seed: seed, setting: setting, steps: steps)
         let world = World(setting, mutation: mutation)
@@ -57,14 +57,14 @@ package struct History: Sendable {
         tolerated = world.oracle.tolerated
     }
 
-    /// What happens, a line for each step, and what follows from it.
-    package func told(mutation: Mutation? = nil) -> [String] {
+    /// A line for each step, and for what follows from it.
+    package func transcript(mutation: Mutation? = nil) -> [String] {
         let world = World(setting, mutation: mutation, isNoted: true)
         for step in steps where world.failure == nil { world.take(step) }
         return world.notes
     }
 
-    /// The same failure in fewer steps: whatever can be left out is.
+    /// The same failure in as few steps as possible.
     package func shortened(mutation: Mutation? = nil) -> History {
         var best = self
         var size = max(1, steps.count / 2)
@@ -92,7 +92,7 @@ package struct History: Sendable {
 extension World.Setting {
     static func random(_ random: inout SplitMix) -> World.Setting {
         let count = 1 + random.below(3)
-        // Sometimes two connections of one process.
+        // Sometimes one process has two connections.
         let processes = (0..<count).map { $0 > 0 && random.chance(3) ? $0 - 1 : $0 }
         let first = processes.reduce(into: [Int]()) { all, one in all.append(min(one, (all.max() ?? -1) + 1)) }
         let all = Array(0..<Subject.count)
@@ -127,7 +127,7 @@ extension Desktop.Who {
     }
 }
 
-/// What a part of a history is like: how often which things happen.
+/// The character of a chapter: how often each kind of thing happens.
 private struct Mood {
     private let disturbs: Int
     private let stops: Bool
@@ -137,7 +137,7 @@ private struct Mood {
     private let locks: Bool
     private let setsStates: Bool
     private let passesTime: Bool
-    /// For how many steps nothing happens but what is under way.
+    /// For how many more steps nothing new begins.
     private var undisturbed = 0
 
     init(_ random: inout SplitMix) {
@@ -154,7 +154,7 @@ private struct Mood {
     private static let states: [LifecycleState] = [.foreground, .background, .suspended, .suspended, .foreground]
 
     mutating func next(_ random: inout SplitMix, _ world: World, _ enabled: [Step]) -> Step {
-        // A moment that is short, and in which much depends on who is stopped.
+        // A short moment in which it matters who is stopped.
         if stops, random.chance(2), let process = world.processBeingHandedNames {
             undisturbed = 40
             return .stop(process: process, tears: false)

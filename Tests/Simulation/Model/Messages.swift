@@ -8,7 +8,7 @@ enum ToBus {
     case addMatch(Int, serial: Int)
     case removeMatch(Int)
     case watchOwner
-    /// Any question that the bus answers at once: GetId.
+    /// A question that the bus answers at once, such as GetId.
     case ask(serial: Int)
     case getOwner(serial: Int)
     case startAgent(serial: Int)
@@ -16,15 +16,15 @@ enum ToBus {
     case requestName
     case post(Int, name: Int)
     case send(to: String, PeerMessage)
-    /// The end of what a program has written.
+    /// The program writes no more.
     case hangUp
 }
 
 /// What the bus sends to a program.
 enum FromBus {
-    /// The bus has answered, with a name where it was asked for one.
+    /// The bus has answered, with a name if it was asked for one.
     case replied(serial: Int, String?)
-    /// The bus has refused, or nobody else can answer.
+    /// The bus has refused, or nobody can answer.
     case failed(serial: Int)
     case post(Int)
     case ownerChanged(String)
@@ -54,7 +54,7 @@ enum PeerMessage {
     case decided(String)
     case mark(UInt64)
 
-    /// The serial of a call that is to be answered.
+    /// The serial of a call that expects an answer.
     var serialOfCall: Int? {
         switch self {
         case .register(let serial, _), .report(let serial, _), .change(let serial, _, _, _), .release(let serial, _),
@@ -75,7 +75,7 @@ enum PeerMessage {
         }
     }
 
-    /// The same after its way over the wire.
+    /// The same message, encoded and decoded.
     var read: PeerMessage {
         do throws(ArgumentError) {
             switch self {
@@ -103,14 +103,14 @@ enum PeerMessage {
     }
 }
 
-/// A queue that is read from its beginning.
+/// A first-in, first-out queue.
 struct Queue<Element> {
     private(set) var elements: [Element] = []
     private var head = 0
 
     var isEmpty: Bool { head == elements.count }
     var count: Int { elements.count - head }
-    /// What has not been taken out.
+    /// What has not been taken out yet.
     var waiting: ArraySlice<Element> { elements[head...] }
     var first: Element? { isEmpty ? nil : elements[head] }
 
@@ -130,7 +130,7 @@ struct Queue<Element> {
         head = 0
     }
 
-    /// Keeps the first elements only.
+    /// Keeps only the first elements.
     mutating func keepFirst(_ count: Int) { elements.removeLast(self.count - Swift.min(count, self.count)) }
 }
 

@@ -3,28 +3,28 @@
 import NotifyCore
 import NotifyNames
 
-/// What is posted and observed in a simulation: four names and three prefixes. By number, so that a history costs
-/// microseconds.
+/// What is posted and observed in a simulation: four names and three prefixes. They are numbers, so that a history
+/// takes only microseconds.
 enum Subject {
     static let nameCount = 4
     /// How many names and prefixes there are.
     static let count = 7
-    /// The rule for every name: an agent that holds many prefixes asks for it.
+    /// The rule for every name, which an agent that holds many prefixes asks for.
     static let everything = 7
-    /// A name that counts only if its owner has posted it.
+    /// A name that counts only if its owner posted it.
     static let owned = 1
     static let owner: UInt32 = 7
 
     static let texts = ["sim.a", "user.uid.7.b", "pre.c", "pre.d", "pre.", "user.", "pre.c"]
     static let names: [NotifyName] = texts[..<nameCount].compactMap { try? NotifyName($0) }
     static let prefixes: [NamePrefix] = texts[nameCount...].map { NamePrefix($0) }
-    /// The names that each of them matches, a bit each.
+    /// The names that each of them matches, a bit for each.
     static let masks: [UInt8] = [1, 2, 4, 8, 12, 2, 4, 15]
 
     static func matches(_ subject: Int, _ name: Int) -> Bool { masks[subject] >> UInt8(name) & 1 == 1 }
     static func isPrefix(_ subject: Int) -> Bool { subject >= nameCount }
 
-    /// One for each name that a subject matches.
+    /// A one for each name that a subject matches.
     static func each(_ subject: Int) -> SIMD4<UInt8> {
         var each = SIMD4<UInt8>.zero
         for name in 0..<nameCount where matches(subject, name) { each[name] = 1 }
@@ -42,14 +42,14 @@ enum Subject {
     static func prefixes(of subjects: [Int]) -> [String] { subjects.filter { isPrefix($0) }.map { texts[$0] } }
 }
 
-/// A post: its place in the list is its number.
+/// A post. Its number is its index in the list.
 struct Post {
     let name: Int
     let poster: Int
 
-    /// Which users the posters are.
+    /// The posters' users.
     static let users: [UInt32] = [Subject.owner, 8]
 
-    /// Whether it is to be believed.
+    /// Whether it must be believed.
     var isGenuine: Bool { name != Subject.owned || Post.users[poster] == Subject.owner }
 }

@@ -3,9 +3,9 @@
 import NotifyCore
 import NotifyNames
 
-// What goes wrong, and what is promised no longer then.
+// What can go wrong, and which promises no longer hold then.
 extension Oracle {
-    /// Something has happened to an observer that no promise is about.
+    /// Something has happened to an observer that no promise covers.
     mutating func disturb(_ observer: Int, _ row: Row, drops: Bool) {
         contracts[observer].row = row
         contracts[observer].isDisturbed = true
@@ -18,13 +18,14 @@ extension Oracle {
     }
 
     /// - Parameters:
-    ///   - subjects: what the agent has heard that it observes.
-    ///   - unread: posts that the agent was sent for others, and reads when it holds the names for this one as well.
+    ///   - subjects: what the agent knows that it observes.
+    /// - unread: posts that the agent was sent on behalf of others, and reads when it also holds the names for this
+    ///   one.
     mutating func processStopped(_ observer: Int, knows subjects: [Int], unread: UInt64) {
         stopped.insert(observer)
         let mayBeSuspended = contracts[observer].known == nil && contracts[observer].mayReplay
         if contracts[observer].known == .suspended || mayBeSuspended { stoppedSuspended.insert(observer) }
-        // Parked on its way out of the suspension, it does not know that the agent has what was posted.
+        // If it is parked while it is being resumed, it does not know that the agent has what was posted.
         if contracts[observer].known == nil, contracts[observer].mayReplay {
             allowEachName(of: observer, .resumeDisturbed)
         }
@@ -33,20 +34,20 @@ extension Oracle {
         var queued: UInt64 = 0
         for one in registrations where one.observer == observer { queued |= one.due | one.cover | one.possible }
         for index in registrations.indices where registrations[index].observer == observer {
-            // The agent reads them, and keeps the names alone, which one that has come since hears as well.
+            // The agent reads them and keeps only their names, which later registrations hear as well.
             registrations[index].cover |= registrations[index].due
             registrations[index].replayableToo |= queued | unread
             registrations[index].due = 0
             if contracts[observer].mayDrop { registrations[index].cover = 0 }
             guard !subjects.contains(registrations[index].subject) else { continue }
-            // The agent does not know that its posts are wanted.
+            // The agent does not know that anybody wants these posts.
             tolerate(.addedLate, registrations[index].cover.nonzeroBitCount)
             registrations[index].cover = 0
             registrations[index].isLate = true
         }
     }
 
-    /// A post stands in the stream of a stopped program, and the agent hears it as well: its name may be kept from both.
+    /// A post is in the stream of a stopped program, and the agent hears it as well. Its name may be kept from each.
     mutating func standsTwice(_ name: Int, _ observer: Int) {
         for index in registrations.indices
         where registrations[index].observer == observer && Subject.matches(registrations[index].subject, name) {
@@ -55,7 +56,7 @@ extension Oracle {
         }
     }
 
-    /// A post whose sender was still asked for when the connection was lost: nobody will say whether it is genuine.
+    /// The connection was lost before the bus said who had sent a post, so nobody knows whether it is genuine.
     mutating func wasHeldBack(_ name: Int, _ observer: Int) {
         for index in registrations.indices
         where registrations[index].observer == observer && Subject.matches(registrations[index].subject, name) {
@@ -64,7 +65,7 @@ extension Oracle {
         }
     }
 
-    /// There was no room for names that were posted, and the agent has counted that.
+    /// There was no room for names that were posted, and the agent has counted them.
     mutating func overflowed(_ observer: Int, _ names: [NotifyName]) {
         for index in registrations.indices where registrations[index].observer == observer {
             for name in names.compactMap(Subject.number) {
@@ -90,11 +91,11 @@ extension Oracle {
         allowEachName(of: observer, .connectionLost)
     }
 
-    /// The agent has died, and with it what it had noted.
+    /// The agent has died, and what it had noted is lost.
     mutating func agentDied() {
         for observer in contracts.indices {
             if contracts[observer].known != nil, stopped.contains(observer) {
-                // What was set while it stood still it has not heard of.
+                // It was stopped, so it does not know what was set meanwhile.
                 disturb(observer, .agentDied, drops: true)
                 forgive(observer, .agentDied, alsoDue: false)
             }
@@ -120,7 +121,7 @@ extension Oracle {
         let subject = registrations[registration].subject
         registrations[registration].unpostedRow = row
         if Subject.isPrefix(subject) {
-            // Nobody knows the names.
+            // Nobody knows which names match.
             tolerate(row, registrations[registration].cover.nonzeroBitCount)
             registrations[registration].cover = 0
             // Another registration may observe them by name.
@@ -130,7 +131,7 @@ extension Oracle {
         }
     }
 
-    /// An observer gives its agent up.
+    /// An observer gives up waiting for its agent.
     mutating func deadlinePassed(_ observer: SimulatedObserver) {
         let number = observer.number
         switch contracts[number].known {
@@ -152,7 +153,7 @@ extension Oracle {
         }
     }
 
-    /// A post was torn: the process has its beginning.
+    /// A post was torn: the process has read its beginning.
     mutating func torn(_ post: Int, of owner: Bus.Owner) {
         guard case .observer(let observer) = owner else { return }
         for index in registrations.indices where registrations[index].observer == observer {

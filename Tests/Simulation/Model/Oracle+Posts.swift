@@ -3,7 +3,7 @@
 import NotifyCore
 import NotifyNames
 
-// Each post is judged when the bus gives it its place, when it is heard, and at rest.
+// Each post is judged when the bus routes it, when it is heard, and at rest.
 extension Oracle {
     mutating func posted(_ post: Post) {
         masks[post.name] |= 1 << UInt64(postCount)
@@ -11,7 +11,7 @@ extension Oracle {
         postCount += 1
     }
 
-    /// The bus has given a post its place.
+    /// The bus has routed a post.
     mutating func routed(_ number: Int, _ post: Post) {
         let name = post.name
         let bit: UInt64 = 1 << UInt64(number)
@@ -56,7 +56,7 @@ extension Oracle {
         }
     }
 
-    /// An observer has heard a post in its place.
+    /// An observer has heard a post in order.
     ///
     /// - Parameter audience: the registrations that it calls.
     mutating func heard(_ number: Int, _ name: Int, _ observer: Int, by audience: [Int]) {
@@ -78,7 +78,7 @@ extension Oracle {
         }
     }
 
-    /// An observer hears a name that was posted while it did not listen.
+    /// An observer hears a name that was posted while it was not listening.
     mutating func replayed(_ name: Int, _ observer: Int, by audience: [Int]) {
         for index in audience {
             let registration = registrations[index]
@@ -89,7 +89,7 @@ extension Oracle {
             if posts | others == 0 {
                 guard registration.unposted[name] > 0 else {
                     fail(
-                        "registration \(index) hears \(Subject.texts[name]), which was not posted while it did not listen"
+                        "registration \(index) hears \(Subject.texts[name]), which was not posted while it was not listening"
                     )
                     continue
                 }
@@ -98,7 +98,7 @@ extension Oracle {
             } else if posts != 0 {
                 registrations[index].replayable &= ~masks[name]
             } else {
-                // One for each post: they may have been noted one after the other.
+                // One for each post: each may have been noted separately.
                 let post = (others & masks[name]).trailingZeroBitCount
                 registrations[index].replayableToo &= ~(1 << UInt64(post))
             }
@@ -109,9 +109,9 @@ extension Oracle {
 
     // MARK: - At rest
 
-    /// Nothing is under way: what was promised is kept now.
+    /// Nothing is under way, so every promise must have been kept.
     ///
-    /// - Parameter observers: those that run, or stand still in the state that they know of.
+    /// - Parameter observers: those that run, and those that are stopped but know their state.
     mutating func rest(_ observers: [SimulatedObserver], hasAgent: Bool) {
         for observer in observers where !observer.hasEnded {
             stopped.remove(observer.number)

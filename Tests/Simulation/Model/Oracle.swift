@@ -3,22 +3,22 @@
 import NotifyCore
 import NotifyNames
 
-/// What is promised to the registrations, and whether it is kept.
+/// What the registrations are promised, and whether it is kept.
 ///
-/// Posts have numbers below 64, so that a set of them is a number.
+/// Posts have numbers below 64, so that an integer can be a set of them.
 struct Oracle {
     var registrations: [Registration] = []
     var contracts: [Contract] = []
     /// The last post of each poster that each observer has heard.
     var lastHeard: [SIMD2<Int>] = []
-    /// Whose process was stopped since the last rest.
+    /// The observers whose process was stopped since the last rest.
     var stopped: Set<Int> = []
-    /// Of them those that believe to be suspended, whatever was set since.
+    /// Those of them that believe they are suspended, whatever was set since.
     var stoppedSuspended: Set<Int> = []
     var failure: String?
     var tolerated = [Int](repeating: 0, count: Row.allCases.count)
     var checks = 0
-    /// The posts of each name, and how many posts there are.
+    /// The posts of each name, and the number of posts.
     var masks = [UInt64](repeating: 0, count: Subject.nameCount)
     var postCount = 0
     var posters: [Int] = []
@@ -27,17 +27,18 @@ struct Oracle {
 
     mutating func tolerate(_ row: Row, _ count: Int = 1) { tolerated[row.rawValue] += count }
 
-    // MARK: - Who there is
+    // MARK: - Registrations
 
     mutating func addObserver() {
         contracts.append(Contract(known: nil, isNew: true))
         lastHeard.append(SIMD2(-1, -1))
     }
 
-    /// - Parameter unread: posts that the agent was sent for others: it may read them when it has heard of this one.
+    /// - Parameter unread: posts that the agent was sent on behalf of others. It may read them after it has heard of
+    ///   this one.
     mutating func register(_ observer: Int, _ subject: Int, unread: UInt64) {
         var new = Registration(observer: observer, subject: subject)
-        // One that comes late hears with the others what waits for them.
+        // A late one hears what is waiting for the others.
         for other in registrations where other.observer == observer {
             new.replayable |= other.replayable
             new.replayableToo |= other.replayableToo
@@ -55,7 +56,7 @@ struct Oracle {
 
     mutating func cancel(_ registration: Int) { registrations[registration].isCancelled = true }
 
-    /// The bus has the rules of a subject: each registration of it is confirmed.
+    /// The bus has the rules for a subject, so its registrations are confirmed.
     mutating func confirmed(_ observer: SimulatedObserver, _ subject: Int) {
         let contract = contracts[observer.number]
         if contract.isNew, contract.pending == 0, !contract.isDisturbed {
@@ -72,7 +73,7 @@ struct Oracle {
 
     // MARK: - Changes
 
-    /// Somebody asks for a state, or what comes out of it is not known.
+    /// Somebody asks for a state; nil if nobody knows which state will follow.
     mutating func changeBegins(_ observer: Int, _ state: LifecycleState?) {
         var contract = contracts[observer]
         let old = contract.known
@@ -94,7 +95,7 @@ struct Oracle {
         contract.known = nil
         contracts[observer] = contract
         if stopped.contains(observer) {
-            // Parked on its way, the agent keeps what comes meanwhile.
+            // If it is parked on its way, the agent keeps what arrives meanwhile.
             contracts[observer].mayReplay = true
             if contract.mayReplay || stoppedSuspended.contains(observer) {
                 allowEachName(of: observer, .resumeDisturbed)
@@ -106,7 +107,7 @@ struct Oracle {
     mutating func changeEnded(_ observer: Int, _ state: LifecycleState?, isDone: Bool) {
         contracts[observer].pending -= 1
         if !isDone || state == nil { contracts[observer].isDisturbed = true }
-        // Of several wishes the last one wins, in whatever order they are answered.
+        // The last of several requests wins, in whatever order they are answered.
         guard contracts[observer].pending == 0, !contracts[observer].isDisturbed,
             let wanted = contracts[observer].wanted
         else { return }
@@ -137,7 +138,7 @@ struct Oracle {
         }
     }
 
-    /// What has not been heard so far need not be heard.
+    /// Whatever has not been heard so far need not be heard.
     mutating func forgive(_ observer: Int, _ row: Row, alsoDue: Bool) {
         for index in registrations.indices where registrations[index].observer == observer {
             tolerate(row, registrations[index].cover.nonzeroBitCount)
@@ -148,7 +149,7 @@ struct Oracle {
         }
     }
 
-    /// The desktop says something else: what the observer is in is not known until the agent says that it is in force.
+    /// The desktop changes, so the observer's state is unknown until the agent says that the change is in force.
     mutating func desktopChanges(_ observer: Int) {
         if contracts[observer].known != nil, contracts[observer].isByPerson { return }
         changeBegins(observer, nil)
@@ -156,7 +157,7 @@ struct Oracle {
         changeEnded(observer, nil, isDone: true)
     }
 
-    /// The agent says that what the desktop wants is in force.
+    /// The agent says that the desktop's change is in force.
     mutating func desktopIsFollowed(_ observer: Int, _ state: LifecycleState) {
         guard contracts[observer].pending == 0, !stopped.contains(observer) else { return }
         settle(observer, in: state)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The moments in which a promise does not hold in full: the rows of the table "What can still happen" of
-/// Documentation/lifecycle.md, in its words. What is tolerated is counted under one of these, and nothing else is.
+/// The situations in which a promise does not hold in full. They are the rows of the table "What can still happen" in
+/// Documentation/lifecycle.md, in its words. Nothing else is tolerated, and whatever is tolerated is counted.
 package enum Row: Int, CaseIterable, Sendable {
     /// A post is delivered or dropped.
     case goingToBackground
@@ -11,9 +11,9 @@ package enum Row: Int, CaseIterable, Sendable {
     case beingSuspended
     /// A post is heard twice.
     case beingResumed
-    /// A post is lost that comes before the agent hears the name.
+    /// A post is lost that was made before the agent knew of the name.
     case addedLate
-    /// A post is not heard itself, but its name, which may stand for several posts.
+    /// Instead of a post, only its name is heard, which may stand for several posts.
     case stopped
     /// A name is heard without a post; for a prefix a post is lost.
     case torn

@@ -3,13 +3,13 @@
 import NotifyCore
 import NotifyNames
 
-/// What a connection knows of those who post, as `ObservingConnection` does: some names count only from their owner, and
-/// what a poster posts is held back until the bus has said who it is. The directory is the real one, which keeps names;
-/// their numbers go beside it.
+/// What a connection knows about posters, as `ObservingConnection` does. Some names count only from their owner, so a
+/// post is held back until the bus has said who sent it. The directory is the real one, which keeps names; this adds
+/// their numbers.
 struct SenderCheck {
     enum Verdict {
         case believed, refused, held
-        /// Held, and the bus is to be asked.
+        /// It is held, and the bus must be asked.
         case asks
     }
 
@@ -18,7 +18,7 @@ struct SenderCheck {
     private var held: [String: Queue<Int>] = [:]
 
     var isHolding: Bool { directory.isHolding }
-    /// The posts that are held, a bit each.
+    /// The posts that are held, a bit for each.
     var posts: UInt64 { held.values.reduce(0) { $1.waiting.reduce($0) { $0 | 1 << UInt64($1) } } }
 
     mutating func judge(_ number: Int, _ post: Post, from sender: String, _ mutation: Mutation?) -> Verdict {
@@ -33,7 +33,7 @@ struct SenderCheck {
         }
     }
 
-    /// The bus has said who a sender is; nil if it is gone.
+    /// The bus has said who a sender is: nil if the sender is gone.
     mutating func learn(user: UInt32?, of sender: String) {
         users[sender] = user
         directory.learn(user: user, of: sender)
@@ -42,7 +42,7 @@ struct SenderCheck {
     /// - Returns: the posts that were held when the connection was lost.
     mutating func takeAll() -> [NotifyName] { directory.takeAll() }
 
-    /// The next post that was held and is to be believed.
+    /// The next post that was held and must be believed.
     mutating func next() -> Int? {
         while let (_, sender, verdict) = directory.nextVerified() {
             let number = held[sender]?.popFirst()

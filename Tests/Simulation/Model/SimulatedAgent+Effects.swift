@@ -4,7 +4,7 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-// What the coordinator wants done.
+// Carries out what the coordinator asks for.
 extension SimulatedAgent {
     func feed(_ event: Event, _ world: World) {
         guard isAlive else { return }
@@ -14,7 +14,7 @@ extension SimulatedAgent {
         for effect in effects where isAlive { perform(effect, world) }
     }
 
-    /// What is lost for lack of room is counted, and nothing else is.
+    /// Only what is lost for lack of room is counted.
     func checkRoom(_ event: Event, _ world: World) {
         var waiting = 0
         for observer in world.observers {
@@ -35,7 +35,7 @@ extension SimulatedAgent {
         if waiting > world.setting.pendingLimit ?? .max { world.oracle.fail("\(waiting) names wait for one user") }
     }
 
-    /// The state of a name as anybody is told it.
+    /// The state of a name, as anybody would be told.
     func state(of name: Int) -> UInt64? {
         var copy = coordinator
         let effects = copy.handle(.getNameState(CallID(.max), Subject.names[name]), at: Moment(nanoseconds: 0))

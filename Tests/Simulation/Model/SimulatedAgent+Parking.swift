@@ -48,14 +48,14 @@ extension SimulatedAgent {
     func finishDrain(_ place: Int, _ world: World) {
         let index = drains[place].connection
         world.close(index)
-        // The process reads as well, if it runs again.
+        // The process reads too, if it is running again.
         if world.processes[drains[place].process].isStopped {
             while let message = world.bus[index].inbox.popFirst() { _ = take(message, place, world) }
         }
         let drain = drains.remove(at: place)
         news.append(.drained(drain.id))
         if world.mutation == .ignoresStream { return news.append(.found(drain.id, [])) }
-        // Whose the names are that count only from their owner, the bus is asked when their turn comes.
+        // The bus is asked who posted the names that count only from their owner when their turn comes.
         let names = drain.found.map { world.posts[$0].name }
         let plain = Set(names.filter { $0 != Subject.owned } + drain.torn)
         news.append(.found(drain.id, plain.sorted().map { Subject.names[$0] }))

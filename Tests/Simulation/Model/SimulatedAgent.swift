@@ -4,7 +4,7 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// An agent: the coordinator as it is, and a model of what is around it.
+/// An agent: the real coordinator, and a model of what surrounds it.
 final class SimulatedAgent {
     enum Question {
         case rules(Ticket)
@@ -14,7 +14,7 @@ final class SimulatedAgent {
         case state(ConnectionID)
         case delivery(ConnectionID)
         case sender(String)
-        /// Who has posted a name with an owner in a stream, and who else has.
+        /// Who posted the names in a stream that count only from their owner.
         case poster(ConnectionID, [NotifyName], ArraySlice<String>)
     }
 
@@ -24,12 +24,12 @@ final class SimulatedAgent {
         let isRegistration: Bool
     }
 
-    /// A stream that is being read up to the mark.
+    /// A stream that the agent reads up to the mark.
     struct Drain {
         let id: ConnectionID
         let connection: Int
         let process: Int
-        /// Posts, and of a torn one its name alone.
+        /// Posts, or just the name of a torn one.
         var found: [Int] = []
         var torn: [Int] = []
     }
@@ -40,11 +40,11 @@ final class SimulatedAgent {
     var isAlive = true
     var alarm: Int64?
     var drains: [Drain] = []
-    /// Who has posted the names in a stream that count only from their owner.
+    /// Who posted the names in a stream that count only from their owner.
     var owned: [ConnectionID: Set<String>] = [:]
-    /// What others have found out for it: it comes beside the bus.
+    /// What it learns by other means than the bus.
     var news = Queue<Event>()
-    /// Processes that are looked at.
+    /// The processes that it watches.
     var looksAt: Set<Int> = []
     var known: [ConnectionID: Int] = [:]
     var rules = [Int](repeating: 0, count: Subject.everything + 1)
@@ -55,9 +55,9 @@ final class SimulatedAgent {
     var lastWait: UInt64 = 0
     /// Whose state nobody but the desktop had decided before that wait.
     private(set) var followers: Set<ConnectionID> = []
-    /// Whether somebody has waited for too long, and is told so.
+    /// Whether somebody has waited too long and is being told so.
     var isExpiring = false
-    /// How many names were lost for which there was no room.
+    /// How many names were lost for lack of room.
     var dropped: [ConnectionID: UInt64] = [:]
     var lastCall: UInt64 = 0
 
@@ -77,11 +77,11 @@ final class SimulatedAgent {
 
     static func process(_ number: Int) -> ProcessID { ProcessID(pid: Int32(100 + number), startTime: 1, user: 0) }
 
-    /// Whether the agent matches a name or a prefix itself.
+    /// Whether the agent has a rule of its own for a name or a prefix.
     func hears(_ subject: Int) -> Bool { rules[subject] > 0 }
     func knows(_ index: Int) -> ConnectionID? { known.first { $0.value == index }?.key }
 
-    // MARK: - What comes
+    // MARK: - Arrivals
 
     func step(_ world: World) {
         guard let message = world.bus[connection].inbox.popFirst() else { return }
@@ -133,7 +133,7 @@ final class SimulatedAgent {
         streamIsRead(id, names, (owned.removeValue(forKey: id) ?? []).sorted()[...], world)
     }
 
-    /// - Parameter senders: those that the bus has yet to be asked for.
+    /// - Parameter senders: those whose user the bus has not been asked about yet.
     func streamIsRead(_ id: ConnectionID, _ names: [NotifyName], _ senders: ArraySlice<String>, _ world: World) {
         if let sender = senders.first {
             return ask(
@@ -142,7 +142,7 @@ final class SimulatedAgent {
                 world
             )
         }
-        // Whoever takes the place of the connection gets what was found.
+        // Whoever succeeds the connection gets what was found.
         let receiver = coordinator.receiver(ofStream: id)
         feed(.drained(id), world)
         if let receiver { feed(.found(receiver, names), world) }
@@ -215,7 +215,7 @@ final class SimulatedAgent {
         guard let index = world.bus.index(of: sender), case .observer(let observer) = world.bus[index].owner,
             let subjects = try? Subjects(names: registration.names, prefixes: registration.prefixes)
         else { return }
-        // The agent looks at the process, and then watches it.
+        // The agent examines the process and then watches it.
         guard !world.processes[world.observers[observer].process].hasEnded else { return }
         var statement = Newcomer.Statement(subjects)
         if let state = registration.state {
@@ -249,24 +249,24 @@ final class SimulatedAgent {
         return call
     }
 
-    // MARK: - Ends
+    // MARK: - Ending
 
-    /// A connection of an observer has ended.
+    /// An observer's connection has ended.
     func hungUp(_ index: Int) {
         if let id = known.first(where: { $0.value == index })?.key { news.append(.connectionEnded(id)) }
     }
 
-    /// It is told to end.
+    /// The agent is asked to terminate.
     func leave(_ world: World) {
         feed(.ending, world)
         end(world)
     }
 
-    /// It is killed.
+    /// The agent is killed.
     func end(_ world: World) {
         isAlive = false
         (drains, alarm) = ([], nil)
-        // What it has written the bus still reads.
+        // The bus still reads what it has written.
         world.bus.hangUp(connection)
         world.bus.failStarters()
     }

@@ -3,7 +3,7 @@
 import NotifyCore
 import NotifyNames
 
-// What the observer's half of the protocol wants done.
+// Carries out what the observer's half of the protocol asks for.
 extension SimulatedObserver {
     func run(_ event: ObserverLifecycle.Event, _ world: World) {
         let names = subjects.filter { !Subject.isPrefix($0) }.map { Subject.names[$0] }
@@ -96,7 +96,7 @@ extension SimulatedObserver {
         }
     }
 
-    /// For a break: the bus is not asked.
+    /// For a break of the protocol: does not ask the bus.
     func passBarrier(_ number: Int, _ world: World) {
         for _ in subjects { run(.ruleAnswered, world) }
         run(.barrierPassed(number), world)

@@ -3,8 +3,8 @@
 import NotifyCore
 import NotifyNames
 
-/// A program that observes: the observer's half of the protocol as it is, and a model of the connection around it,
-/// which keeps the rules as `ObservingConnection` does.
+/// A program that observes: the real observer's half of the protocol, and a model of the connection around it, which
+/// keeps the rules as `ObservingConnection` does.
 final class SimulatedObserver {
     enum Question {
         case rule(Int, topic: Int, generation: Int)
@@ -25,7 +25,7 @@ final class SimulatedObserver {
 
     struct Topic {
         enum State { case adding, active, lost }
-        /// Told apart from one of the same name that has ended.
+        /// Distinguishes it from one of the same name that has ended.
         let number: Int
         var state = State.adding
         var generation = 0
@@ -35,7 +35,7 @@ final class SimulatedObserver {
     let number: Int
     let process: Int
     var lifecycle = ObserverLifecycle()
-    /// Its connection to the bus; nil while there is none.
+    /// Its connection to the bus; nil if there is none.
     var connection: Int?
     var deadline: Int64?
     var hasEnded = false
@@ -49,12 +49,12 @@ final class SimulatedObserver {
     /// What the agent is to be asked as soon as it knows this connection.
     var requests: [Int: Request] = [:]
     var lastRequest = 0
-    /// Its registrations that were not canceled, and what they are of.
+    /// Its registrations that were not canceled, and what each observes.
     var callbacks: [(registration: Int, subject: Int)] = []
     var followsDesktop: Bool
-    /// The states of names that it has set, to be told to the next agent.
+    /// The states of names that it has set, which it tells the next agent.
     var nameStates: [Int: (value: UInt64, stamp: UInt64)] = [:]
-    /// Whether the bus has ended the connection before, and lives on.
+    /// Whether the bus has cut it off and is still running.
     var wasCutOff = false
 
     init(number: Int, process: Int, followsDesktop: Bool) {
@@ -65,7 +65,7 @@ final class SimulatedObserver {
 
     func isActive(_ subject: Int) -> Bool { topics[subject]?.state == .active }
     func observes(_ subject: Int) -> Bool { topics[subject] != nil }
-    /// Which names and prefixes the bus should have a rule for, now that nothing is under way.
+    /// The names and prefixes for which the bus should have a rule, now that nothing is under way.
     var wantedRules: [Int] { lifecycle.gate == .closed ? [] : topics.indices.filter { topics[$0] != nil } }
     var subjects: [Int] { topics.indices.filter { topics[$0] != nil } }
 
@@ -83,7 +83,7 @@ final class SimulatedObserver {
         for subject in subjects { sendRule(subject, world) }
     }
 
-    /// The next thing that has come.
+    /// Takes the next message.
     func step(_ world: World) {
         guard let connection else { return connect(world) }
         guard let message = world.bus[connection].inbox.popFirst() else {
@@ -140,7 +140,7 @@ final class SimulatedObserver {
         case .rule(let subject, let number, generation):
             if topics[subject]?.number == number { activate([subject], world) }
             if lifecycle.gate == .opening { run(.ruleAnswered, world) }
-        case .rule: break  // About rules that have been taken off since.
+        case .rule: break  // About rules that were removed meanwhile.
         case .barrier(let barrier): run(.barrierPassed(barrier), world)
         case .findOwner(let search):
             if let text { findAgent(search, text, world) } else { askBus(.startAgent(search: search), world) }
@@ -207,7 +207,7 @@ final class SimulatedObserver {
         replay(world)
     }
 
-    /// Who is called for a name.
+    /// The registrations that are called for a name.
     func audience(of name: Int, _ world: World) -> [Int] {
         let all = callbacks.filter { Subject.matches($0.subject, name) }.map(\.registration)
         return world.mutation == .callsOne ? Array(all.prefix(1)) : all

@@ -2,20 +2,20 @@
 
 package import NotifyNames
 
-/// What happens next in a simulation. A history is a list of these: one that is impossible is passed over, so that any
-/// of them can be left out.
+/// What happens next in a simulation. A history is a list of steps. Impossible steps are skipped, so any of them can be
+/// left out.
 package enum Step: Equatable, Sendable {
-    /// The bus works on the next message of a connection.
+    /// The bus processes the next message of a connection.
     case route(Int)
-    /// A program works on the next message of its connection, or connects.
+    /// A program processes the next message of its connection, or connects.
     case observer(Int)
     case agent
     case control
-    /// The agent takes note of what it has learned beside the bus.
+    /// The agent processes what it has learned by other means than the bus.
     case news
-    /// The agent reads a piece of the stream of a stopped process.
+    /// The agent reads a part of a stopped process's stream.
     case stream(Int)
-    /// The agent notices that a process stands still, or no longer.
+    /// The agent notices that a process was stopped or continued.
     case notice(Int)
     case post(poster: Int, name: Int)
     case observe(Int, Int)
@@ -29,21 +29,21 @@ package enum Step: Equatable, Sendable {
     case go(process: Int)
     case kill(process: Int)
     case cut(observer: Int, readable: Int)
-    /// The screen is locked, or no longer.
+    /// The screen is locked or unlocked.
     case lock(Bool)
     /// The machine goes to sleep, or has woken up.
     case sleep(Bool)
     /// A source knows something else about the focus.
     case focus(source: Int, Desktop.Focus)
-    /// A program asks to follow the desktop, or no longer.
+    /// A program opts in to following the desktop, or out.
     case follow(Int, Bool)
     /// A program sets the state of a name.
     case setNameState(Int, name: Int, value: UInt64)
     case startAgent
     case killAgent
     case endAgent
-    /// The clock goes on to the next moment that somebody waits for.
+    /// The clock advances to the next time that somebody is waiting for.
     case time
-    /// Everything that is under way is worked on, in an order that the number decides, and what was promised is checked.
+    /// Everything that is under way is processed, in an order that the number determines, and the promises are checked.
     case rest(UInt64)
 }

@@ -4,7 +4,7 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-// The desktop, and states of names.
+// The desktop, and the states of names.
 extension World {
     /// - Parameter isNew: whether the agent has just started, and asks its sources for the first time.
     func desktopChanges(from old: Desktop, isNew: Bool = false) {
@@ -42,7 +42,7 @@ extension World {
     func nameStateIsAsked(_ name: Int) { unansweredSettings[name] += 1 }
     func nameStateIsAnswered(_ name: Int) { unansweredSettings[name] -= 1 }
 
-    /// The agent has taken the state of a name.
+    /// The agent has accepted the state of a name.
     ///
     /// - Parameter observer: who tells the next agent; nil if it does not observe the name any more.
     func nameStateIsSet(_ name: Int, _ value: UInt64, _ stamp: UInt64, by observer: Int?) {
@@ -51,7 +51,7 @@ extension World {
     }
 
     func checkNameStates(_ agent: SimulatedAgent, _ living: [SimulatedObserver]) {
-        // What was asked for on a connection that is lost may have been done later.
+        // A request on a connection that was lost may still have been carried out later.
         for name in 0..<Subject.nameCount where unansweredSettings[name] != 0 { nameStates[name] = nil }
         unansweredSettings = .zero
         for (name, state) in nameStates where living.contains(where: { $0.number == state.setter }) {

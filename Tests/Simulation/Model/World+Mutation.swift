@@ -4,9 +4,9 @@ import NotifyCoordinator
 import NotifyCore
 
 extension World {
-    /// Does something else about an effect if that is the break that is looked for.
+    /// Handles an effect wrongly, if that is the break to be found.
     ///
-    /// - Returns: whether the effect is not to be performed.
+    /// - Returns: whether the effect must not be performed any more.
     func breaks(_ effect: ObserverLifecycle.Effect, of observer: SimulatedObserver) -> Bool {
         switch (mutation, effect) {
         case (.keepsRules, .withdrawRules), (.forgetsNames, .tell), (.forgetsAnswer, .answer): return true

@@ -4,7 +4,7 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-// Programs and agents that are stopped, cut off, killed and started.
+// Programs and agents are stopped, cut off, killed and started.
 extension World {
     func stop(_ process: Int, tears: Bool) {
         guard !processes[process].isStopped, !processes[process].hasEnded else { return }
@@ -21,7 +21,7 @@ extension World {
         }
     }
 
-    /// Posts that the agent was sent and has not taken note of, a bit each.
+    /// Posts that the agent was sent and has not processed yet, a bit for each.
     var unreadPosts: UInt64 {
         guard let agent else { return 0 }
         return bus[agent.connection].inbox.waiting.reduce(into: agent.senders.posts) { posts, message in
@@ -29,7 +29,7 @@ extension World {
         }
     }
 
-    /// What the agent has heard that an observer observes.
+    /// What the agent knows that an observer observes.
     func namesKnown(of observer: SimulatedObserver) -> [Int] {
         guard let agent, let connection = observer.connection,
             let id = agent.coordinator.id(of: bus[connection].name), let subjects = agent.coordinator.subjects(of: id)
@@ -63,7 +63,7 @@ extension World {
         if mutation != .forgetsProcess { agent?.news.append(.processEnded(SimulatedAgent.process(process))) }
     }
 
-    /// The bus ends a connection: it has read too slowly.
+    /// The bus cuts off a connection that has read too slowly.
     func cut(_ observer: Int, _ readable: Int) {
         guard let connection = observers[observer].connection, bus[connection].isOpen else { return }
         oracle.connectionLost(observer)
@@ -74,7 +74,7 @@ extension World {
     /// A program has closed its connection.
     func closed(_ index: Int) { agent?.hungUp(index) }
 
-    /// Somebody shuts the socket of a connection down.
+    /// Somebody shuts down the socket of a connection.
     func close(_ index: Int) { bus.disconnect(index) }
 
     // MARK: - Agents
@@ -90,7 +90,7 @@ extension World {
         }
         agent = new
         bus[connection].outbox.append(.requestName)
-        // It finds out by itself what it was not told.
+        // It finds out for itself what it was not told.
         desktopChanges(from: desktop, isNew: true)
     }
 
@@ -105,7 +105,7 @@ extension World {
         agent = nil
         for process in processes.indices {
             processes[process].isKnownToStand = false
-            // Nobody else would know that it is to go on, but for somebody who says so.
+            // Nobody else would know that it must continue, unless somebody says so.
             if processes[process].isFrozen {
                 processes[process].isFrozen = false
                 processes[process].isStoppedByOthers = true

@@ -68,7 +68,7 @@ extension World {
         checkAgent(living)
     }
 
-    /// Whether the agent has stopped the process of an observer, which cannot know what it is in then.
+    /// Whether the agent has stopped an observer's process, which then cannot know its state.
     func standsStill(_ observer: SimulatedObserver) -> Bool { processes[observer.process].isFrozen }
 
     func checkAgent(_ living: [SimulatedObserver]) {
@@ -108,7 +108,7 @@ extension World {
             }
         }
         checkNameStates(agent, living)
-        // What the agent keeps for one that stands still depends on whether it was parked.
+        // What the agent keeps for a stopped one depends on whether it was parked.
         guard living.count == observers.count(where: { !$0.hasEnded }) else { return }
         if coordinator.totals.observers != living.count {
             oracle.fail("the agent knows \(coordinator.totals.observers) connections, and there are \(living.count)")

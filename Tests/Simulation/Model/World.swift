@@ -4,13 +4,13 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// An agent, some observers, posters and a bus in one thread: what each does next is decided by whoever calls ``take(_:)``.
+/// An agent, some observers, posters and a bus in one thread. Whoever calls ``take(_:)`` decides which acts next.
 package final class World {
     struct Process {
         var isStoppedByOthers = false
-        /// By the agent.
+        /// Whether the agent has stopped it.
         var isFrozen = false
-        /// What the agent has noticed.
+        /// Whether the agent has noticed that it is stopped from outside.
         var isKnownToStand = false
         var hasEnded = false
         var isStopped: Bool { isStoppedByOthers || isFrozen }
@@ -26,19 +26,19 @@ package final class World {
     var processes: [Process]
     var observers: [SimulatedObserver] = []
     var agent: SimulatedAgent?
-    /// An agent that was started and has not yet asked for the name, or one that another has replaced.
+    /// Agents that were started but have not yet asked for the name, and agents that were replaced.
     var others: [SimulatedAgent] = []
     var posts: [Post] = []
     var oracle = Oracle()
     var clock: Int64 = 0
     var registrations: [(observer: Int, subject: Int, isCancelled: Bool)] = []
     var requests: [Request] = []
-    /// Who was registered when the agent answered a request.
+    /// The observers that were registered when the agent answered a request.
     private var meantBy: [Int: [Int]] = [:]
     var desktop = Desktop()
-    /// What was set last of each name, and by whom.
+    /// The last state of each name, and who set it.
     var nameStates: [Int: (value: UInt64, stamp: UInt64, setter: Int)] = [:]
-    /// How many settings of each name were asked for without an answer so far.
+    /// How many attempts to set each name's state have not been answered yet.
     var unansweredSettings = SIMD4<Int>.zero
     var lastSerial = 0
     var agents = 0
@@ -74,17 +74,18 @@ package final class World {
         if setting.beginsWithAgent { startAgent() }
     }
 
-    /// What there is when a history begins.
+    /// What exists when a history begins.
     package struct Setting: Sendable {
         /// The process of each observing connection.
         package var processes: [Int]
         package var registrations: [(Int, Int)]
-        /// The names that are posted, and the names and prefixes that are observed: few, so that they meet.
+        /// The names that are posted, and the names and prefixes that are observed. There are few of them, so that they
+        /// often match.
         package var names: [Int]
         package var subjects: [Int]
         package var busStartsAgents: Bool
         package var beginsWithAgent: Bool
-        /// Above so many prefixes the agent has one rule for all.
+        /// With more prefixes than this, the agent has a single rule for all.
         package var prefixRules: Int
         /// The process that follows the desktop from the beginning, if one does.
         package var follower: Int?
@@ -94,9 +95,9 @@ package final class World {
         package var focusFollowers: Desktop.Who
         package var sessionFollowers: Desktop.Who
         package var sleepFollowers: Desktop.Who
-        /// How many names may wait for programs, if it is not as many as ever.
+        /// How many names may wait for programs; nil for the usual limit.
         package var pendingLimit: Int?
-        /// Whether messages are written and read on their way.
+        /// Whether messages are encoded and decoded on their way.
         package var encodes: Bool
     }
 
@@ -112,7 +113,7 @@ package final class World {
         return !bus[connection].inbox.isEmpty || !bus[connection].isOpen
     }
 
-    /// What is under way: some of it must happen before anything can be at rest.
+    /// Collects the steps that are under way, which must be taken before everything can come to rest.
     func collect(_ enabled: inout [Step]) {
         enabled.removeAll(keepingCapacity: true)
         for index in bus.connections.indices where bus[index].isOpen && !bus[index].outbox.isEmpty {
@@ -142,7 +143,7 @@ package final class World {
 
     package func take(_ step: Step) {
         steps += 1
-        // So that no two moments are the same.
+        // No two steps happen at the same time.
         clock += 1
         if isNoted { notes.append("\(step)") }
         switch step {
@@ -221,7 +222,7 @@ package final class World {
         }
     }
 
-    /// The agent hears for others what stands in the stream of a stopped program.
+    /// The agent may hear, on behalf of others, what is also in the stream of a stopped program.
     func noteTwins(_ name: Int) {
         guard let agent, (0...Subject.everything).contains(where: { Subject.matches($0, name) && agent.hears($0) })
         else { return }
@@ -231,10 +232,10 @@ package final class World {
         }
     }
 
-    /// While a state is in force in which nothing is heard, the bus queues nothing for the program.
+    /// While a state in which nothing is heard is in force, the bus queues nothing for the program.
     func checkQueues(_ name: Int) {
         for observer in observers {
-            // Nothing is promised to one that has yet to hear its state.
+            // A program that has not heard its state yet is promised nothing.
             guard let state = oracle.contracts[observer.number].known, state != .foreground,
                 !observer.lifecycle.isEntering,
                 let connection = observer.connection, bus[connection].isOpen
@@ -246,7 +247,7 @@ package final class World {
         }
     }
 
-    /// A process that has names on their way to it that were posted while it did not listen.
+    /// A process to which names that were posted while it was not listening are on their way.
     var processBeingHandedNames: Int? {
         observers.first { observer in
             guard !hasEndedOrStopped(observer.number), let connection = observer.connection else { return false }
@@ -270,7 +271,7 @@ package final class World {
     func register(_ observer: Int, _ subject: Int) {
         let program = observers[observer]
         if program.hasEnded || processes[program.process].isStopped { return }
-        // A center whose bus is away refuses.
+        // A center whose bus is gone refuses.
         if program.connection == nil, !program.subjects.isEmpty, !program.subjects.contains(subject), steps > 0 {
             return
         }
@@ -300,13 +301,13 @@ package final class World {
     func request(_ observers: [Int], _ state: LifecycleState?, _ make: (Int) -> PeerMessage) {
         guard let agent = bus.agent else { return }
         lastSerial += 1
-        // Its process may be meant as well.
+        // The target may also be its process.
         requests.append(Request(serial: lastSerial, observers: observers, state: state))
         for observer in observers { oracle.changeBegins(observer, state) }
         bus[control].outbox.append(.send(to: bus[agent].name, make(lastSerial)))
     }
 
-    /// The agent answers a request: programs that have yet to register are not meant.
+    /// The agent answers a request, which does not cover programs that have not registered yet.
     func agentAnswers(_ serial: Int, to name: String) {
         guard name == bus[control].name else { return }
         meantBy[serial] = observers.filter { observer in

@@ -29,7 +29,7 @@ enum Simulator {
         if let seed = options.seed {
             let history = History.run(seed: seed, mutation: options.mutation, isKept: true)
             guard history.failure != nil else {
-                print("seed \(seed): every promise is kept, in \(history.stepsTaken) steps")
+                print("seed \(seed): every promise was kept, in \(history.stepsTaken) steps")
                 return 0
             }
             report(seed, options.mutation)
@@ -124,15 +124,15 @@ enum Simulator {
 
     private static func report(_ seed: UInt64, _ mutation: Mutation?) {
         let history = History.run(seed: seed, mutation: mutation, isKept: true)
-        guard let failure = history.failure else { return print("seed \(seed) fails, but not when it is run again") }
+        guard let failure = history.failure else { return print("seed \(seed) failed, but not when it was run again") }
         let short = history.shortened(mutation: mutation)
         print("seed \(seed): \(failure)")
         print("in \(history.steps.count) steps; in \(short.steps.count): \(short.failure ?? "")")
         print("processes of the observers: \(short.setting.processes), registrations: \(short.setting.registrations)")
-        for line in short.told(mutation: mutation) { print("  \(line)") }
+        for line in short.transcript(mutation: mutation) { print("  \(line)") }
     }
 
-    /// Breaks each promise once, and looks whether it is found.
+    /// Breaks each promise once, and checks that this is found.
     private static func tryMutations(_ options: Options) -> Int32 {
         var isComplete = true
         for mutation in Mutation.allCases {
@@ -150,14 +150,14 @@ enum Simulator {
     }
 }
 
-/// Threads that end with what they have to do.
+/// Threads that end when their work is done.
 enum Threads {
     private final class Body: Sendable {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// Runs the same on some threads, and waits for them all.
+    /// Runs the same function on several threads, and waits for all of them.
     static func run(_ count: Int, _ body: @escaping @Sendable () -> Void) {
         var threads: [pthread_t] = []
         for _ in 1..<max(2, count) where count > 1 {

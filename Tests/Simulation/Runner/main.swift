@@ -3,7 +3,7 @@
 import Glibc
 import Simulation
 
-// Sets and dictionaries must give their elements in the same order in each run, or a seed would not be a test case.
+// Sets and dictionaries must have the same order in each run, or a seed would not be a test case.
 if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {
     setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
     execv("/proc/self/exe", CommandLine.unsafeArgv)
