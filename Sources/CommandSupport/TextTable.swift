@@ -92,7 +92,7 @@ package struct TextTable {
     }
 
     /// The end of a text that is too long: in a reverse-DNS name it says most.
-    private static func shortened(_ text: String, to width: Int) -> String {
+    package static func shortened(_ text: String, to width: Int) -> String {
         guard text.count > width else { return text }
         return width <= 3 ? String(text.suffix(width)) : "..." + text.suffix(width - 3)
     }

@@ -89,10 +89,12 @@ struct LiveView {
             case .system: "system bus"
             case .address(let address): Printable.text(address)
             }
-        var title = "notify-top: \(name); " + page.summary
-        if !note.isEmpty { title += "; " + note }
+        let program = "notify-top: "
+        let summary = "; " + page.summary + (note.isEmpty ? "" : "; " + note)
+        // An address may be long, and what follows it matters more.
+        let room = max(12, size.columns - program.count - summary.count)
         let head = [
-            String(title.prefix(size.columns)),
+            String((program + TextTable.shortened(name, to: room) + summary).prefix(size.columns)),
             String("sorted by \(model.order.rawValue)  [s]ort [Tab] part [b]us [r]eset [q]uit".prefix(size.columns)),
             "",
         ]

@@ -34,7 +34,7 @@ final class PseudoTerminal {
     }
 
     /// What was written, as soon as it contains a text.
-    func read(until text: String, timeout: Int32 = 20_000) throws -> String {
+    func read(until text: String, timeout: Int32 = 120_000) throws -> String {
         var bytes: [UInt8] = []
         while !String(decoding: bytes, as: UTF8.self).contains(text) {
             var source = pollfd(fd: screen, events: Int16(POLLIN), revents: 0)

@@ -14,7 +14,8 @@ import Testing
     ) throws -> RunningCommand {
         let command = try TestSupport.start(
             productPath("notify-top"),
-            ["--address", bus.address],
+            // Its length must not matter: the first of two has no bus.
+            ["--address", "unix:path=/nonexistent/\(String(repeating: "x", count: 60));\(bus.address)"],
             environment: environment,
             input: .descriptor(terminal.end),
             output: .descriptor(terminal.end)

@@ -98,7 +98,8 @@ private final class Gate: Sendable {
         let center = bus.makeCenter()
         let mayEnd = Gate()
         let (began, ended) = (Counter(), Counter())
-        let observation = try await center.addObserver(forName: "com.example.busy", queue: .global(qos: .utility)) { _ in
+        let observation = try await center.addObserver(forName: "com.example.busy", queue: .global(qos: .utility)) {
+            _ in
             began.add()
             mayEnd.wait()
             ended.add()

@@ -50,7 +50,9 @@ import Testing
         }
         let heard = Counter()
         let observation = try await center.addObserver(forName: "com.example.a") { _ in heard.add() }
-        let onQueue = try await center.addObserver(forPrefixes: ["com.example."], queue: .global(qos: .utility)) { _ in heard.add() }
+        let onQueue = try await center.addObserver(forPrefixes: ["com.example."], queue: .global(qos: .utility)) { _ in
+            heard.add()
+        }
         let names = try await center.notifications(named: ["com.example.a", "com.example.b"])
         try #require(changes.wait(forCount: 1))
         #expect(changes.elements == ["noBus"])

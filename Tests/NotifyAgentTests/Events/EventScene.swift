@@ -43,7 +43,7 @@ final class EventScene: Sendable {
     }
 
     func shell(_ script: String) throws {
-        let result = try run("sh", ["-ec", "cd \(folder.path); \(script)"])
+        let result = try run("sh", ["-ec", "cd \(shellWord(folder.path)); \(script)"])
         try #require(result.status == 0, "\(script): \(result.errorOutput)")
     }
 
