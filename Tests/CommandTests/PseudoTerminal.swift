@@ -58,7 +58,7 @@ final class PseudoTerminal {
         var bytes: [UInt8] = []
         while true {
             var source = pollfd(fd: screen, events: Int16(POLLIN), revents: 0)
-            guard poll(&source, 1, 20_000) == 1 else { throw TestSupportError("The terminal is still open") }
+            guard poll(&source, 1, 120_000) == 1 else { throw TestSupportError("The terminal is still open") }
             var chunk = [UInt8](repeating: 0, count: 4096)
             let count = Glibc.read(screen, &chunk, chunk.count)
             // EIO when nobody has the other end.

@@ -24,10 +24,10 @@ public final class DatagramSocket: Sendable {
         close(descriptor)
     }
 
-    /// The next message; waits at most 20 s.
+    /// The next message; waits at most 120 s.
     public func receive() throws -> String {
         var source = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        guard poll(&source, 1, 20_000) == 1 else { throw TestSupportError("Nothing came through the socket.") }
+        guard poll(&source, 1, 120_000) == 1 else { throw TestSupportError("Nothing came through the socket.") }
         var datagram = [UInt8](repeating: 0, count: 4096)
         let count = recv(descriptor, &datagram, datagram.count, 0)
         return String(decoding: datagram[..<max(0, count)], as: UTF8.self)
