@@ -49,7 +49,7 @@ final class Feed: Sendable {
         func linkIsLost(_ error: NotifyBusError) { changed() }
         func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
         func handle(_ signal: BusSignal, on link: borrowing BusLink) {
-            for case .descriptor(let descriptor) in signal.arguments where descriptor >= 0 { close(descriptor) }
+            signal.arguments.closeDescriptors()
             if signal.member == "NameOwnerChanged", signal.arguments.count == 3, signal.sender == Peer.bus,
                 let name = signal.arguments[0].string, name.hasPrefix(":"), signal.arguments[2].string == name
             {
