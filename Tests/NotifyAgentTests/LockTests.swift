@@ -83,6 +83,31 @@ struct LockTests {
         }
     }
 
+    @Test(
+        .enabled(if: FlatpakSandbox.obstacle == nil, "\(FlatpakSandbox.obstacle ?? "")"),
+        arguments: busKinds
+    )
+    func `with session = background, a program in a sandbox hears nothing while the screen is locked, either`(
+        kind: BusKind
+    ) throws {
+        let scene = try makeScene(kind, configuration: "session = background\n")
+        let request = try run(productPath("notify-agent"), ["--relay", "--address", scene.bus.address])
+        #expect(request.status == 0, "\(request.errorOutput)")
+        let sandbox = try FlatpakSandbox(on: scene.bus, talkingTo: ["org.notifybus.Relay1"])
+        let observer = try sandbox.start(productPath("notify-wait"), ["-v", "-f", "--prefix", "com.example."])
+        try observer.waitForErrorOutput(containing: "the observer is live")
+        let process = try #require(scene.lines().first?.split(separator: " ").first)
+        try lock(scene)
+        try scene.wait(for: ["\(process) background logind"])
+        try post(scene, "com.example.locked")
+        try logind.setLocked("2", false)
+        try scene.wait(for: ["\(process) foreground default"])
+        // Had the first one been heard, it would stand before this.
+        try post(scene, "com.example.unlocked")
+        #expect(try observer.waitForOutputLines(1) == ["com.example.unlocked"])
+        withExtendedLifetime(sandbox) {}
+    }
+
     @Test(arguments: busKinds)
     func `with session = ignore, not even a program that follows the desktop minds the lock`(kind: BusKind) throws {
         let scene = try makeScene(kind, configuration: "session = ignore\n")

@@ -30,7 +30,7 @@ struct CrowdTests {
             }
             try post(rounds: 20)
             let middle = residentBytes(of: scene.agentProcess)
-            #expect((middle - before) / members.count < 256 << 10)
+            #expect(middle - before < (4 << 20) + members.count * (32 << 10))
             try post(rounds: 50)
             #expect(residentBytes(of: scene.agentProcess) - middle < 4 << 20)
         }

@@ -65,13 +65,39 @@ struct HearingTests {
             #expect(center.reach == .everyone)
             first.cancel()
             second.cancel()
-            // What nobody observes any more is not passed on.
-            let delivered = center.statistics.delivered
-            try scene.post(["com.example.a"])
-            try center.barrier(timeout: .patience)
-            #expect(center.statistics.delivered == delivered)
             withExtendedLifetime(sandbox) {}
         }
+    }
+
+    @Test(arguments: busKinds)
+    func `what a program no longer observes is not passed on`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let program = try RawBusClient(address: sandbox.busAddress)
+        func call(_ member: String, _ signature: String = "", _ body: [UInt8] = []) throws {
+            let reply = try program.call(
+                destination: "org.notifybus.Relay1",
+                path: "/org/notifybus/Relay1",
+                interface: "org.notifybus.Relay1",
+                member: member,
+                signature: signature,
+                body: body
+            )
+            try #require(reply.kind == .reply, "\(member): \(reply.string ?? "")")
+        }
+        var names = RawBody()
+        var name = RawBody()
+        name.append("com.example.a")
+        names.append(UInt32(name.bytes.count))
+        names.append(bytes: name.bytes)
+        names.append(UInt32(0))
+        try call("Register", "a{sv}", [0, 0, 0, 0, 0, 0, 0, 0])
+        try call("AddNames", "asas", names.bytes)
+        try call("RemoveNames", "asas", names.bytes)
+        try scene.post(["com.example.a"])
+        // It is answered when the program has answered all that was passed on, and this one answers nothing.
+        try call("Synchronize")
+        withExtendedLifetime(sandbox) {}
     }
 
     @Test(.enabled(if: Stranger.unavailable == nil, "\(Stranger.unavailable ?? "")"), arguments: busKinds)

@@ -91,7 +91,12 @@ struct IsolationTests {
             let own = try center.addObserver(forName: "com.example.a") { _ in }
             try center.setState(7, of: "com.example.a")
             #expect(try center.state(of: "com.example.a") == 7)
+            // Somebody outside observes the other name, or there would be no state to set.
+            let foreign = try scene.poster.addObserver(forName: "com.example.b") { _ in }
+            try scene.poster.setState(1, of: "com.example.b")
             #expect(throws: AgentError.self) { try center.setState(7, of: "com.example.b") }
+            #expect(try scene.poster.state(of: "com.example.b") == 1)
+            foreign.cancel()
             own.cancel()
             withExtendedLifetime(sandbox) {}
         }

@@ -4,21 +4,22 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// Hears posts for programs in sandboxes, whose proxies let no broadcast in, and passes them on one by one.
+/// Hears posts on behalf of sandboxed programs, whose proxies let no broadcasts in, and passes them on.
 ///
-/// It has a connection of its own, for who may talk to one name of a connection may call all its objects, and threads of its
-/// own, so that posts don't hold up the states. Who observes and in which state is for the agent to say.
+/// It has a connection of its own, because whoever may talk to one name of a connection can call all of its objects, and
+/// threads of its own, so that posts don't delay changes of state. The agent decides who may observe, and in which state
+/// each program is.
 ///
-/// `@unchecked Sendable`: everything in it is touched only by the thread that reads its connection.
+/// `@unchecked Sendable`: only the thread that reads the connection touches anything in it.
 final class Relay: BusPeer, PostListener, @unchecked Sendable {
-    /// What the agent is told, on the relay's thread.
+    /// How the relay reports to the agent, on the relay's thread.
     struct Outlet: Sendable {
-        /// The relay has its name, or this was in the way.
+        /// The relay owns its name, or failed to get it for this reason.
         let opened: @Sendable (BusFault?) -> Void
         let call: @Sendable (BusCall, Request) -> Void
         /// A program has answered `tell`.
         let told: @Sendable (String, Event.Reply) -> Void
-        /// The relay has ended, and forgets these programs.
+        /// The relay has ended, and no longer hears for these programs.
         let lost: @Sendable ([String]) -> Void
     }
 
@@ -30,7 +31,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         init(_ call: BusCall) { (sender, serial) = (call.sender, call.serial) }
     }
 
-    /// What follows from the agent's answer.
+    /// What to do once the agent has accepted a call.
     private enum Consequence {
         case register(Subjects)
         case add(Subjects)
@@ -40,10 +41,10 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     private let outlet: Outlet
     private var table = RelayTable()
     private var consequences: [Caller: Consequence] = [:]
-    /// Calls of Synchronize that wait, by number.
+    /// Calls of Synchronize that are waiting, by number.
     private var waiters: [Int: BusCall] = [:]
     private var lastNumber = 0
-    /// Rules that the bus has yet to confirm, and who waits for which of them.
+    /// Match rules that the bus has not confirmed yet, and who is waiting for which of them.
     private var rulesUnderWay: Set<Int> = []
     private var ruleWaiters: [(rules: Set<Int>, body: @Sendable (NotifyBusError?, borrowing BusLink) -> Void)] = []
 
@@ -72,10 +73,10 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         table = RelayTable()
     }
 
-    /// Nobody observes any more.
+    /// Gives up the name when nobody observes any more.
     func giveNameBack(on link: borrowing BusLink) {
         link.callBus("ReleaseName", [.string(RelayInterface.name)]) { [self] _, _ in
-            // Who has come meanwhile finds that the name has gone, and registers with the next relay.
+            // A program that has registered in the meantime sees the name go, and registers with the next relay.
             outlet.lost(table.clientNames)
         }
     }
@@ -109,7 +110,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         return true
     }
 
-    /// The agent has dealt with a call.
+    /// The agent has answered a call.
     func answer(_ call: BusCall, _ answer: BusAnswer, process: ProcessID?, on link: borrowing BusLink) {
         let consequence = consequences.removeValue(forKey: Caller(call))
         let values: [BusValue]
@@ -158,7 +159,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
 
     // MARK: - Rules
 
-    /// Hears these, and says when every later post of them is heard.
+    /// Starts to hear these, and calls `completion` when every later post of them will be heard.
     private func hear(
         _ subjects: Subjects,
         on link: borrowing BusLink,
@@ -174,7 +175,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
                 rulesAreSet(number, error, on: link)
             }
         }
-        // Others may have asked for the same names just before.
+        // Another program may have asked for the same names just before.
         if rulesUnderWay.isEmpty { completion(nil, link) } else { ruleWaiters.append((rulesUnderWay, completion)) }
     }
 
@@ -193,7 +194,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
 
     // MARK: - States
 
-    /// Brings a program into a state, and tells the agent when that is in force.
+    /// Puts a program into a state, and tells the agent when it is in force.
     func tell(_ name: String, _ state: LifecycleState, on link: borrowing BusLink) {
         guard table.contains(name) else { return outlet.told(name, .gone) }
         let (heard, unheard) = table.prepare(state, of: name)
@@ -222,13 +223,13 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         for client in table.posted(RelayTable.Post(name, from: sender)) { pass(to: client, on: link) }
     }
 
-    /// Passes on names that somebody else has heard.
+    /// Passes on names that the agent has heard for a program.
     func keep(_ found: [NotifyName], for name: String, on link: borrowing BusLink) {
         table.keep(found, for: name)
         pass(to: name, on: link)
     }
 
-    /// Passes on what waits, unless the program has not read what came before.
+    /// Passes on what is waiting, unless the program has yet to read the last batch.
     private func pass(to name: String, on link: borrowing BusLink) {
         guard let posts = table.takeBatch(for: name, limit: ObserverInterface.DeliverPosts.limit) else { return }
         let message = ObserverInterface.DeliverPosts(names: posts.map(\.name.string), senders: posts.map(\.sender))
@@ -239,13 +240,13 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
                 endWaits(table.batchIsRead(by: name), on: link)
                 pass(to: name, on: link)
             case .failure:
-                // It has gone, or can't take it now: then it is tried again with the next post.
+                // The program has gone, or can't take anything now; in that case the next post tries again.
                 table.batchWasRefused(by: name)
             }
         }
     }
 
-    /// Answers when all that was posted so far has been read by the caller.
+    /// Replies when the caller has read everything that has been posted so far.
     private func synchronize(_ call: BusCall, on link: borrowing BusLink) {
         link.callBus("GetId", []) { [self] _, link in
             lastNumber += 1

@@ -2,12 +2,12 @@
 
 package import NotifyNames
 
-/// Posts that wait for one program in a sandbox: queued individually at first. Beyond a limit, or on request, each name is
-/// kept once.
+/// Posts that wait for one sandboxed program. They are queued individually at first; beyond a limit, or on request, each
+/// name is kept once.
 package struct RelayQueue: Sendable {
     package struct Post: Equatable, Sendable {
         package let name: NotifyName
-        /// The unique name of the poster's connection; empty where the posts of several became one.
+        /// The unique name of the poster's connection; empty if this stands for the posts of several.
         package var sender: String
 
         package init(_ name: NotifyName, from sender: String) {
@@ -24,9 +24,9 @@ package struct RelayQueue: Sendable {
 
     private var posts: [Post] = []
     private var head = 0
-    /// How often each name waits; kept only where names are coalesced.
+    /// How often each name waits; kept only while names are coalesced.
     private var occurrences: [NotifyName: Int]?
-    /// Names of which posts by different programs have become one.
+    /// Names whose posts by different programs have been coalesced.
     private var mixed: Set<NotifyName> = []
     /// Whether each name waits once at most.
     private var keepsEachOnce = false
@@ -75,7 +75,7 @@ package struct RelayQueue: Sendable {
         return taken
     }
 
-    /// Puts back what was taken, in front of what waits. The limits do not hold here: what was accepted is not lost.
+    /// Puts back what was taken, in front of what is waiting. The limits don't apply: nothing that was accepted is lost.
     package mutating func putBack(_ taken: [Post]) {
         posts = taken + posts[head...]
         head = 0
@@ -90,7 +90,7 @@ package struct RelayQueue: Sendable {
         if keeps { coalesce() } else if count < RelayQueue.individualLimit { occurrences = nil }
     }
 
-    /// Drops what is not wanted any more.
+    /// Drops what is no longer wanted.
     package mutating func keep(where isWanted: (NotifyName) -> Bool) {
         posts = posts[head...].filter { isWanted($0.name) }
         head = 0

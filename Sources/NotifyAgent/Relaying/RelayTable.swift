@@ -3,37 +3,37 @@
 package import NotifyCoordinator
 package import NotifyNames
 
-/// For whom the relay hears what, and what waits for each of them.
+/// What the relay hears for whom, and what is waiting for each program.
 ///
-/// A value without a bus: it is told what happens, and says which names are to be heard, and what is to be passed on.
+/// A value that knows no bus: it is told what happens, and answers which names to hear and what to pass on.
 package struct RelayTable: Sendable {
     package typealias Post = RelayQueue.Post
 
     struct Client: Sendable {
-        /// The process that its connection belongs to: that of the sandbox's proxy.
+        /// The process that the connection belongs to, which is the sandbox's proxy.
         let process: ProcessID
         var subjects = Subjects()
         var state: LifecycleState
-        /// Whether posts of its names are heard.
+        /// Whether the relay hears its names.
         var isHearing = false
-        /// Whether what is heard may be passed on.
+        /// Whether the relay may pass on what it hears.
         var isPassing = false
         var queue = RelayQueue()
-        /// What was passed on last, until the client has read it.
+        /// The last batch, until the client has read it.
         var unanswered: [Post] = []
-        /// How many posts were put in the queue, and how many the client has read or will never get.
+        /// How many posts have been queued, and how many of them the client has read or will never get.
         var accepted: UInt64 = 0
         var settled: UInt64 = 0
-        /// Who waits until so many are settled.
+        /// Who is waiting for that many to be settled.
         var waiters: [(count: UInt64, number: Int)] = []
-        /// How many names wait whose bytes nobody else keeps.
+        /// The size of the waiting names that nothing else keeps in memory.
         var bytes = 0
         /// How many posts were dropped because there was no room.
         var dropped: UInt64 = 0
     }
 
-    /// What the names that wait may take up for all the connections of one process, in bytes. Names that are observed as
-    /// they are don't count: their number is limited already.
+    /// How much memory the waiting names of one process's connections may take up, in bytes. Names observed in full don't
+    /// count, because their number is limited anyway.
     private let room: Int
     private var clients: [String: Client] = [:]
     private var names: [NotifyName: [String]] = [:]
@@ -51,7 +51,7 @@ package struct RelayTable: Sendable {
 
     // MARK: - Who observes what
 
-    /// - Returns: false if the client is known already; it goes on as it is.
+    /// - Returns: false if the client is already known; then nothing changes.
     package mutating func enter(_ name: String, of process: ProcessID, in state: LifecycleState) -> Bool {
         guard clients[name] == nil else { return false }
         var client = Client(process: process, state: state)
@@ -62,7 +62,7 @@ package struct RelayTable: Sendable {
         return true
     }
 
-    /// - Returns: what is to be heard that was not.
+    /// - Returns: what must be heard from now on.
     package mutating func add(_ subjects: Subjects, to name: String) -> Subjects {
         guard let client = clients[name] else { return Subjects() }
         let new = subjects.subtracting(client.subjects)
@@ -85,7 +85,7 @@ package struct RelayTable: Sendable {
         return client.isHearing ? leave(old, for: name) : Subjects()
     }
 
-    /// - Returns: what need not be heard any more, and who waits for something that will not come.
+    /// - Returns: what need not be heard any more, and who is waiting for something that will never come.
     package mutating func forget(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
         guard let client = clients[name] else { return (Subjects(), []) }
         let unheard = client.isHearing ? leave(client.subjects, for: name) : Subjects()
@@ -98,9 +98,9 @@ package struct RelayTable: Sendable {
 
     // MARK: - States
 
-    /// What comes is kept from now on, or heard at all no more; the client is told next.
+    /// Prepares for a state before the client is told: from now on posts are passed on, kept, or no longer heard.
     ///
-    /// - Returns: what is to be heard that was not, and what need not be heard any more.
+    /// - Returns: what must be heard from now on, and what need not be heard any more.
     package mutating func prepare(_ state: LifecycleState, of name: String) -> (heard: Subjects, unheard: Subjects) {
         guard let client = clients[name] else { return (Subjects(), Subjects()) }
         if state != .foreground { clients[name]?.isPassing = false }
@@ -124,9 +124,9 @@ package struct RelayTable: Sendable {
 
     // MARK: - Posts
 
-    /// A post has come.
+    /// A post has arrived.
     ///
-    /// - Returns: for whom something waits now.
+    /// - Returns: whom it is for.
     package mutating func posted(_ post: Post) -> [String] {
         let exact = names[post.name] ?? []
         for name in exact { append(post, for: name, isKept: true) }
@@ -141,14 +141,14 @@ package struct RelayTable: Sendable {
         return all
     }
 
-    /// Puts names in the queue of one client, which were posted while nobody passed them on.
+    /// Queues names for one client that were posted before the relay could pass them on.
     package mutating func keep(_ found: [NotifyName], for name: String) {
         for one in found { append(Post(one, from: ""), for: name, isKept: false) }
     }
 
     private mutating func append(_ post: Post, for name: String, isKept: Bool) {
         guard let process = clients[name]?.process else { return }
-        // Those observed by their names are bounded by that; they are merged where there is no room.
+        // The number of names observed in full is limited. Where there is no room for others, they are coalesced.
         let cost = isKept ? 0 : RelayTable.cost(post.name)
         let hasRoom = isKept || bytes[process, default: 0] + cost <= room
         change(name) { client in
@@ -162,7 +162,7 @@ package struct RelayTable: Sendable {
         }
     }
 
-    /// What is to be passed on to a client now; nil if nothing is, or it has not read what it was passed before.
+    /// The next batch for a client; nil if there is none, or the client has yet to read the last one.
     package mutating func takeBatch(for name: String, limit: Int) -> [Post]? {
         guard let client = clients[name], client.isPassing, client.unanswered.isEmpty, !client.queue.isEmpty else {
             return nil
@@ -173,9 +173,9 @@ package struct RelayTable: Sendable {
         }
     }
 
-    /// The client has read what it was passed.
+    /// The client has read the last batch.
     ///
-    /// - Returns: who waited for that.
+    /// - Returns: who was waiting for that.
     package mutating func batchIsRead(by name: String) -> [Int] {
         change(name) { client in
             client.settled += UInt64(client.unanswered.count)
@@ -184,7 +184,7 @@ package struct RelayTable: Sendable {
         return takeWaiters(of: name)
     }
 
-    /// The client has not taken what it was passed; it waits again.
+    /// The client has not accepted the last batch, which goes back into the queue.
     package mutating func batchWasRefused(by name: String) {
         change(name) { client in
             client.queue.putBack(client.unanswered)
@@ -194,16 +194,16 @@ package struct RelayTable: Sendable {
 
     // MARK: - Waiting
 
-    /// Waits until all that was heard so far is settled.
+    /// Waits until everything heard so far is settled.
     ///
-    /// - Returns: false if it is.
+    /// - Returns: false if it already is.
     package mutating func wait(_ number: Int, for name: String) -> Bool {
         guard let client = clients[name], client.isPassing, client.settled < client.accepted else { return false }
         clients[name]?.waiters.append((client.accepted, number))
         return true
     }
 
-    /// Who need not wait any longer.
+    /// Those who need not wait any longer.
     package mutating func takeWaiters(of name: String) -> [Int] {
         guard let client = clients[name], !client.waiters.isEmpty else { return [] }
         let due = client.waiters.filter { !client.isPassing || $0.count <= client.settled }

@@ -4,22 +4,22 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// Something to be done on the agent's thread.
+/// Work for the agent's thread.
 typealias AgentWork = @Sendable (Agent, borrowing BusLink) -> Void
 
-/// The relay as the agent sees it: open while somebody may need it, on a connection with threads of its own.
+/// The relay as the agent sees it. It is open while somebody may need it, on a connection with its own threads.
 ///
-/// `@unchecked Sendable`, like all that belongs to the agent: only the thread that reads touches it.
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
 final class Relaying: @unchecked Sendable {
     /// How long the relay stays open when nobody needs it, in nanoseconds.
     private static let lingering: Int64 = 10_000_000_000
 
     private enum Phase {
         case closed
-        /// The relay connects; these calls wait for it.
+        /// The relay is connecting, and these calls wait for it.
         case opening([BusCall])
         case open
-        /// It gives its name back.
+        /// The relay is giving up its name.
         case closing
     }
 
@@ -29,11 +29,11 @@ final class Relaying: @unchecked Sendable {
     private var phase = Phase.closed
     private var center: NotifyCenter?
     private var relay: Relay?
-    /// The connections that have registered there.
+    /// The connections that have registered with the relay.
     private var names: Set<String> = []
-    /// Which relay it is: one that has ended may say so when there is another.
+    /// Counts the relays: one that has ended may report that when there is already another.
     private var generation = 0
-    /// When the relay ends if nobody comes, in nanoseconds of the monotonic clock.
+    /// When the relay ends unless somebody registers, in nanoseconds of the monotonic clock.
     private(set) var restTime: Int64 = 0
 
     init(bus: NotifyCenter.Bus, rules: RelayRules?, thread: DeferredCall<AgentWork>) {
@@ -110,7 +110,7 @@ final class Relaying: @unchecked Sendable {
         return restTime
     }
 
-    /// Its time has come, if nobody has come meanwhile.
+    /// Ends the relay if nobody has registered until now.
     func restIfNobodyNeedsIt() {
         guard case .open = phase, names.isEmpty, restTime <= MonotonicTime.now.nanoseconds else { return }
         phase = .closing
@@ -135,7 +135,7 @@ final class Relaying: @unchecked Sendable {
 
     /// A connection has ended.
     ///
-    /// - Returns: whether nobody needs the relay now; then `restTime` is set.
+    /// - Returns: whether nobody needs the relay any more; then `restTime` is set.
     func forget(_ name: String) -> Bool {
         guard names.remove(name) != nil else { return false }
         relayPerform { relay, link in relay.forget(name, on: link) }
@@ -146,7 +146,7 @@ final class Relaying: @unchecked Sendable {
 
     // MARK: - What the relay is to do
 
-    /// - Parameter process: that of the caller, if it is registered.
+    /// - Parameter process: the caller's process, if the caller is registered.
     func answer(_ call: BusCall, _ answer: BusAnswer, process: ProcessID?) {
         if process != nil { names.insert(call.sender) }
         relayPerform { relay, link in relay.answer(call, answer, process: process, on: link) }
@@ -170,7 +170,7 @@ final class Relaying: @unchecked Sendable {
     }
 }
 
-// What the relay hears from programs, as the coordinator gets it.
+// How calls to the relay reach the coordinator.
 extension Agent {
     func handleRelayed(_ call: BusCall, _ request: Request, on link: borrowing BusLink) {
         let sender = call.sender
@@ -208,14 +208,14 @@ extension Agent {
         if let id = coordinator.id(of: name) { handle(.told(id, reply), on: link) }
     }
 
-    /// Hands names over to the relay, which keeps them until the program has read them.
+    /// Hands names to the relay, which keeps them until the program has read them.
     func deliverRelayed(_ names: [NotifyName], to id: ConnectionID, on link: borrowing BusLink) {
         guard let name = coordinator.name(of: id), !names.isEmpty else { return }
         relaying.keep(names, for: name)
         handle(.delivered(id), on: link)
     }
 
-    /// The relay has ended, and these connections have nobody who hears for them: they register with the next one.
+    /// The relay has ended, so nobody hears for these connections until they register with the next one.
     func relayHasLost(_ names: [String], on link: borrowing BusLink) {
         relaying.close()
         for name in names {

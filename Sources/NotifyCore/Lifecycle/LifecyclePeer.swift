@@ -249,7 +249,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         run(.found(search: search, agent: agent), link)
     }
 
-    /// There is no relay: the program observes as if it were outside of a sandbox, and hears what its proxy lets in.
+    /// There is no relay. The program observes as if it were outside a sandbox, and hears what its proxy lets in.
     private func goWithoutRelay(_ link: borrowing BusLink) {
         guard service == .relay else { return }
         relayed.isMissing = true

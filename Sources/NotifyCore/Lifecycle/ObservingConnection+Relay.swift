@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether the relay that a program in a sandbox needs is missing, as far as that is known.
+/// Whether the relay that a sandboxed program needs is known to be missing.
 final class RelayStanding: Sendable {
     private let missing = Monitor(false)
 
@@ -10,7 +10,7 @@ final class RelayStanding: Sendable {
     }
 }
 
-/// Posts that a relay has handed over.
+/// Posts that the relay has passed on.
 struct RelayedPosts {
     private var posts: [(name: NotifyName, sender: String)] = []
     private var next = 0
@@ -29,9 +29,9 @@ struct RelayedPosts {
     }
 }
 
-// A program in a sandbox, which hears others by a relay: the bus has no rules of it.
+// A sandboxed program, which hears others through the relay and has no match rules on the bus.
 extension ObservingConnection {
-    /// The relay hears these, and nothing that it does not say is heard.
+    /// The relay hears these; from now on nothing comes but by the relay.
     func hearByRelay(_ topics: [Topic], on engine: Engine) {
         if !hearsByRelay {
             withdrawAllRules(on: engine)
@@ -46,7 +46,7 @@ extension ObservingConnection {
         putAllRules(on: engine)
     }
 
-    /// The relay has answered for what was added later.
+    /// The relay has answered an addition.
     func relayAnswered(_ answer: Result<Void, BusFault>, _ names: [String], _ prefixes: [String], on engine: Engine) {
         guard hearsByRelay else { return }
         let keys =
@@ -54,7 +54,7 @@ extension ObservingConnection {
             + prefixes.map { Topic.Key.prefix(NamePrefix($0)) }
         switch answer {
         case .success: activate(engine.registry.topics(of: keys), on: engine)
-        // Another relay is told everything.
+        // The next relay is told everything.
         case .failure(let fault) where fault.saysGone: break
         case .failure(let fault):
             let topics = engine.registry.topics(of: keys)
@@ -64,7 +64,7 @@ extension ObservingConnection {
         }
     }
 
-    /// Takes posts over. They are delivered before anything else is read.
+    /// Accepts posts, which are delivered before anything else is read.
     func receive(_ message: ObserverInterface.DeliverPosts, on engine: Engine) {
         guard lifecycle.gate != .closed else { return engine.counters.dropped.increment(by: message.names.count) }
         for (text, sender) in zip(message.names, message.senders) {
@@ -72,7 +72,7 @@ extension ObservingConnection {
         }
     }
 
-    /// The next post that a relay has handed over.
+    /// The next post that the relay has passed on.
     func nextRelayed(on engine: Engine) -> Arrival? {
         guard lifecycle.isOpen else { return nil }
         while let (name, sender) = relayed.takeNext() {
