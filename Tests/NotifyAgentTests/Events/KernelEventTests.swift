@@ -97,6 +97,20 @@ struct KernelEventTests {
         #expect(try scene.state(of: "org.notifybus.system.memory") <= 2)
         observation.cancel()
     }
+
+    @Test(.enabled(if: MemoryGroup.isPossible, "that takes root and control groups that limit memory"))
+    func `a program that waits for memory raises the level, and the level falls after it`() throws {
+        let scene = try EventScene(.daemon)
+        let (heard, observation) = try scene.observe("org.notifybus.system.memory")
+        let group = try MemoryGroup(in: scene.folder.path)
+        // The level is that of the whole machine, so it may also reach 2 on the way.
+        #expect(try waitUntil { try scene.state(of: "org.notifybus.system.memory") >= 1 })
+        #expect(heard.wait(for: 1))
+        try group.end()
+        #expect(try waitUntil { try scene.state(of: "org.notifybus.system.memory") == 0 })
+        #expect(heard.wait(for: 2))
+        observation.cancel()
+    }
 }
 
 /// What follows files, and what it costs when nobody wants anything.
