@@ -56,6 +56,9 @@ RELEASE_LINK := $(LINK) $(if $(STRIP),-Xlinker $(STRIP))
 # Recipes that link begin with this: the shell, unlike make, handles paths with spaces.
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
 	export PKG_CONFIG_PATH="$$static$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"
+# Saves an eighth of the commands' size. And the kernel maps the 64 kB around each page that is touched: segments that
+# begin there save 0.2 MB of the 3.8 MB that notify-wait takes.
+COMPACT := -Xlinker "$$PWD/packaging/no-unwind-tables.ld" -Xlinker --no-eh-frame-hdr -Xlinker -z -Xlinker max-page-size=65536
 # The C library is loaded into other programs, so it shares libdbus and the C++ library with them.
 LIBRARY_LINK := $(if $(STRIP),-Xlinker $(STRIP)) $(LINKER)
 DEBUG := --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
@@ -71,11 +74,11 @@ build: build-needs ## Builds the commands, the C library and their manual pages,
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
 	@$(FIND_STATIC); \
 	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
-	swift build $(RELEASE) $(RELEASE_LINK) --product notify-commands
+	swift build $(RELEASE) $(RELEASE_LINK) $(COMPACT) --product notify-commands
 	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
 	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
 	@if pkg-config --exists libmosquitto; then \
-		swift build --package-path Bridge $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)/bridge) $(LIBRARY_LINK) \
+		swift build --package-path Bridge $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)/bridge) $(LIBRARY_LINK) $(COMPACT) \
 			--product notify-bridge; \
 	else \
 		echo "libmosquitto is not installed, so notify-bridge is skipped."; \
