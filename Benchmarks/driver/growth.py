@@ -19,7 +19,7 @@ def measure(context, daemon):
     row.note = f"What {posts:,} posts in a row add to the peak of {daemon}'s resident memory; all of them are heard."
     names = context.folder / "storm"
     names.write_text(f"{NAME}\n" * posts)
-    ways = {COMMANDS: None} | {peer.label: peer for peer in (context.libdbus, context.sd_bus, context.gdbus)}
+    ways = {COMMANDS: None} | {peer.label: peer for peer in (context.libdbus, context.sd_bus)}
 
     def start(label):
         bus = context.bus(daemon)

@@ -108,9 +108,14 @@ class Program:
 
 
 class Observer(Program):
-    """A process that observes. When this returns, it is live; `setup` is how long that took, in seconds."""
+    """A process that observes. When this returns, it is live, unless it is `begun` only.
 
-    def __init__(self, context, technology, address, prefix, count=1, report="each", style=None, interface=None):
+    `setup` is how long that took, in seconds.
+    """
+
+    def __init__(
+        self, context, technology, address, prefix, count=1, report="each", style=None, interface=None, begun=False
+    ):
         if style is None:
             style = technology.observer_style
         command = [*technology.command, "observer", address, interface or technology.interface, prefix, count, report]
@@ -118,6 +123,11 @@ class Observer(Program):
             context, [*command, style] if style else command, technology.label, stdout=subprocess.PIPE, bufsize=0
         )
         self.records = self.process.stdout.fileno()
+        if not begun:
+            self.finish()
+
+    def finish(self):
+        """Waits until it is live."""
         self.setup = self.record()[1] / 1e9
 
     def has_record(self, seconds=0):

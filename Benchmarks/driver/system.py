@@ -14,6 +14,8 @@ NAMES = 20
 FOREGROUND = f"{OURS}, all in the foreground"
 # One program in so many is in the foreground.
 SHARE = 10
+# So many programs are started at once.
+BATCH = 50
 
 
 def measure(context, daemon):
@@ -35,7 +37,7 @@ def measure(context, daemon):
         kept = len(context.kept)
         take_turns(
             context.count(9, 1),
-            6,
+            4,
             [label],
             lambda label, technology=technology: System(context, daemon, technology, programs, label == OURS),
             lambda label, system: row.add(label, system.round()),
@@ -52,10 +54,16 @@ class System:
         agent = [start_agent(context, self.bus)] if has_states else []
         style = "once" if technology is context.notifybus else "each"
         report = f"every:{NAMES}"
-        self.observers = [
-            context.observer(technology, self.bus, f"{NAME}.p{index}", NAMES, report, style=style)
-            for index in range(programs)
-        ]
+        self.observers = []
+        # Some at once: one after the other would take minutes.
+        for first in range(0, programs, BATCH):
+            batch = [
+                context.observer(technology, self.bus, f"{NAME}.p{index}", NAMES, report, style=style, begun=True)
+                for index in range(first, min(first + BATCH, programs))
+            ]
+            for observer in batch:
+                observer.finish()
+            self.observers += batch
         self.poster = context.poster(technology, self.bus)
         self.processes = [self.bus.router, self.poster.pid, *(program.pid for program in agent + self.observers)]
         self.foreground, self.background = list(range(programs)), []

@@ -28,7 +28,10 @@ func observe(
     reporter.write(registered.live, registered.live - registered.began)
 
     if let notifications = registered.notifications {
-        for await name in notifications { reporter.delivered(name) }
+        // A program whose main thread does something else. On the main actor two more threads would be woken each time.
+        await Task.detached {
+            for await name in notifications { reporter.delivered(name) }
+        }.value
     }
     while true {
         try await Task.sleep(for: .seconds(86400))
