@@ -159,6 +159,68 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a process that is stopped and suspended while its names are delivered hears them all on resume`(
+        kind: BusKind
+    ) throws {
+        let agent = try AgentBus(kind)
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-f", "-v", "--prefix", "com.example.many."],
+            environment: ["NOTIFY_SOCKET": nil]
+        )
+        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
+        let poster = agent.makeCenter()
+        let names = try (0..<4_000).map { try NotifyName("com.example.many.\($0)") }
+        try agent.set("pid:\(observer.pid)", .suspended)
+        for name in names { try poster.post(name) }
+        try poster.synchronize(timeout: .patience)
+        observer.send(signal: SIGSTOP)
+        #expect(waitUntil { processState(observer.pid) == "T" })
+        // It stands still: these are answered when it has been parked, or late.
+        _ = try agent.trySetting("pid:\(observer.pid)", .foreground)
+        _ = try agent.trySetting("pid:\(observer.pid)", .suspended)
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
+        try poster.post("com.example.many.last")
+        try poster.synchronize(timeout: .patience)
+        observer.send(signal: SIGCONT)
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == false })
+        try agent.set("pid:\(observer.pid)", .foreground)
+        let lines = Set(try observer.waitForOutputLines(names.count + 1, timeout: .patience))
+        #expect(lines == Set(names.map(\.string) + ["com.example.many.last"]))
+    }
+
+    @Test(arguments: busKinds)
+    func `a post whose sender is being checked when its observer is stopped is heard`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let owned = try NotifyName("user.uid.\(getuid()).held")
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-f", "-v", "--prefix", "user.uid.", "com.example.stop."],
+            environment: ["NOTIFY_SOCKET": nil]
+        )
+        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
+        let (stranger, poster) = (agent.makeCenter(), agent.makeCenter())
+        observer.send(signal: SIGSTOP)
+        #expect(waitUntil { processState(observer.pid) == "T" })
+        try stranger.post(owned)
+        try stranger.synchronize(timeout: .patience)
+        try poster.post("com.example.stop.1")
+        try poster.synchronize(timeout: .patience)
+        // The observer reads both, and asks the bus who the stranger is; the answer comes when it stands still again.
+        agent.bus.stop()
+        observer.send(signal: SIGCONT)
+        #expect(try observer.waitForOutputLines(1, timeout: .patience) == ["com.example.stop.1"])
+        observer.send(signal: SIGSTOP)
+        #expect(waitUntil { processState(observer.pid) == "T" })
+        agent.bus.resume()
+        try poster.post("com.example.stop.2")
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
+        observer.send(signal: SIGCONT)
+        let lines = try observer.waitForOutputLines(3, timeout: .patience)
+        #expect(lines.sorted() == ["com.example.stop.1", "com.example.stop.2", owned.string])
+    }
+
+    @Test(arguments: busKinds)
     func `a parked process whose agent was killed misses no name`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try startObserver(agent)

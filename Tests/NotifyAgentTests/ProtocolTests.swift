@@ -132,6 +132,28 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a connection that takes the place of another follows the desktop if it says so`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let first = try RawBusClient(address: agent.bus.address)
+        let second = try RawBusClient(address: agent.bus.address)
+        let desktop = try RawBusClient(address: agent.bus.address)
+        let witness = try RawBusClient(address: agent.bus.address)
+        #expect(try first.register(["com.example.a"]).string == "foreground")
+        #expect(try witness.register(["com.example.a"], followsDesktop: true).string == "foreground")
+        #expect(try desktop.callAgent("SetForeground", signature: "u", body: [1, 0, 0, 0]).kind == .reply)
+        // The agent has taken note of it.
+        #expect(try witness.takeCall("SetState").string == "background")
+        let reply = try second.register(
+            ["com.example.a"],
+            state: "foreground",
+            previous: first.uniqueName,
+            followsDesktop: true
+        )
+        #expect(reply.string == "foreground")
+        #expect(try second.takeCall("SetState").string == "background")
+    }
+
+    @Test(arguments: busKinds)
     func `an agent that comes anew believes what observers were in`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)

@@ -25,6 +25,12 @@ final class AgentBus: Sendable {
         try agent.waitForErrorOutput(containing: "ready")
     }
 
+    /// Stops the agent's process.
+    func halt() throws {
+        agent.send(signal: SIGSTOP)
+        try #require(waitUntil(timeout: .patience) { processState(agent.pid) == "T" })
+    }
+
     /// The agent lives, and answers.
     func checkAlive() throws {
         let client = try RawBusClient(address: bus.address)

@@ -9,6 +9,28 @@ import Testing
 /// The connection to a bus on its own.
 @Suite struct ConnectionTests {
     @Test(arguments: busKinds)
+    func `a call that is longer than any that is allowed is refused, and the observer goes on`(kind: BusKind) throws {
+        let limits = ["max_message_size", "max_incoming_bytes", "max_outgoing_bytes"]
+        let bus = try PrivateBus(kind, limits: Dictionary(uniqueKeysWithValues: limits.map { ($0, 100_000_000) }))
+        let center = bus.makeCenter()
+        let heard = Counter()
+        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let length = MessageReader.longestCall
+        let answer = try RawBusClient(address: bus.address).call(
+            destination: try center.observingName(),
+            path: "/",
+            interface: "com.example.Any",
+            member: "Do",
+            signature: "ay",
+            body: withUnsafeBytes(of: UInt32(length).littleEndian) { Array($0) } + [UInt8](repeating: 7, count: length)
+        )
+        #expect(answer.errorName == "org.freedesktop.DBus.Error.LimitsExceeded")
+        try bus.makeCenter().post("com.example.x")
+        #expect(heard.wait(for: 1, timeout: .patience))
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
     func `everything that the bus wrote before it died is read, and then the loss is reported`(
         kind: BusKind
     ) throws {

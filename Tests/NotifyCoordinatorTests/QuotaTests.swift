@@ -91,5 +91,10 @@ import Testing
         for name in names(15) { world.send(.posted(try NotifyName(name))) }
         let entry = try #require(world.coordinator.list.first)
         #expect(entry.pending == 10 && entry.dropped == 5)
+        // What it has dropped itself is counted as well, and does not replace this.
+        _ = try world.set(":1.1", .background)
+        world.send(.told(entry.id, .done(dropped: 3, isHoldingBack: false)))
+        world.settle()
+        #expect(world.coordinator.list.first?.dropped == 8)
     }
 }
