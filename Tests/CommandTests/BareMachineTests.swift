@@ -5,7 +5,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// The commands where something is missing that nearly every machine has.
+/// The commands on a machine that lacks something that nearly every machine has.
 @Suite struct BareMachineTests {
     @Test(.enabled(if: geteuid() == 0, "only root can hide /proc"), arguments: busKinds)
     func `without /proc the commands work`(kind: BusKind) throws {
@@ -21,14 +21,14 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `without descriptors they say what can't be made`(kind: BusKind) throws {
+    func `without descriptors they say what they can't create`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        // 0 to 2, and what each number of more is spent on; in the end there are enough.
+        // 0 to 2, and more until there are enough.
         var reasons: Set<String> = []
         for count in 3...12 {
             let result = try bus.script("ulimit -n \(count); exec notify-wait -t 0 com.example.a")
             if result.status == 2 { break }
-            // So few that the dynamic loader has not enough.
+            // Not even enough for the dynamic loader.
             if result.status == 127 { continue }
             #expect(result.status == 1 || result.status == 69, "\(count): \(result.status)")
             #expect(result.errorOutput.hasPrefix("notify-wait: "), "\(count): \(result.errorOutput)")
@@ -73,7 +73,7 @@ import Testing
             default: []
             }
         var failures = 0
-        // Only where the dynamic loader can already open what it needs does the command begin.
+        // The command only begins if the dynamic loader can open what it needs.
         for count in 4...24 {
             let process = try TestSupport.start(
                 "/bin/sh",
@@ -81,7 +81,7 @@ import Testing
                     + arguments
             )
             if command == "notify-agent" {
-                // It says a line in any case.
+                // It prints a line in any case.
                 try process.waitForErrorOutput(containing: "\n")
                 process.send(signal: SIGTERM)
             }
@@ -95,7 +95,7 @@ import Testing
                 #expect([0, 2, 69].contains(result.status), "\(count): \(result.status) \(text)")
             }
         }
-        // notify-post gets by with one, which the loader needs as well.
+        // notify-post needs just one, and so does the loader.
         #expect(failures > 0 || command == "notify-post")
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct BusLossTests {
     @Test(arguments: busKinds)
-    func `a bus that is killed and comes back is said, and the names are heard again`(kind: BusKind) throws {
+    func `the loss of the bus and its return are reported, and the names are heard again`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-n", "3", "--prefix", "com.example."])
         try bus.makeCenter().post("com.example.before")
@@ -20,7 +20,7 @@ import Testing
             try waiting.waitForErrorOutput(containing: before + away)
             try bus.restart()
             try waiting.waitForErrorOutput(containing: before + away + back, timeout: .patience)
-            // What is said is true: the observer is live now.
+            // The report is true: the observer is live now.
             try bus.makeCenter().post("com.example.after.\(round)")
             try waiting.waitForOutputLines(1 + round)
         }
@@ -29,12 +29,12 @@ import Testing
         #expect(result.lines == ["com.example.before", "com.example.after.1", "com.example.after.2"])
     }
 
-    // dbus-broker answers before it has written to others, so that nobody knows when it has. For both buses there is a
-    // test of the connection that counts bytes: see ConnectionTests.
+    // dbus-broker answers before it has written to others, so nobody knows when it has. ConnectionTests has a test for
+    // both buses that counts bytes.
     @Test(arguments: busKinds.filter { $0 == .daemon })
-    func `what a bus had passed on before it was killed is heard, to the last name`(kind: BusKind) throws {
+    func `everything that a bus passed on before it was killed is heard`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        // Fewer than the socket of an observer holds that does not read.
+        // Fewer than fit into the socket of an observer that does not read.
         let names = (1...48).map { "com.example.\($0)" }
         let waiting = try bus.startWaiting(["-n", "48", "--prefix", "com.example."])
         waiting.send(signal: SIGSTOP)
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a bus that never comes back leaves the timeout and signals as they are`(kind: BusKind) throws {
+    func `the timeout and signals still work if the bus never comes back`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let endless = try bus.startWaiting(["-f", "a"])
         let (result, quiet) = try inTime {
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `the command goes on when the bus goes away`(kind: BusKind) throws {
+    func `the command continues when the bus goes away`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = "echo begun; read line; echo \"$line\""
         let waiting = try bus.startWaiting(["a", "--", "sh", "-c", script], input: .pipe)
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a bus that stops answering is waited for, and nothing is missed`(kind: BusKind) throws {
+    func `while the bus does not answer the command waits, and misses nothing`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["a"])
         let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
@@ -101,7 +101,7 @@ import Testing
         bus.stop()
         try posting.writeInput("a\n")
         posting.closeInput()
-        // It ends by its own clock while the bus stands still.
+        // Its timeout ends it while the bus is stopped.
         let other = try #require(try? waitWhileStopped(bus))
         #expect(other == 143)
         bus.resume()

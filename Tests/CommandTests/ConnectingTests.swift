@@ -5,10 +5,10 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// How the commands come to their bus, and how long that may take.
+/// How the commands find their bus, and how long that may take.
 @Suite struct ConnectingTests {
     @Test(arguments: busKinds)
-    func `-t is the whole time, also at a bus that hangs`(kind: BusKind) throws {
+    func `-t limits the whole time, even if the bus hangs`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         bus.stop()
         defer { bus.resume() }
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `-t is the whole time of notify-post, also at a bus that hangs`(kind: BusKind) throws {
+    func `-t limits the whole time of notify-post, even if the bus hangs`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         bus.stop()
         defer { bus.resume() }
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: [[], ["--retry"]])
-    func `-t is the whole time at a bus that takes connections and never answers`(options: [String]) throws {
+    func `-t limits the whole time if the bus accepts connections and never answers`(options: [String]) throws {
         let hanging = try HangingBus()
         let result = try run(
             productPath("notify-wait"),
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `--retry waits for a bus that is not there yet, and hears what is posted then`(kind: BusKind) throws {
+    func `--retry waits for a bus that is not available yet, and then hears posts`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         bus.kill()
         let ready = try Pipe()
@@ -80,7 +80,7 @@ import Testing
         #expect(result.errorOutput.split(separator: "\n").count == 1, "it is said once")
     }
 
-    @Test func `--retry ends by the time-out and by a signal`() throws {
+    @Test func `a timeout and a signal end --retry`() throws {
         let options = ["--address", nowhere, "--retry", "a"]
         #expect(try run(productPath("notify-wait"), options + ["-t", "0.2"]).status == 2)
         let waiting = try start(productPath("notify-wait"), options)
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `NOTIFYBUS_ADDRESS names the bus, and an option outranks it`(kind: BusKind) throws {
+    func `NOTIFYBUS_ADDRESS selects the bus, unless an option does`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let other = try PrivateBus(kind)
         let environment: [String: String?] = [
@@ -111,7 +111,9 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a name that a policy denies is not heard by oneself either, and others are`(kind: BusKind) throws {
+    func `a program does not even hear its own posts of a name that the policy denies, and hears other names`(
+        kind: BusKind
+    ) throws {
         let deny = #"<deny send_type="signal" send_interface="org.notifybus.n.com.example.denied"/>"#
         let policy = PrivateBus.openPolicy + "<policy context=\"mandatory\">\(deny)</policy>"
         let bus = try PrivateBus(kind, policy: policy)
@@ -121,7 +123,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `--all says which names did not come in time`(kind: BusKind) throws {
+    func `--all reports which names did not arrive in time`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = "notify-wait --all -t 3s a b c a --then 'notify-post b'"
         let result = try inTime {

@@ -5,9 +5,9 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// When a wait is over.
+/// When notify-wait exits.
 @Suite struct EndingTests {
-    /// Waits, posts, and returns what was printed; the wait must end by itself with 0.
+    /// Waits, posts, and returns what was printed. The wait must exit by itself with 0.
     private func lines(on kind: BusKind, _ arguments: [String], posting names: [String]) throws -> [String] {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(arguments)
@@ -20,32 +20,33 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `one notification ends it, of whichever name`(kind: BusKind) throws {
+    func `one notification of any of its names ends it`(kind: BusKind) throws {
         #expect(try lines(on: kind, ["a", "b"], posting: ["c", "aa", "A", "b", "a"]) == ["b"])
     }
 
     @Test(arguments: busKinds, [["-n", "3"], ["-n3"], ["--count", "3"], ["--count=3"]])
-    func `-n ends it after so many notifications, equal ones too`(kind: BusKind, option: [String]) throws {
+    func `-n ends it after that many notifications, even equal ones`(kind: BusKind, option: [String]) throws {
         #expect(try lines(on: kind, option + ["a", "b"], posting: ["a", "a", "b", "a"]) == ["a", "a", "b"])
     }
 
     @Test(arguments: busKinds)
-    func `--all ends it when each name has come, and prints all that came until then`(kind: BusKind) throws {
+    func `--all ends it when each name has arrived, and prints everything that arrived until then`(kind: BusKind) throws
+    {
         let posts = ["a", "a", "x", "c", "a", "b", "c"]
         #expect(try lines(on: kind, ["--all", "a", "b", "c", "b"], posting: posts) == ["a", "a", "c", "a", "b"])
     }
 
     @Test(arguments: busKinds)
-    func `--all --prefix ends it when a name of each prefix has come`(kind: BusKind) throws {
+    func `--all --prefix ends it when a name with each prefix has arrived`(kind: BusKind) throws {
         let posts = ["a", "a.1", "x.1", "a.2", "b.deep.1", "c.1"]
         let expected = ["a.1", "a.2", "b.deep.1", "c.1"]
         #expect(try lines(on: kind, ["--all", "--prefix", "a.", "b.", "c."], posting: posts) == expected)
-        // One name may be what several prefixes wait for.
+        // One name may match several prefixes.
         #expect(try lines(on: kind, ["--all", "--prefix", "", "a.", "a.b"], posting: ["x", "a.b"]) == ["x", "a.b"])
     }
 
     @Test(arguments: busKinds)
-    func `--prefix hears what begins with it, once for each post, and an empty one hears everything`(
+    func `--prefix hears names that begin with it, once for each post, and an empty prefix hears everything`(
         kind: BusKind
     ) throws {
         let posts = ["com.example", "com.example.", "com.example.a", "COM.example.b", "com.examples", "com.example.c"]
@@ -59,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `-f goes on until a signal`(kind: BusKind) throws {
+    func `-f continues until a signal`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["--follow", "a"])
         let center = bus.makeCenter()
@@ -72,12 +73,12 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a self name is never heard from outside, and does not disturb the others`(kind: BusKind) throws {
+    func `a self name is never heard from outside, and does not affect other names`(kind: BusKind) throws {
         #expect(try lines(on: kind, ["self.a", "b"], posting: ["self.a", "b"]) == ["b"])
     }
 
     @Test(arguments: busKinds)
-    func `600 names are all heard, at once`(kind: BusKind) throws {
+    func `600 names are all heard at once`(kind: BusKind) throws {
         let names = (1...600).map { "com.example.\($0)" }
         #expect(try lines(on: kind, ["--all"] + names, posting: names) == names)
     }
@@ -95,7 +96,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `notifications of one poster that came before the timeout all count`(kind: BusKind) throws {
+    func `all notifications from one poster that arrived before the timeout count`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-t", "10m", "-n", "10000", "a"])
         let result = try bus.script("yes a | head -10000 | notify-post -")

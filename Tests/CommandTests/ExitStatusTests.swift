@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct ExitStatusTests {
     @Test(arguments: busKinds)
-    func `done is 0`(kind: BusKind) throws {
+    func `success is 0`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["com.example.done"])
         let posting = try bus.run("notify-post", ["com.example.done"])
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: busKinds, [["-t", "100ms"], ["-t", "0"], ["--timeout=0.1"], ["-f", "-t", "100ms"]])
-    func `a timeout is 2 and a sentence, of which -q leaves only the 2`(kind: BusKind, options: [String]) throws {
+    func `a timeout is 2 and a sentence; with -q just 2`(kind: BusKind, options: [String]) throws {
         let bus = try PrivateBus(kind)
         let result = try inTime {
             try bus.run("notify-wait", options + ["com.example.never"])
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `what came before the timeout was printed`(kind: BusKind) throws {
+    func `what arrived before the timeout is printed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = "notify-wait -n2 -t 2s com.example.half --then 'notify-post com.example.half'"
         let half = try inTime {
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `names that wait on standard input are not read when there is no bus`() throws {
+    @Test func `without a bus, names on standard input are not read`() throws {
         // The input stays open: the command must not wait for its end.
         let posting = try start(productPath("notify-post"), ["--address", nowhere, "-"])
         let result = try posting.wait()
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a signal that ends it is 128 and its number`(kind: BusKind) throws {
+    func `a signal that ends it is 128 plus its number`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for (signal, status) in [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] as [(Int32, Int32)] {
             for options in [[], ["-f"], ["-q", "-t", "1h"]] {
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: busKinds, commands)
-    func `a signal ends it also while the bus does not answer`(kind: BusKind, command: String) throws {
+    func `a signal also ends it while the bus does not answer`(kind: BusKind, command: String) throws {
         let bus = try PrivateBus(kind)
         bus.stop()
         defer { bus.resume() }
@@ -105,13 +105,13 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a signal that was ignored before it started is ignored still`(kind: BusKind) throws {
+    func `a signal that was ignored before it started is still ignored`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startScript("trap '' HUP INT; exec notify-wait -v com.example.x")
         try waiting.waitForErrorOutput(containing: "the observer is live")
         waiting.send(signal: SIGHUP)
         waiting.send(signal: SIGINT)
-        // It would look at the signals, which are there already, before the post.
+        // It would notice the signals, which are already pending, before the post.
         try bus.makeCenter().post("com.example.x")
         #expect(try waiting.wait().status == 0)
     }

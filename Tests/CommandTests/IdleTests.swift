@@ -7,22 +7,22 @@ import Testing
 
 @Suite struct IdleTests {
     @Test(arguments: busKinds)
-    func `an idle wait is never woken, not by other names and not by those who come and go`(kind: BusKind) throws {
+    func `neither other names nor programs that come and go wake an idle wait`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let idle = try bus.startWaiting(["-f", "com.example.idle"])
         let inTime = try bus.startWaiting(["-f", "-t", "1h", "--prefix", "com.example.idle."])
         let poster = bus.makeCenter()
-        // The first time they may still be on their way to rest.
+        // The first time they may still be coming to rest.
         let isNeverWoken = try waitUntil {
             let before = [idle, inTime].map { wakeUps(of: $0.pid) }
             for number in 1...100 { try poster.post("com.example.other.\(number)") }
-            // One who comes, hears nothing and goes, by its own clock.
+            // It comes, hears nothing, and leaves after its timeout.
             #expect(try bus.run("notify-wait", ["-q", "-t", "2s", "com.example.nothing"]).status == 2)
             return [idle, inTime].map { wakeUps(of: $0.pid) } == before && before.allSatisfy { $0 > 0 }
         }
         #expect(isNeverWoken)
 
-        // And it is awake all the same.
+        // It still hears its name.
         try poster.post("com.example.idle")
         try idle.waitForOutputLines(1)
         print(

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct IllegalNameTests {
-    /// An illegal name as bash spells it, and what the sentence about it says.
+    /// An illegal name in bash's notation, and what the message about it says.
     struct IllegalName: CustomTestStringConvertible {
         let spelling: String
         let reason: String
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `nothing is posted when one argument is no name`(kind: BusKind) throws {
+    func `nothing is posted if one argument is not a name`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a line of the input that is no name is reported by its number, and the others are posted`(
+    func `an input line that is not a name is reported by its number, and the others are posted`(
         kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `any UTF-8 without NUL is a name, up to 511 bytes, and comes out as it went in`(kind: BusKind) throws {
+    func `any UTF-8 without NUL of up to 511 bytes is a name, and comes out as it went in`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let names = [
             String(repeating: "\u{e9}", count: 255) + "!", "-", " ", "\t", "\n", "\r", "\u{1b}[31m", "\u{7f}",

@@ -2,7 +2,7 @@
 
 import TestSupport
 
-/// A strict reader for what `--json` prints: an object of strings and numbers (RFC 8259), without Foundation.
+/// A strict reader for the output of `--json`: an object of strings and numbers (RFC 8259), without Foundation.
 struct JSONReader {
     enum Value: Equatable {
         case string(String)
@@ -11,7 +11,7 @@ struct JSONReader {
 
     private var rest: ArraySlice<Unicode.Scalar>
 
-    /// The members of the object that is the whole of a text.
+    /// The members of the object that makes up a text.
     static func object(_ text: String) throws -> [String: Value] {
         var reader = JSONReader(rest: Array(text.unicodeScalars)[...])
         let members = try reader.object()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct LifecycleAnswerTests {
-    /// What no agent should answer, to whatever question.
+    /// What no agent should answer to any question.
     private static let nonsense: [[Wire]] = [
         [], [.string("x")], [.int32(-1)], [.bool(true)], [.uint64(1)], [.uint32(1), .uint32(2)],
         [.variant(.uint32(1))], [.array(element: "s", [.string("x")])], [.array(element: "u", [])],
@@ -16,7 +16,7 @@ import Testing
     private static let questions = [["list"], ["list", "--json"], ["status"], ["background", "pid:1"]]
 
     @Test(arguments: busKinds, questions)
-    func `an answer of a wrong type is an error, never a crash`(kind: BusKind, question: [String]) throws {
+    func `an answer of the wrong type is an error, never a crash`(kind: BusKind, question: [String]) throws {
         let bus = try PrivateBus(kind)
         for answer in Self.nonsense {
             let agent = try FakeAgent(on: bus, replying: answer)
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an entry of list with a field that is missing or mistyped is an error that names it`(kind: BusKind) throws {
+    func `a missing or mistyped field in an entry of list is an error that names the field`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let fields = FakeObserver().fields
         for index in fields.indices {
@@ -66,7 +66,7 @@ import Testing
     }
 }
 
-/// Returns when nobody has a name any more.
+/// Returns when nobody owns a name any more.
 func waitForRelease(of name: String, on bus: PrivateBus) throws {
     let client = try RawBusClient(address: bus.address)
     let isFree = try waitUntil {

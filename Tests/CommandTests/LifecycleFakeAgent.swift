@@ -3,24 +3,24 @@
 import Synchronization
 import TestSupport
 
-/// Something that owns the agent's name and says what a test has it say.
+/// Owns the agent's name, and says what a test wants it to say.
 final class FakeAgent: Sendable {
     enum Answer {
         case reply([Wire])
         case error(String, String)
         case silence
-        /// To die before the answer.
+        /// It dies before it answers.
         case death
     }
 
     static let name = "org.notifybus.Agent1"
     private static let path = "/org/notifybus/Agent1"
 
-    /// The calls that have come, in order.
+    /// The calls that have arrived, in order.
     let calls = Recorder<RawMessage>()
     private let client: Mutex<RawBusClient?>
 
-    /// Returns when the bus has given it the name.
+    /// Returns when it owns the name.
     init(on bus: PrivateBus, answer: @escaping @Sendable (RawMessage) -> Answer = { _ in .silence }) throws {
         let client = try RawBusClient(address: bus.address)
         let reply = try client.callBus(
@@ -31,7 +31,7 @@ final class FakeAgent: Sendable {
         guard reply.uint32 == 1 else { throw TestSupportError("the agent's name was not to be had") }
         self.client = Mutex(client)
         startThread { [weak self, calls] in
-            // It ends with the bus, if not before.
+            // It ends with the bus at the latest.
             while let call = try? client.readMessage(timeout: .patience * 5) {
                 guard call.kind == .call else { continue }
                 if call.member == "Die" { break }
@@ -48,12 +48,12 @@ final class FakeAgent: Sendable {
         }
     }
 
-    /// An agent that answers each method with the same values, whatever it is asked.
+    /// An agent that always answers each method with the same values.
     convenience init(on bus: PrivateBus, replying values: [Wire]) throws {
         try self.init(on: bus) { _ in .reply(values) }
     }
 
-    /// Disconnects from the bus, if not at once.
+    /// Disconnects from the bus, though perhaps not at once.
     func die() throws {
         let client = client.withLock { client in
             defer { client = nil }
@@ -107,12 +107,12 @@ final class FakeAgent: Sendable {
     }
 }
 
-/// What a StateChanged says.
+/// The contents of a StateChanged.
 func stateChange(_ name: String, _ pid: UInt32, _ application: String, _ from: String, _ to: String) -> [Wire] {
     [.string(name), .uint32(pid), .string(application), .string(from), .string(to)]
 }
 
-/// One entry of List.
+/// An entry of List.
 struct FakeObserver {
     var name = ":1.5"
     var pid: UInt32 = 100
@@ -143,7 +143,7 @@ struct FakeObserver {
 }
 
 extension PrivateBus {
-    /// Runs `notify-lifecycle` on this bus to its end.
+    /// Runs `notify-lifecycle` on this bus until it exits.
     func lifecycle(_ arguments: String...) throws -> CommandResult {
         try TestSupport.run(productPath("notify-lifecycle"), ["--address", address] + arguments)
     }
@@ -153,7 +153,7 @@ extension PrivateBus {
         try start(productPath("notify-lifecycle"), ["--address", address] + arguments, input: .null)
     }
 
-    /// Starts `notify-lifecycle watch` on this bus and returns when it misses nothing any more.
+    /// Starts `notify-lifecycle watch` on this bus, and returns when it is live.
     func startWatching(_ arguments: String...) throws -> RunningCommand {
         let path = try productPath("notify-lifecycle")
         let watching = try start(path, ["--address", address, "watch", "-v"] + arguments, input: .null)

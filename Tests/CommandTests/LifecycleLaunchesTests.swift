@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `launches is a table, with the names and the file of each for -v`(kind: BusKind) throws {
+    func `launches prints a table; with -v also each entry's names and file`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: status(some))
         let table = """
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `launches --json has all that the agent says, an entry a line`(kind: BusKind) throws {
+    func `launches --json prints everything that the agent says, one entry per line`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let odd = entry("o\u{1b}\"d", program: "\u{e9}", starts: .max, result: "a\nb")
         let agent = try FakeAgent(on: bus, replying: status([odd, some[1]]))
@@ -90,13 +90,13 @@ import Testing
 
                 """#
         )
-        // What files say can't steer a terminal.
+        // The contents of files can't control a terminal.
         #expect(try bus.lifecycle("launches", "-q").lines.first?.hasPrefix(#"o\x1b"d "#) == true)
         #expect(agent.calls.count == 2)
     }
 
     @Test(arguments: busKinds, [80, 60] as [UInt16])
-    func `on a terminal the table of entries fits, whatever they start and whatever went wrong`(
+    func `on a terminal the table of entries fits, whatever they start and whatever failed`(
         kind: BusKind,
         columns: UInt16
     ) throws {
@@ -134,7 +134,8 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `launches says nothing of entries where there are none, or the agent knows of none`(kind: BusKind) throws {
+    func `launches prints no entries if there are none, or if the agent does not know about them`(kind: BusKind) throws
+    {
         let bus = try PrivateBus(kind)
         let none = [Wire.dictionary([("version", .string("1"))])]
         for answer in [status([]), none] {

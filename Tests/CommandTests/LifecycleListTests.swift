@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `list has no header with -q, and connections and users with -v`(kind: BusKind) throws {
+    func `list prints no header with -q, and connections and users with -v`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: FakeObserver.list([FakeObserver()]))
         #expect(try bus.lifecycle("list", "-q").output == "100  editor  org.example.Editor  foreground  3  0  0  -\n")
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a bus without observers gives a header and no line`(kind: BusKind) throws {
+    func `on a bus without observers, list prints only the header`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: FakeObserver.list([]))
         #expect(try bus.lifecycle("list").output.hasPrefix("PID  PROGRAM"))
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `list -v says which names, and so does --json`(kind: BusKind) throws {
+    func `list -v prints the names, and so does --json`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observer = FakeObserver(
             names: 5,
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(arguments: busKinds, [80, 100, 60] as [UInt16])
-    func `on a terminal the table fits, with ids of 60 characters, and has colours unless NO_COLOR`(
+    func `on a terminal the table fits, with ids of 60 characters, and has colours unless NO_COLOR is set`(
         kind: BusKind,
         columns: UInt16
     ) throws {
@@ -112,13 +112,13 @@ import Testing
                 #expect(plain.contains(".Viewer ") && plain.contains("suspended"))
             }
         }
-        // In a pipe it is all there, without colours.
+        // A pipe gets everything, without colours.
         #expect(try bus.lifecycle("list").output.contains(application))
         #expect(agent.calls.count == 5)
     }
 
     @Test(arguments: busKinds)
-    func `a stopped observer is marked, and only then the mark is explained`(kind: BusKind) throws {
+    func `a stopped observer is marked, and the mark is explained only then`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observers = [FakeObserver(state: "suspended", parked: true), FakeObserver(pid: 101)]
         let agent = try FakeAgent(on: bus, replying: FakeObserver.list(observers))
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `list --json has all that the agent says, an observer a line`(kind: BusKind) throws {
+    func `list --json prints everything that the agent says, one observer per line`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observers = [
             FakeObserver(name: ":1.7", pid: 200, parked: true, dropped: .max, since: 1_700_000_000),
@@ -165,7 +165,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `names that observers choose can't steer a terminal`(kind: BusKind) throws {
+    func `names chosen by observers can't control a terminal`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observer = FakeObserver(program: "\u{1b}[2J\n", application: "\u{202e}x", state: "\u{7}")
         let agent = try FakeAgent(on: bus, replying: FakeObserver.list([observer]))
@@ -175,7 +175,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `status says since when as a time, and a number that is none as a number`(kind: BusKind) throws {
+    func `status prints since when as a time, and a number that is not a time as a number`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for (since, pattern) in [(1_700_000_000, "since: 2023-11-1"), (.max, "since: 18446744073709551615\n")]
             as [(UInt64, String)]
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `status has a line for each source of facts; list and watch say who decided and what was learned`(
+    func `status prints a line for each source; list and watch print who decided, and the facts`(
         kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
@@ -227,7 +227,7 @@ import Testing
         #expect(try bus.lifecycle("list", "--json").output.contains(#""since":0,"decider":"logind","focused":true}"#))
         let (plain, detailed) = (try bus.startLifecycle("watch"), try bus.startWatching())
         let json = try bus.startWatching("--json")
-        // Facts are for those who ask for details.
+        // Facts are details.
         try agent.emit([.string("x11"), .string("process 7")], member: "FactChanged")
         try agent.emit(stateChange(":1.5", 7, "", "foreground", "background"))
         try detailed.waitForOutput(containing: " x11: process 7\n")
@@ -237,7 +237,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `status shows what the agent says, known or not`(kind: BusKind) throws {
+    func `status prints everything that the agent says, known or not`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let states: [(String, Wire)] = [("foreground", .uint32(2)), ("background", .uint32(1))]
         let fields: [(String, Wire)] = [

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct LifecycleStateTests {
     @Test(arguments: busKinds)
-    func `each verb asks for its state, of the target as the agent knows it`(kind: BusKind) throws {
+    func `each verb requests its state, for the target in the agent's form`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: [.uint32(1)])
         let cases: [(arguments: [String], target: String, state: String, freezes: Bool)] = [
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `release names the targets, or nobody for everyone`(kind: BusKind) throws {
+    func `release names the targets, or none for everyone`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: [.uint32(2)])
         let cases = [(["app:x", "42"], ["app:x", "pid:42"]), ([], [""])]
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a verb comes back when the agent says that the change is in force, and not before`(kind: BusKind) throws {
+    func `a verb returns when the agent says that the change is in force, and not before`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let release = Counter()
         let agent = try FakeAgent(on: bus) { _ in
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `several targets are changed in turn, and an error about one stops no other`(kind: BusKind) throws {
+    func `several targets are changed in turn, and an error with one does not stop the others`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus) { call in
             switch call.string {
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `the status says whether it was refused or late`(kind: BusKind) throws {
+    func `the exit status tells whether a change was refused or late`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus) { call in
             switch call.string {
@@ -107,11 +107,11 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an agent that does not answer ends the command with 2, and is asked nothing more`(kind: BusKind) throws {
+    func `if the agent does not answer, the command exits with 2 and asks nothing more`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
         for arguments in [["background", "1", "2"], ["list"], ["status"]] {
-            // On a busy machine its time is over before it has asked.
+            // On a busy machine, its time is over before it has asked.
             var asked = 0
             let result = try inTime {
                 asked = agent.calls.count
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an agent or a bus that dies during the call is said at once`(kind: BusKind) throws {
+    func `if the agent or the bus dies during the call, that is reported at once`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let mortal = try FakeAgent(on: bus) { _ in .death }
         let result = try bus.lifecycle("background", "1", "2")

@@ -6,11 +6,11 @@ import Testing
 
 @Suite struct LifecycleUsageTests {
     private func lifecycle(_ arguments: [String]) throws -> CommandResult {
-        // A command line that makes no sense is refused before anything is asked for.
+        // An invalid command line is refused before anything is requested.
         try run(productPath("notify-lifecycle"), ["--address", "unix:path=/nonexistent/bus"] + arguments)
     }
 
-    @Test func `a command line that makes no sense is refused with a sentence`() throws {
+    @Test func `an invalid command line is refused with a sentence`() throws {
         let cases: [(arguments: [String], sentence: String)] = [
             ([], "missing command; use list, status"), ([""], "unknown command ''"),
             (["lits"], "did you mean 'list'?"), (["sus"], "did you mean 'suspend'?"),
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `what is no target is refused, and then nothing is changed`() throws {
+    @Test func `an invalid target is refused, and nothing is changed`() throws {
         let targets = [
             "", "frog", "pid:", "pid:0", "pid:-1", "pid:+1", "pid:1x", "pid: 1", "0", "4294967296", "2147483648", ":",
             ":1",
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: ["list", "status", "watch", "background 1"])
-    func `no bus is said, with status 69`(arguments: String) throws {
+    func `a missing bus is reported, with status 69`(arguments: String) throws {
         let result = try lifecycle(arguments.split(separator: " ").map(String.init))
         #expect(result.status == 69)
         #expect(result.output == "")
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: busKinds, ["list", "status", "watch", "background 1 2"])
-    func `no agent is said, with status 69 and how to start one`(kind: BusKind, arguments: String) throws {
+    func `a missing agent is reported, with status 69 and how to start one`(kind: BusKind, arguments: String) throws {
         let bus = try PrivateBus(kind)
         let words = arguments.split(separator: " ").map(String.init)
         let result = try run(
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a bus that does not answer ends the command with 2`(kind: BusKind) throws {
+    func `if the bus does not answer, the command exits with 2`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         bus.stop()
         defer { bus.resume() }

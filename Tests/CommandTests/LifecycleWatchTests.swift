@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct LifecycleWatchTests {
     @Test(arguments: busKinds)
-    func `watch prints each change as it comes, and nothing before`(kind: BusKind) throws {
+    func `watch prints each change when it happens, and nothing before`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
         let watching = try bus.startLifecycle("watch", "-v")
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `watch begins with what there is, and says the program and who decided`(kind: BusKind) throws {
+    func `watch begins with the present states, and prints the program and who decided`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observer = FakeObserver(more: [("decider", .string("person"))])
         let agent = try FakeAgent(on: bus, replying: FakeObserver.list([observer]))
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `watch --json begins with the observers, an object a line`(kind: BusKind) throws {
+    func `watch --json begins with the observers, one object per line`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observer = FakeObserver(more: [("decider", .string("person"))])
         let agent = try FakeAgent(on: bus, replying: FakeObserver.list([observer]))
@@ -55,11 +55,11 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `without -v a line has the time, the process, the application and both states`(kind: BusKind) throws {
+    func `without -v a line contains the time, the process, the application and both states`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
         let watching = try bus.startLifecycle("watch", "-q")
-        // Nothing says that it is live, so it is told until it hears.
+        // Nothing reports that it is live, so the change is repeated until it hears it.
         let hasHeard = try waitUntil {
             try agent.emit(stateChange(":1.5", 42, "app", "foreground", "background"))
             return (try? watching.waitForOutputLines(1, timeout: .milliseconds(20))) != nil
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `watch --json prints an object a change`(kind: BusKind) throws {
+    func `watch --json prints an object for each change`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
         let watching = try bus.startWatching("--json")
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a change that another than the agent announces is not believed`(kind: BusKind) throws {
+    func `a change that somebody other than the agent announces is not believed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
         let watching = try bus.startWatching()
@@ -91,7 +91,7 @@ import Testing
         #expect(names.count >= 3)
         for name in names { try FakeAgent.emit(forgery, by: forger, to: name) }
         try FakeAgent.emit(forgery, by: forger)
-        // The bus has routed what came before the answer.
+        // The bus has routed everything before the answer.
         try forger.callBus("GetId")
         try agent.emit(stateChange(":1.5", 42, "app", "foreground", "background"))
         let lines = try watching.waitForOutputLines(1)
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `changes that make no sense are left out, said once, and end nothing`(kind: BusKind) throws {
+    func `invalid changes are skipped and reported once, and watch continues`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
         let watching = try bus.startWatching()
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `watch outlives its agent and hears the next one`(kind: BusKind) throws {
+    func `watch survives its agent and hears the next one`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let watching = try {
             let agent = try FakeAgent(on: bus)
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `watch outlives its bus and hears the agent on the next one`(kind: BusKind) throws {
+    func `watch survives its bus and hears the agent on the next one`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let first = try FakeAgent(on: bus)
         let watching = try bus.startWatching()
@@ -156,7 +156,8 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `watch ends quietly when nobody reads, without waiting for a change`(kind: BusKind) throws {
+    func `watch exits quietly when nobody reads its output any more, without waiting for a change`(kind: BusKind) throws
+    {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
         let script = #""$1" --address "$2" watch -v | head -n 1; echo "status ${PIPESTATUS[0]}""#

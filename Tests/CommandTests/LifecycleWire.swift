@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A D-Bus value, written after "Marshaling (Wire Format)" in the D-Bus specification: what a real agent sends, and
-/// what none should.
+/// A D-Bus value, encoded according to "Marshaling (Wire Format)" in the D-Bus specification: what a real agent sends,
+/// and what no agent should.
 indirect enum Wire: Sendable {
     case bool(Bool)
     case uint32(UInt32)

@@ -5,13 +5,13 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// What becomes of a notification while the command for the one before still runs.
+/// What happens to a notification while the command for the previous one is still running.
 ///
-/// The commands run until they have read a line from the standard input that they share.
+/// The commands run until they have read a line from their shared standard input.
 @Suite struct OnBusyTests {
     private static let script = #"echo "begin $NOTIFY_NAME $$"; read line || exit 9; echo "end $NOTIFY_NAME""#
 
-    /// Starts `notify-wait -v`, which prints the name of each notification besides what the commands print.
+    /// Starts `notify-wait -v`, which prints each notification's name in addition to the commands' output.
     private func start(on bus: PrivateBus, _ options: [String], _ script: String = script) throws -> RunningCommand {
         try bus.startWaiting(options + ["-v", "a", "b", "c", "--", "sh", "-c", script], input: .pipe)
     }
@@ -21,7 +21,7 @@ import Testing
         lines.map { $0.hasPrefix("begin ") ? String($0.prefix(7)) : $0 }
     }
 
-    /// The process id that the command for a name has printed.
+    /// The process id that the command for a name printed.
     private func processID(_ name: String, of command: RunningCommand) throws -> pid_t {
         let beginning = "begin \(name) "
         try command.waitForOutput(containing: beginning)
@@ -31,12 +31,13 @@ import Testing
     }
 
     @Test(arguments: busKinds, [[], ["--on-busy", "queue"], ["--on-busy=queue"]])
-    func `queue runs the command once more for each name that came meanwhile`(kind: BusKind, policy: [String]) throws {
+    func `queue runs the command once more for each name that arrived meanwhile`(kind: BusKind, policy: [String]) throws
+    {
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, policy + ["-n7"])
         let center = bus.makeCenter()
         for name in ["a", "b", "a", "c", "a", "b", "b"] { try center.post(name) }
-        // All have been heard, and one command runs.
+        // All have been heard, and one command is running.
         let heard = try waiting.waitForOutputLines(8)
         #expect(withoutIDs(heard).sorted() == ["a", "a", "a", "b", "b", "b", "begin a", "c"])
         try waiting.writeInput("1\n2\n3\n4\n5\n")
@@ -47,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `each runs the command for each notification, one after the other`(kind: BusKind) throws {
+    func `each runs the command for every notification, one after another`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n5", "--on-busy", "each"])
         let center = bus.makeCenter()
@@ -61,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `20,000 posts while the command runs are one more run for each name`(kind: BusKind) throws {
+    func `20,000 posts while the command runs cause one more run for each name`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(
             ["-f", "-v", "first", "a", "b", "last", "--", "sh", "-c", #"echo "begin $NOTIFY_NAME"; read line"#],
@@ -81,7 +82,7 @@ import Testing
     }
 
     @Test(arguments: busKinds, [[], ["--on-busy", "each"], ["--on-busy", "restart"], ["--settle", "1ms"]])
-    func `the last change is always seen by a run that began after it`(kind: BusKind, policy: [String]) throws {
+    func `a run that began after the last change always follows it`(kind: BusKind, policy: [String]) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
         let file = "\(folder.path)/state"
@@ -90,12 +91,12 @@ import Testing
         )
         let center = bus.makeCenter()
         var random = SeededGenerator(seed: 11)
-        // The policies but the default differ in little that matters here.
+        // Apart from the default, the policies hardly differ in what matters here.
         for round in 1...(policy.isEmpty ? 1_000 : 100) {
             for step in 0..<Int.random(in: 1...3, using: &random) {
                 try write("\(round).\(step)", toFile: file)
                 try center.post("a")
-                // While a run begins, goes on, or ends.
+                // While a run begins, continues, or ends.
                 for _ in 0..<Int.random(in: 0...100_000, using: &random) { _ = getppid() }
             }
             try write("\(round)", toFile: file)
@@ -106,7 +107,7 @@ import Testing
         #expect(try waiting.wait().errorOutput == "")
     }
 
-    /// Replaces a file in one step.
+    /// Replaces a file atomically.
     private func write(_ text: String, toFile path: String) throws {
         let descriptor = open(path + ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         let line = text + "\n"
@@ -116,7 +117,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `drop runs nothing for what comes meanwhile`(kind: BusKind) throws {
+    func `drop runs nothing for what arrives meanwhile`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n4", "--on-busy", "drop"])
         let center = bus.makeCenter()
@@ -135,9 +136,9 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `restart ends the command that runs and all that it started, and starts anew`(kind: BusKind) throws {
+    func `restart ends the running command and everything that it started, and starts it again`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        // The pipe makes a second process, which a signal to the shell alone would leave behind.
+        // The pipe creates a second process, which would survive a signal to the shell alone.
         let script = "sh -c '\(Self.script)' | cat"
         let waiting = try start(on: bus, ["-n3", "--on-busy", "restart"], script)
         let center = bus.makeCenter()
@@ -160,13 +161,13 @@ import Testing
     @Test(arguments: busKinds)
     func `restart starts once for the last of many notifications`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        // Ends by the line only.
+        // Only the line ends it.
         let waiting = try start(on: bus, ["-n", "4", "--on-busy", "restart"], "trap '' TERM; \(Self.script)")
         let center = bus.makeCenter()
         try center.post("a")
         _ = try processID("a", of: waiting)
         for name in ["b", "a", "c"] { try center.post(name) }
-        // Names are printed as they come: now all have come, and the first command is at it still.
+        // Names are printed as they arrive. Now all have arrived, and the first command is still running.
         try waiting.waitForOutput(containing: "\nc\n")
         try waiting.writeInput("1\n2\n3\n4\n")
         let result = try waiting.wait()
@@ -175,7 +176,7 @@ import Testing
         #expect(runs == ["begin a", "end a", "begin c", "end c"])
     }
 
-    @Test func `restart kills a command that will not end, after 5 seconds`() throws {
+    @Test func `restart kills a command that has not ended after 5 seconds`() throws {
         let bus = try PrivateBus(busKinds[0])
         let script = #"[ $NOTIFY_NAME = b ] && exit; trap '' TERM; \#(Self.script); \#(Self.script)"#
         let waiting = try start(on: bus, ["-n2", "--on-busy", "restart"], script)
@@ -190,7 +191,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a signal ends the command that runs, too, and what waited is not begun`(kind: BusKind) throws {
+    func `a signal also ends the running command, and nothing that was waiting begins`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for (signal, status) in [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129)] as [(Int32, Int32)] {
             let waiting = try start(on: bus, ["-n2"])

@@ -8,7 +8,7 @@ import Testing
 /// The command after `--`.
 @Suite struct OnNotificationTests {
     @Test(arguments: busKinds)
-    func `the command gets the name and the count, and the names are not printed unless asked for`(
+    func `the command gets the name and the count, and names are printed only on request`(
         kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `the command gets its arguments as they are, also those that look like options`(kind: BusKind) throws {
+    func `the command gets its arguments unchanged, even those that look like options`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let arguments = ["-n", "--", "", "a b", "$HOME", "--help"]
         let waiting = try bus.startWaiting(["com.example.x", "--", "printf", "<%s>"] + arguments)
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `the command has a clean signal mask, nothing ignored and no descriptor of ours`(kind: BusKind) throws {
+    func `the command has a clean signal mask, ignores no signal, and inherits no descriptor`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status; ls /proc/$$/fd; true"
         let waiting = try bus.startWaiting(["-v", "-t", "1h", "com.example.x", "--", "sh", "-c", script])
@@ -54,7 +54,9 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `the command does not report readiness for us, and has our environment otherwise`(kind: BusKind) throws {
+    func `the command inherits the environment except for NOTIFY_SOCKET, so it can't report readiness`(kind: BusKind)
+        throws
+    {
         let bus = try PrivateBus(kind)
         let environment = ["NOTIFY_SOCKET": "/nonexistent", "KEPT": "yes", "NOTIFY_NAME": "old", "NOTIFY_COUNT": "9"]
         let waiting = try bus.startWaiting(["-q", "com.example.x", "--", "env"], environment: environment)

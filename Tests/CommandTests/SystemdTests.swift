@@ -7,8 +7,8 @@ import Testing
 @Suite struct SystemdTests {
     private static let packageFolder = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
 
-    /// Runs a bash script in a user's session of systemd's. `$bin` has the commands, and `start NAME COMMAND...` starts a
-    /// unit.
+    /// Runs a bash script in a user's session of systemd's. `$bin` has the commands, and `start NAME COMMAND...` starts
+    /// a unit.
     private static func session(_ kind: BusKind, _ script: String) throws -> CommandResult {
         let prelude = """
             set -eu

@@ -5,7 +5,8 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Names are other people's words: on a terminal they must not steer it, and anywhere else they must be what was posted.
+/// Names are other people's words: on a terminal they must not steer it, and anywhere else they must be what was
+/// posted.
 @Suite struct TerminalTests {
     /// A title for the window, a forged line, a control of eight bits, and one that turns the text around.
     private static let nasty = "a\u{1b}]0;owned\u{7}\nforged \u{9b}2J\u{202e}b"

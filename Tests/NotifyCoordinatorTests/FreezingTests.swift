@@ -7,7 +7,7 @@ import Testing
 @testable import NotifyCoordinator
 
 @Suite struct FreezingTests {
-    @Test func `whoever resumes before the process stands still leaves it running`() throws {
+    @Test func `a resume before the process has stopped leaves it running`() throws {
         var random = SeededGenerator(seed: 11)
         for _ in 0..<3_000 {
             var world = World()
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `a process stands still when the call that freezes it is answered, and not earlier`() throws {
+    @Test func `the call that freezes a process is answered when the process has stopped, and not earlier`() throws {
         var world = World()
         let process = World.process(7)
         _ = try world.register(":1.1", process, ["com.example.a"])
@@ -43,7 +43,7 @@ import Testing
         #expect(world.still.isEmpty && world.answers[resumed] == .connections(1))
     }
 
-    @Test func `what is released goes on, also if it is to stay suspended by its own report`() throws {
+    @Test func `a released process continues, even if its own report keeps it suspended`() throws {
         var world = World()
         let process = World.process(7)
         _ = try world.register(":1.1", process, ["com.example.a"])
@@ -59,7 +59,7 @@ import Testing
         #expect(world.states.values.allSatisfy { $0 == .suspended } && world.coordinator.totals.suspended == 1)
     }
 
-    @Test func `a connection that comes to a process which is to stand still is suspended with it`() throws {
+    @Test func `a new connection of a process that must be stopped is suspended with it`() throws {
         var world = World()
         let process = World.process(7)
         _ = try world.register(":1.1", process, ["com.example.a"])
@@ -70,7 +70,7 @@ import Testing
         #expect(world.answers[call] == .registered(.suspended, pending: [], isComplete: false))
     }
 
-    @Test func `a process that may not be stopped any more goes on, and the caller is told`() throws {
+    @Test func `a process that may no longer be stopped continues, and the caller gets an error`() throws {
         var world = World()
         world.freezeOutcome = .denied
         _ = try world.register(":1.1", World.process(7), ["com.example.a"])
@@ -80,7 +80,7 @@ import Testing
         #expect(world.coordinator.totals.suspended == 1)
     }
 
-    @Test func `an agent that ends lets everything go on`() throws {
+    @Test func `an agent that ends lets everything continue`() throws {
         var world = World()
         for number in 1...3 {
             _ = try world.register(":1.\(number)", World.process(Int32(number + 10)), ["com.example.a"])
@@ -92,7 +92,7 @@ import Testing
         #expect(world.still.isEmpty)
     }
 
-    @Test func `a process whose last connection leaves does not stand still for ever`() throws {
+    @Test func `a process whose last connection leaves does not stay stopped`() throws {
         var world = World()
         _ = try world.register(":1.1", World.process(7), ["com.example.a"])
         _ = try world.set(":1.1", .suspended, freezes: true)

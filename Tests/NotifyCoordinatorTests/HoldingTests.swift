@@ -8,7 +8,9 @@ import Testing
 @testable import NotifyCoordinator
 
 @Suite struct HoldingTests {
-    @Test func `rules stand for exactly what is held and not yet pending, whatever comes in whatever order`() throws {
+    @Test func `there are rules for exactly what is held and not yet pending, whatever happens in whatever order`()
+        throws
+    {
         var random = SeededGenerator(seed: 5)
         let names = (0..<12).map { "com.example.name\($0)" }
         let prefixes = ["com.", "com.example.", "com.example.name1", "org."]
@@ -32,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `a name whose bit is set for everyone has no rule, until somebody's bit is cleared`() throws {
+    @Test func `a name that is pending for everyone has no rule until it no longer is for somebody`() throws {
         var world = World()
         for number in 1...2 {
             _ = try world.register(":1.\(number)", World.process(Int32(number + 10)), ["com.example.a"])
@@ -53,7 +55,7 @@ import Testing
         #expect(world.delivered[id] == [name])
     }
 
-    @Test func `ten thousand names are asked for in small requests, and others have their turn in between`() throws {
+    @Test func `ten thousand names are subscribed in small requests, with others' requests in between`() throws {
         var world = World()
         let names = (0..<10_000).map { "com.example.many.\($0)" }
         _ = try world.register(":1.1", World.process(11), names)
@@ -106,7 +108,7 @@ import Testing
         #expect(world.coordinator.entry(of: id)?.pending == 1)
     }
 
-    @Test func `a post costs no more against 50,000 held prefixes than against fifty`() throws {
+    @Test func `a post costs no more with 50,000 held prefixes than with fifty`() throws {
         func cost(_ count: Int) throws -> Int64 {
             var quotas = Quotas()
             quotas.prefixes = 50_000
@@ -130,7 +132,7 @@ import Testing
             }.min() ?? 0
         }
         let (few, many) = try (cost(50), cost(50_000))
-        // If each post looked at each prefix, it would be a thousand times as much.
+        // It would cost a thousand times as much if each post checked each prefix.
         #expect(many < 50 * few, "\(many / 500) ns a post, and \(few / 500) ns with fifty")
     }
 

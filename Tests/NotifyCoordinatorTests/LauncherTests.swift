@@ -6,9 +6,9 @@ import Testing
 
 @testable import NotifyCoordinator
 
-/// What is started for names, without a bus and without a service manager.
+/// What is started for names, without a bus or a service manager.
 @Suite struct LauncherTests {
-    /// One entry, a bus that confirms at once, and a service manager that does as it is told.
+    /// One entry, a bus that confirms at once, and a service manager that does what it is asked to do.
     private struct World {
         var launcher = Launcher()
         var now: Int64 = 0
@@ -54,7 +54,7 @@ import Testing
             }
         }
 
-        /// A post reaches the agent only if it hears the name.
+        /// A post reaches the agent only if the agent observes the name.
         mutating func post(_ name: NotifyName = World.name) {
             if heard.contains(name) { take(.heard(name, launcher.entries(for: name).map(\.0))) }
         }
@@ -63,7 +63,7 @@ import Testing
             take(.ended(id, number: starts.last?.number ?? 0, outcome))
         }
 
-        /// A oneshot: it is active while it runs, and over with its start.
+        /// A oneshot service: its start ends when it does.
         mutating func runThrough() {
             take(.activity(id, true))
             take(.activity(id, false))
@@ -81,7 +81,7 @@ import Testing
         var state: String { launcher.reports[0].state }
     }
 
-    @Test func `a post starts the unit once, and what comes meanwhile starts it once more`() {
+    @Test func `a post starts the unit once, and what arrives meanwhile starts it once more`() {
         var world = World()
         world.post()
         #expect(world.starts.count == 1 && world.state == "starting")
@@ -98,7 +98,7 @@ import Testing
         #expect(world.starts.count == 3)
     }
 
-    @Test func `with drop, what comes while the program runs is dropped`() {
+    @Test func `with drop, what arrives while the program runs is dropped`() {
         var world = World { $0.onBusy = .drop }
         world.post()
         world.take(.activity(world.id, true))
@@ -110,7 +110,7 @@ import Testing
         #expect(world.starts.count == 2)
     }
 
-    @Test func `with restart, a program that runs is ended and started again`() {
+    @Test func `with restart, a running program is ended and started again`() {
         var world = World { $0.onBusy = .restart }
         world.post()
         world.take(.activity(world.id, true))
@@ -123,7 +123,7 @@ import Testing
         #expect(world.starts.count == 2 && world.state == "running")
     }
 
-    @Test func `a start waits until nothing more has come, but no longer than ten times that`() {
+    @Test func `a start waits until nothing more arrives, but no longer than ten times that`() {
         var world = World { $0.settle = 100 }
         world.post()
         for _ in 0..<9 {
@@ -142,14 +142,14 @@ import Testing
         #expect(world.starts.count == 2)
     }
 
-    @Test func `beyond the limit one start follows when there is room, for all that is due`() {
+    @Test func `beyond the limit, one start for everything that is due follows as soon as it is allowed`() {
         var world = World { $0.limit = .init(starts: 3, window: 1_000) }
         for _ in 0..<10 {
             world.post()
             if world.starts.count < 4, world.state == "starting" { world.runThrough() }
         }
         #expect(world.starts.count == 3 && world.state == "limited")
-        // Nothing is heard that would change nothing.
+        // The agent hears nothing that would change nothing.
         #expect(world.heard.isEmpty)
         world.wait(999)
         #expect(world.starts.count == 3)
@@ -159,7 +159,7 @@ import Testing
         #expect(world.state == "idle")
     }
 
-    @Test func `a program that observes the name hears it once, and what was posted since too`() {
+    @Test func `a program that observes the name hears it once, and whatever was posted since`() {
         var world = World { $0.subjects.names = [World.name, World.other] }
         let connection = ConnectionID(7)
         world.post()
@@ -181,7 +181,7 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
-    @Test func `what is posted before the program is heard by itself is delivered to it`() {
+    @Test func `what is posted before the program observes is delivered to it`() {
         var world = World { $0.subjects.prefixes = [NamePrefix("com.example.")] }
         let connection = ConnectionID(7)
         world.post()
@@ -194,13 +194,13 @@ import Testing
         #expect(world.delivered == [World.name])
         world.take(.marked(connection))
         #expect(world.delivered == [World.name, World.other])
-        // The agent goes on hearing the prefix, but the program hears these names itself.
+        // The agent still hears the prefix, but the program hears these names itself.
         world.post(World.other)
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 1)
     }
 
-    @Test func `what observes before it is known to be the program is told the same, and nobody else is`() {
+    @Test func `an observer that is recognized as the program later gets the same, and nobody else does`() {
         var world = World {
             $0.action = .activation("org.example.A")
             $0.subjects.names = [World.name, World.other]
@@ -212,10 +212,10 @@ import Testing
             world.take(.mayObserve(connection, [world.id], subjects, isNew: true))
         }
         #expect(world.delivered.isEmpty && world.marks == [own, other])
-        // Before the bus has let it in: it has not heard this one.
+        // It has not heard this one, because the bus had not admitted it.
         world.post(World.other)
         for connection in [own, other] { world.take(.marked(connection)) }
-        // Behind that it hears each by itself.
+        // After that it hears each name itself.
         world.post()
         world.post(World.other)
         world.take(.activity(world.id, true))
@@ -227,13 +227,13 @@ import Testing
         world.take(.left(own))
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 1 && world.state == "idle")
-        // Whoever was there all the time has heard all of it.
+        // One that was there all the time has heard everything.
         world.take(.activity(world.id, true))
         world.take(.programIsKnown(world.id, [(other, subjects)]))
         #expect(world.delivered.count == 2)
     }
 
-    @Test func `it is at work from the post on until the program has ended, and then says so`() {
+    @Test func `it is busy from the post until the program has ended, and then says so`() {
         var world = World { $0.settle = 100 }
         func isAtWork() -> Bool { world.launcher.isAtWork(on: [World.name]) }
         #expect(!isAtWork())
@@ -243,7 +243,7 @@ import Testing
         world.take(.accepted(world.id, number: 1))
         world.take(.activity(world.id, true))
         world.end()
-        // It runs, and as a service it is done with its start.
+        // It is running, and its start as a service has finished.
         #expect(isAtWork() && world.ends == 0)
         world.take(.activity(world.id, false))
         #expect(!isAtWork() && world.ends == 1)
@@ -251,13 +251,13 @@ import Testing
         world.wait(100)
         world.end(.failed("there is no such unit"))
         #expect(!isAtWork() && world.ends == 2)
-        // One that ran before has not been started for it.
+        // One that was already running was not started for the post.
         world.take(.activity(world.id, true))
         world.post()
         #expect(!isAtWork())
     }
 
-    @Test func `a program that dies before it registers is started again for what came meanwhile, and not else`() {
+    @Test func `a program that dies before it registers is started again only for what arrived meanwhile`() {
         var world = World { $0.subjects.names = [World.name, World.other] }
         world.post()
         world.take(.activity(world.id, true))
@@ -272,7 +272,7 @@ import Testing
         #expect(world.starts.count == 3)
     }
 
-    @Test func `a failed start uses its posts up and is told; a canceled one is tried again`() {
+    @Test func `a failed start uses up its posts and is reported; a canceled one is tried again`() {
         var world = World()
         world.post()
         world.end(.failed("there is no such unit"))
@@ -282,7 +282,7 @@ import Testing
         #expect(world.starts.count == 3)
     }
 
-    @Test func `a start that the service manager has spoiled is tried once more, and then has failed`() {
+    @Test func `a start that the service manager has spoiled is tried once more before it counts as failed`() {
         var world = World()
         world.post()
         world.post(World.other)
@@ -291,15 +291,14 @@ import Testing
         #expect(world.launcher.reports[0].starts == 1)
         world.end(.neverRan("no control group"))
         #expect(world.starts.count == 2 && world.complaints == ["no control group"] && world.state == "idle")
-        // The next one has its second try again.
+        // The next start may be tried twice again.
         world.post()
         world.end(.neverRan("no control group"))
         world.runThrough()
         #expect(world.launcher.reports[0].starts == 2 && world.launcher.reports[0].failures == 1)
     }
 
-    @Test func `a service manager that does not answer is waited for 90 seconds, and a long start as long as it takes`()
-    {
+    @Test func `a service manager gets 90 seconds to answer, and a start as long as it takes`() {
         var world = World()
         world.post()
         world.wait(89_999_999_999)
@@ -312,7 +311,7 @@ import Testing
         #expect(world.state == "starting")
     }
 
-    @Test func `a unit that somebody else has started is left alone until it ends`() {
+    @Test func `a unit that somebody else started is left alone until it ends`() {
         var world = World()
         world.take(.activity(world.id, true))
         #expect(world.state == "running")
@@ -322,7 +321,7 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
-    @Test func `without a service manager units are off with a reason, and come back with it`() {
+    @Test func `without a service manager units are off with a reason, and work again once there is one`() {
         var world = World()
         world.take(.manager(obstacle: "there is none"))
         #expect(world.state == "off" && world.launcher.reports[0].reason == "there is none" && world.heard.isEmpty)
@@ -332,12 +331,12 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
-    /// Posts, ends and observers at random moments: the last post of a name is followed by a start, or by its delivery.
+    /// Posts, exits and observers at random moments. A start, or its delivery, follows the last post of a name.
     @Test func `whatever happens, no post is forgotten, and at rest nothing is due`() {
         for seed in UInt64(1)...2_000 {
             var random = SeededGenerator(seed: seed)
             var world = World { $0.limit = .init(starts: 4, window: 50) }
-            /// Whether a post has not been followed by a start or a delivery yet.
+            /// Whether neither a start nor a delivery has followed a post yet.
             var isOwed = false
             var isActive = false
             var connection: ConnectionID?

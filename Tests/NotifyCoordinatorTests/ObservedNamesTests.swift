@@ -10,7 +10,7 @@ import Testing
     private static let names = ["com.a", "com.a.b", "com.a.b.c", "com.b", "org.a", "org.ä", "org.a\u{308}"]
     private static let prefixes = ["", "com.", "com.a", "com.a.b.c", "org.a", "org.\u{e4}", "x"]
 
-    @Test func `a name of interest is told when the first wants it and when the last does no more`() throws {
+    @Test func `a name of interest is reported when its first observer comes and when its last has left`() throws {
         var random = SeededGenerator(seed: 11)
         for _ in 0..<300 {
             let interests = try Set(Self.names.filter { _ in Bool.random(using: &random) }.map { try NotifyName($0) })
@@ -18,7 +18,7 @@ import Testing
             var holders: [Subjects] = []
             var told: Set<NotifyName> = []
             for _ in 0..<30 {
-                // Several at once, as when one takes the place of another.
+                // Several at once, as when one succeeds another.
                 for _ in 0..<Int.random(in: 1...3, using: &random) {
                     if !holders.isEmpty, Bool.random(using: &random) {
                         observed.remove(holders.remove(at: Int.random(in: holders.indices, using: &random)))
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `observers want names in every state until they have gone`() throws {
+    @Test func `observers want their names in every state until they have left`() throws {
         let (zone, net) = (NotifyName("com.example.zone"), NotifyName("com.example.net"))
         var world = World(interests: [zone, net])
         _ = try world.register(":1.1", World.process(11), ["com.example.zone", "com.example.other"])
@@ -61,7 +61,7 @@ import Testing
         let second = try #require(world.coordinator.id(of: ":1.2"))
         world.send(.connectionEnded(second))
         #expect(world.wanted == [zone])
-        // Reconnected, it takes its own place: nobody is told anything.
+        // When it reconnects, it succeeds itself, and nothing is reported.
         _ = try world.register(":1.3", World.process(11), ["com.example.zone"]) { $0.previous = ":1.1" }
         #expect(world.wanted == [zone])
         world.send(.removeNames(world.call(), from: ":1.3", try Subjects(names: ["com.example.zone"], prefixes: [])))

@@ -9,7 +9,7 @@ import Testing
 @Suite struct QuotaTests {
     private func names(_ count: Int, _ stem: String = "com.example") -> [String] { (0..<count).map { "\(stem).\($0)" } }
 
-    @Test func `beyond each quota a call is refused with a sentence, and other users are served`() throws {
+    @Test func `beyond each quota a call is refused with a sentence, and other users are still served`() throws {
         var quotas = Quotas()
         quotas.connections = 3
         quotas.names = 100
@@ -39,7 +39,7 @@ import Testing
         #expect(world.refusals[later[2]]?.kind == .limitExceeded)
     }
 
-    @Test func `whoever leaves takes its share of everything along`() throws {
+    @Test func `when a connection leaves, its share of every quota is free again`() throws {
         var random = SeededGenerator(seed: 2)
         for _ in 0..<200 {
             var world = World()
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `calls under way are counted, and one that ends makes room`() throws {
+    @Test func `pending calls are counted, and one that ends makes room`() throws {
         var quotas = Quotas()
         quotas.calls = 4
         var world = World(quotas)
@@ -81,7 +81,7 @@ import Testing
         #expect(world.answers[call] != nil)
     }
 
-    @Test func `names beyond what may be pending are counted as dropped`() throws {
+    @Test func `names beyond the limit of pending names are counted as dropped`() throws {
         var quotas = Quotas()
         quotas.pendingNames = 10
         var world = World(quotas)

@@ -16,7 +16,7 @@ import Testing
                     (statement.state, statement.decider, statement.previous) = (state, decider, name)
                 }
             }
-            // One of them has given the agent up in the meantime, and forgotten who had decided.
+            // One of them has given up on the agent in the meantime, and forgotten who had decided.
             if isFirst { try register(":1.1", .suspended, by: "program") }
             try register(":1.2", .foreground, by: "default")
             if !isFirst { try register(":1.1", .suspended, by: "program") }

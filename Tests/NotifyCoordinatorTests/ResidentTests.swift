@@ -14,12 +14,12 @@ import Testing
         try Subjects(names: names, prefixes: prefixes)
     }
 
-    @Test func `each name posted after its names are held is pending once, and it is told once until it has taken it`()
+    @Test func `each name posted after the names are held is pending once, and is announced once until it is taken`()
         throws
     {
         var world = World()
         world.send(.residentWants(Self.id, try Self.subjects("com.example.a", "com.example.b"), of: 1000))
-        // Nothing is promised before the bus has the rules.
+        // Before the bus has the rules, nothing is promised.
         world.send(.posted(Self.name))
         #expect(world.wakes.isEmpty)
         world.settle()
@@ -36,7 +36,7 @@ import Testing
         #expect(world.coordinator.pendingNames(of: Self.id) == [Self.name] && world.wakes[Self.id] == 2)
     }
 
-    @Test func `a storm of posts for a resident costs one post, until it has taken that`() throws {
+    @Test func `a storm of posts costs a resident one post, until it has taken that`() throws {
         var world = World()
         world.send(.residentWants(Self.id, try Self.subjects("com.example.a"), of: 1000))
         world.settle()
@@ -48,7 +48,7 @@ import Testing
         #expect(world.rules == [Self.name])
     }
 
-    @Test func `a resident and a suspended program share a rule, and each keeps what is its own`() throws {
+    @Test func `a resident and a suspended program share a rule, and each keeps its own pending names`() throws {
         var world = World(interests: [Self.name])
         world.send(.residentWants(Self.id, try Self.subjects("com.example.a"), of: 1000))
         _ = try world.register(":1.1", World.process(11), ["com.example.a"])
@@ -71,7 +71,7 @@ import Testing
         #expect(world.rules.isEmpty && world.wanted.isEmpty && world.coordinator.totals.held == 0)
     }
 
-    @Test func `what a resident wants no more is neither held nor pending`() throws {
+    @Test func `what a resident no longer wants is neither held nor pending`() throws {
         var world = World()
         world.send(.residentWants(Self.id, try Self.subjects("com.example.a", prefixes: ["org."]), of: 1000))
         world.settle()
@@ -83,7 +83,7 @@ import Testing
         #expect(world.coordinator.pendingNames(of: Self.id).map(\.string) == ["org.b"])
     }
 
-    @Test func `what exceeds the quota of its user is refused, and a resident keeps what it had`() throws {
+    @Test func `beyond its user's quota a resident is refused more, and keeps what it had`() throws {
         var quotas = Quotas()
         quotas.names = 2
         var world = World(quotas)

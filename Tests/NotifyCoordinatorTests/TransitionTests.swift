@@ -8,7 +8,7 @@ import Testing
 
 /// The state machine without a bus.
 @Suite struct TransitionTests {
-    /// Does the opposite side of a transition at random, and notes what matters.
+    /// Plays the other side of a transition at random, and records what matters.
     private struct World {
         var machine = Transition<Int>(.foreground)
         var queue: [Transition<Int>.Action] = []
@@ -28,7 +28,7 @@ import Testing
             }
         }
 
-        /// The next thing that was asked for happens.
+        /// The next request is carried out.
         mutating func step() {
             guard !queue.isEmpty else { return }
             switch queue.removeFirst() {
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `whatever is wished in whatever order, all are answered and the last wish is in force`() {
+    @Test func `whatever is requested in whatever order, all requests are answered and the last is in force`() {
         var random = SeededGenerator(seed: 3)
         for _ in 0..<2_000 {
             var world = World()
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `a take-over that fails leaves the state as it was`() {
+    @Test func `a failed take-over leaves the state unchanged`() {
         var machine = Transition<Int>(.foreground)
         _ = machine.want(.suspended, by: [1])
         let actions = machine.namesAreHeld("too many rules")

@@ -5,12 +5,12 @@ import Testing
 
 @testable import NotifyCoordinator
 
-/// What a coordinator stands in, as values: a bus that deals with requests in order, observers that answer, and processes
-/// that stand still or run. What is under way happens when the test says so.
+/// A coordinator's surroundings, as values: a bus that handles requests in order, observers that answer, and processes
+/// that run or are stopped. What is under way happens when the test says so.
 struct World {
     var coordinator: Coordinator
     var time: Int64 = 0
-    /// Answers of the bus, in order; those of the observers and of the kernel, each in an order of its own.
+    /// The bus's answers in order, and those of the observers and the kernel, each in its own order.
     private(set) var bus: [Event] = []
     private(set) var observers: [ConnectionID: [Event]] = [:]
     private(set) var kernel: [Event] = []
@@ -23,13 +23,13 @@ struct World {
     private(set) var refusals: [CallID: Refusal] = [:]
     private(set) var longestRequest = 0
     private var lastCall: UInt64 = 0
-    /// What `freeze` ends in.
+    /// The result of `freeze`.
     var freezeOutcome = Event.FreezeOutcome.frozen
 
-    /// How often a resident was told that its names are held, and what was in the way.
+    /// How often a resident was told that its names are held, and what prevented it.
     private(set) var held: [ResidentID: [String?]] = [:]
     private(set) var wakes: [ResidentID: Int] = [:]
-    /// Names of interest that somebody wants, as it was told.
+    /// Names of interest that somebody wants, as reported.
     private(set) var wanted: Set<NotifyName> = []
 
     init(_ quotas: Quotas = Quotas(), interests: Set<NotifyName> = []) {
@@ -87,7 +87,7 @@ struct World {
         }
     }
 
-    /// Something of what is under way happens, chosen at random. An observer that stands still answers nothing.
+    /// Something that is under way happens, chosen at random. A stopped observer answers nothing.
     mutating func step(using random: inout some RandomNumberGenerator) {
         let awake = observers.filter { id, answers in
             !answers.isEmpty && coordinator.process(of: id).map { !still.contains($0) } ?? true
