@@ -52,8 +52,7 @@ def measure(context, daemon):
 
 def start_bridge(context, bus, place, direction):
     """Starts a bridge for one direction; it is connected when this returns."""
-    program = context.commands.parent / "bridge" / "release" / "notify-bridge"
-    if not program.exists():
+    if not context.bridge.exists():
         raise Missing("notify-bridge was not built")
     port = context.port()
     folder = context.folder / f"bridge.{place}"
@@ -63,7 +62,7 @@ def start_bridge(context, bus, place, direction):
     settings.write_text(f"broker = mqtt://127.0.0.1:{port}\nrealm = bench\n{direction} = {NAME}.*\nrate = 1000000\n")
     bridge = Program(
         context,
-        [program, "--config", settings, "--address", bus.address],
+        [context.bridge, "--config", settings, "--address", bus.address],
         "notify-bridge",
         env=os.environ | {"XDG_STATE_HOME": str(folder)},
     )

@@ -17,6 +17,8 @@ class Context:
     def __init__(self, commands, is_check):
         self.commands = Path(commands).resolve()
         self.launcher = str(self.commands / "bus-launcher")
+        # Beside the commands, of which SwiftPM's folder is a link.
+        self.bridge = Path(commands).absolute().parent / "bridge" / "release" / "notify-bridge"
         self.peers = HERE / ".build" / "peers"
         self.is_check = is_check
         self.folder = Path(tempfile.mkdtemp(prefix="notifybus-bench."))
