@@ -98,7 +98,7 @@ let package = Package(
             path: "Tests/Simulation/Model"
         ),
         .executableTarget(name: "simulate", dependencies: ["Simulation"], path: "Tests/Simulation/Runner"),
-        .testTarget(name: "SimulationTests", dependencies: ["Simulation"]),
+        .testTarget(name: "SimulationTests", dependencies: ["Simulation", "TestSupport", "simulate"]),
 
         // Private buses for the tests, on both daemons. The launcher starts dbus-broker even if systemd is not process 1.
         .executableTarget(name: "bus-launcher", path: "Tests/BusLauncher"),

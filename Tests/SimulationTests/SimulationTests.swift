@@ -2,15 +2,20 @@
 
 import Glibc
 import Simulation
+import TestSupport
 import Testing
 
 /// A few histories of the lifecycle protocol; `make simulate` runs many.
+///
+/// They run in processes of their own, in which sets have the same order each time, or a seed would not be a test case.
 @Suite struct SimulationTests {
-    @Test func `every promise is kept in each of a thousand histories`() {
-        for seed in UInt64(1)...1_000 {
-            let history = History.run(seed: seed)
-            #expect(history.failure == nil, "seed \(seed): 'make simulate SEED=\(seed)' prints the history")
-        }
+    private func simulate(_ arguments: String...) throws -> CommandResult {
+        try run(productPath("simulate"), arguments + ["--threads", "1"], timeout: .patience)
+    }
+
+    @Test func `every promise is kept in each of a thousand histories`() throws {
+        let result = try simulate("--count", "1000")
+        #expect(result.status == 0, "\(result.output)")
     }
 
     @Test func `what is tolerated is what the documentation says can still happen, row by row`() throws {
@@ -37,11 +42,12 @@ import Testing
 
     @Test(arguments: Mutation.allCases)
     func `a broken protocol is found, and the failure is reproduced in fewer steps`(mutation: Mutation) throws {
-        let known = SimulationTests.seeds[mutation].map { [$0] } ?? []
-        let found = (known + Array(1...20_000)).first { History.run(seed: $0, mutation: mutation).failure != nil }
-        let seed = try #require(found, "\(mutation.rawValue) is not found")
-        let history = History.run(seed: seed, mutation: mutation, isKept: true)
-        let short = history.shortened(mutation: mutation)
-        #expect(history.failure != nil && short.failure != nil && short.steps.count <= history.steps.count)
+        let first = SimulationTests.seeds[mutation] ?? 1
+        let result = try simulate("--mutation", "\(mutation)", "--first", String(first), "--count", "20000")
+        try #require(result.status == 1, "\(mutation.rawValue) is not found")
+        // "in 105 steps; in 9: …"
+        let line = try #require(result.output.split(separator: "\n").first { $0.hasPrefix("in ") })
+        let steps = line.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+        #expect(steps.count == 2 && steps[1] <= steps[0] && line.last != " ", "\(line)")
     }
 }
