@@ -28,13 +28,17 @@ final class MockMachine: Sendable {
 
     let bus: PrivateBus
     private let service: Service
+    private let services: TemporaryFolder
     private let process: RunningCommand
     private let control: Mutex<RawBusClient>
     private let said = Mutex(0)
 
-    init(_ service: Service) throws {
+    /// - Parameter isActivated: whether the bus starts the service when it is asked for, and not before ``letStart()``.
+    init(_ service: Service, isActivated: Bool = false) throws {
         self.service = service
-        bus = try PrivateBus(.daemon)
+        services = try TemporaryFolder()
+        let folder = services.path
+        bus = try PrivateBus(.daemon, policy: PrivateBus.openPolicy + "<servicedir>\(folder)</servicedir>")
         control = Mutex(try RawBusClient(address: bus.address))
         process = try start(
             "umockdev-wrapper",
@@ -42,8 +46,13 @@ final class MockMachine: Sendable {
             environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus.address]
         )
         if service == .profiles { try wait(for: "org.freedesktop.PolicyKit1") }
-        try say("start")
-        try wait(for: service.rawValue)
+        if isActivated {
+            try say("activate \(folder) \(service.rawValue)")
+            try control.withLock { _ = try $0.callBus("ReloadConfig") }
+        } else {
+            try say("start")
+            try wait(for: service.rawValue)
+        }
     }
 
     deinit {
@@ -51,13 +60,23 @@ final class MockMachine: Sendable {
         _ = try? process.wait()
     }
 
-    private func wait(for name: String) throws {
-        let isThere = try waitUntil {
-            try control.withLock { try $0.callBus("NameHasOwner", signature: "s", body: RawBusClient.stringBody(name)) }
-                .body.first == 1
-        }
-        try #require(isThere, "\(name) is not there")
+    private func isThere(_ name: String) throws -> Bool {
+        try control.withLock { try $0.callBus("NameHasOwner", signature: "s", body: RawBusClient.stringBody(name)) }
+            .body.first == 1
     }
+
+    private func wait(for name: String) throws {
+        try #require(try waitUntil { try isThere(name) }, "\(name) is not there")
+    }
+
+    var isRunning: Bool { get throws { try isThere(service.rawValue) } }
+
+    /// Returns when the bus is starting the service, which then waits for ``letStart()``.
+    func waitForStart() {
+        #expect(waitUntil { access("\(services.path)/started", F_OK) == 0 })
+    }
+
+    func letStart() throws { try run("sh", ["-c", "echo >\(services.path)/gate"]) }
 
     private func say(_ line: String) throws {
         try said.withLock { said in
@@ -135,6 +154,17 @@ final class MockMachine: Sendable {
                                     'org.freedesktop.PolicyKit1', '/org/freedesktop/PolicyKit1/Authority',
                                     'org.freedesktop.DBus.Mock', 'AllowUnknown', 'b', 'true'])
                 daemon = subprocess.Popen([sys.argv[1]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            elif word[0] == 'activate':
+                os.mkfifo(word[1] + '/gate')
+                with open(word[1] + '/start', 'w') as file:
+                    file.write(': >%s/started\nread line <%s/gate\n' % (word[1], word[1]))
+                    # The test bed has set its variable for C alone.
+                    file.write("export UMOCKDEV_DIR='%s'\n" % bed.get_root_dir())
+                    for name in ['LD_PRELOAD', 'DBUS_SYSTEM_BUS_ADDRESS']:
+                        file.write("export %s='%s'\n" % (name, os.environ[name]))
+                    file.write('exec ' + sys.argv[1] + '\n')
+                with open(word[1] + '/' + word[2] + '.service', 'w') as file:
+                    file.write('[D-BUS Service]\nName=%s\nExec=/bin/sh %s/start\n' % (word[2], word[1]))
             elif word[0] == 'kill': daemon.kill(); daemon.wait()
             print('done', flush=True)
         for child in [daemon] + others: child and child.kill()

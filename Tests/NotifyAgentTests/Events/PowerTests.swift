@@ -67,6 +67,25 @@ struct PowerTests {
         percent.observation.cancel()
     }
 
+    @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"), arguments: busKinds)
+    func `UPower is started by the bus once its names are asked for, and holds up nothing meanwhile`(kind: BusKind)
+        throws
+    {
+        let machine = try MockMachine(.upower, isActivated: true)
+        let scene = try makeScene(kind, machine)
+        let clock = try scene.observe("com.apple.system.clock_set")
+        try scene.waitUntilLive("com.apple.system.clock_set")
+        #expect(try !machine.isRunning)
+        let percent = try scene.observe(PowerState.percent)
+        machine.waitForStart()
+        #expect(try scene.state(of: PowerState.percent) == 0)
+        #expect(try !machine.isRunning)
+        try machine.letStart()
+        #expect(try waitUntil { try scene.state(of: PowerState.percent) == 57 | 1 << 19 })
+        #expect(try machine.isRunning)
+        for each in [clock.observation, percent.observation] { each.cancel() }
+    }
+
     @Test(.enabled(if: MockMachine.isInstalled(.profiles), "power-profiles-daemon or umockdev is not installed"))
     func `saving power and heat are a post for each change`() throws {
         let machine = try MockMachine(.profiles)
