@@ -29,13 +29,14 @@ extension World {
     func desktopIsInForce(_ number: UInt64, _ agent: SimulatedAgent) {
         guard number == agent.lastWait else { return }
         for observer in observers where isMeant(observer) && !observer.hasEnded {
-            guard let connection = observer.connection, bus[connection].isOpen,
-                let id = agent.coordinator.id(of: bus[connection].name), agent.followers.contains(id),
-                let decider = agent.coordinator.entry(of: id)?.decider, decider.isDesktop,
-                // That it follows, or no longer, may be on its way.
-                (says(desktop, of: observer) == nil) == (decider == .rule)
+            // One that comes into the foreground may have just been registered, and have yet to open its gate.
+            guard says(desktop, of: observer) == .background, let connection = observer.connection,
+                bus[connection].isOpen, let id = agent.coordinator.id(of: bus[connection].name),
+                agent.followers.contains(id), let entry = agent.coordinator.entry(of: id), entry.decider.isDesktop,
+                // That it follows may be on its way.
+                entry.state == .background
             else { continue }
-            oracle.desktopIsFollowed(observer.number, says(desktop, of: observer) ?? .foreground)
+            oracle.desktopIsFollowed(observer.number, .background)
         }
     }
 
@@ -47,7 +48,7 @@ extension World {
     /// - Parameter observer: who tells the next agent; nil if it does not observe the name any more.
     func nameStateIsSet(_ name: Int, _ value: UInt64, _ stamp: UInt64, by observer: Int?) {
         if let known = nameStates[name], known.stamp > stamp { return }
-        nameStates[name] = observer.map { (value, stamp, $0) }
+        nameStates[name] = (value, stamp, observer)
     }
 
     func checkNameStates(_ agent: SimulatedAgent, _ living: [SimulatedObserver]) {

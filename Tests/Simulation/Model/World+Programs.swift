@@ -54,7 +54,7 @@ extension World {
         processes[process].isStoppedByOthers = false
         for observer in observers where observer.process == process {
             observer.end(self)
-            for (name, state) in nameStates where state.setter == observer.number { nameStates[name] = nil }
+            for (name, state) in nameStates where state.setter == observer.number { nameStates[name]?.setter = nil }
             for number in registrations.indices where registrations[number].observer == observer.number {
                 registrations[number].isCancelled = true
                 oracle.cancel(number)

@@ -37,7 +37,7 @@ package final class World {
     private var meantBy: [Int: [Int]] = [:]
     var desktop = Desktop()
     /// The last state of each name, and who set it.
-    var nameStates: [Int: (value: UInt64, stamp: UInt64, setter: Int)] = [:]
+    var nameStates: [Int: (value: UInt64, stamp: UInt64, setter: Int?)] = [:]
     /// How many attempts to set each name's state have not been answered yet.
     var unansweredSettings = SIMD4<Int>.zero
     var lastSerial = 0
@@ -289,7 +289,9 @@ package final class World {
         registrations[number].isCancelled = true
         oracle.cancel(number)
         observers[observer].observeNoMore(subject, as: number, self)
-        if !observers[observer].observes(subject), nameStates[subject]?.setter == observer { nameStates[subject] = nil }
+        if !observers[observer].observes(subject), nameStates[subject]?.setter == observer {
+            nameStates[subject]?.setter = nil
+        }
     }
 
     // MARK: - Requests
