@@ -26,8 +26,10 @@ SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peer
 # The hardening that distributions expect of C programs. Swift does the rest anyway, or it needs a preprocessed header.
 HARDENED := -Xcc -fstack-protector-strong -Xcc -fstack-clash-protection \
 	-Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now
-# Keeps the folder's path out of the build, so that two builds are identical.
-REPRODUCIBLE := -Xswiftc -file-prefix-map -Xswiftc "$$PWD=." -Xcc "-ffile-prefix-map=$$PWD=."
+# Keeps the folder's path out of the build, so that two builds are identical. The compiler would also put a hash of its
+# intermediate code, in which the path occurs, into a section '.swift_modhash', to skip what has not changed.
+REPRODUCIBLE := -Xswiftc -file-prefix-map -Xswiftc "$$PWD=." -Xcc "-ffile-prefix-map=$$PWD=." \
+	-Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
 # Puts each function into a section of its own, so that the linker can drop unused ones and group those used at startup.
 SECTIONS := -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections -Xcc -fdata-sections
 # Commands include the Swift library and, if possible, everything else as well: 'notify-post --version' takes 1.2 ms
