@@ -37,7 +37,7 @@ import Testing
     private static let seeds: [Mutation: UInt64] = [
         .gateOpensBeforeRules: 803, .marksAtOnce: 3_911, .confirmsDelivery: 4_976, .narrowsFirst: 4_380,
         .handsBackEarly: 2_366, .ignoresApplication: 3_753, .judgesEveryone: 1_334, .sleepAffectsAll: 1_594,
-        .insistsOnStates: 1_751, .believesReplaced: 1_460, .forgetsThaw: 516,
+        .insistsOnStates: 1_751, .believesReplaced: 1_460, .forgetsThaw: 516, .saysLockedEarly: 21_026,
     ]
 
     @Test(arguments: Mutation.allCases)
