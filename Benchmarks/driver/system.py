@@ -11,7 +11,7 @@ from .turns import take_turns
 
 NAME = "com.example.bench"
 NAMES = 20
-FOREGROUND = f"{OURS}, all in the foreground"
+FOREGROUND = f"{OURS}, foreground"
 # One program in so many is in the foreground.
 SHARE = 10
 # So many programs are started at once.
