@@ -11,6 +11,13 @@ struct Burst {
         var arrival: Arrival
         /// How often it came.
         var count: Int
+
+        /// One access to the array that the entry is in, not two: how much of the second one the compiler would optimize away
+        /// differs from run to run, and with it the program.
+        mutating func add(_ arrival: Arrival) {
+            self.arrival = arrival
+            count += 1
+        }
     }
 
     /// The names, each once, in the order in which they first came.
@@ -32,8 +39,7 @@ struct Burst {
         last = arrival
         count += 1
         if let index = index(of: arrival.name) {
-            entries[index].arrival = arrival
-            entries[index].count += 1
+            entries[index].add(arrival)
         } else {
             entries.append(Entry(arrival: arrival, count: 1))
             noteLast()
