@@ -8,33 +8,6 @@ import Testing
 /// TLS, passwords and access lists of a real broker.
 @Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
 struct SecurityTests {
-    /// An authority, a certificate for 127.0.0.1, and one for a client.
-    private func makeCertificates(in folder: TemporaryFolder) throws {
-        let script = """
-            set -e
-            cd '\(folder.path)'
-            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority \
-              -keyout ca.key -out ca.crt
-            for name in server client; do
-              openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=$name -keyout $name.key -out $name.csr
-              printf 'subjectAltName=IP:127.0.0.1\\n' >$name.ext
-              openssl x509 -req -in $name.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile $name.ext \
-                -out $name.crt
-            done
-            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=other \
-              -keyout other.key -out other.crt
-            chmod 600 *.key
-            """
-        let result = try run("bash", ["-c", script])
-        guard result.status == 0 else { throw TestSupportError("openssl: \(result.errorOutput)") }
-    }
-
-    private func secret(_ text: String, in folder: TemporaryFolder, _ name: String = "password") throws -> String {
-        try folder.write(text, to: name)
-        chmod("\(folder.path)/\(name)", 0o600)
-        return "\(folder.path)/\(name)"
-    }
-
     @Test("Names cross over TLS, with a certificate on both sides", arguments: BusKind.available)
     func tls(kind: BusKind) throws {
         let folder = try TemporaryFolder()
