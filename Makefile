@@ -156,7 +156,7 @@ fuzz: test-needs ## Compares our reading of random messages with libdbus's, for 
 	@swift build --scratch-path .build-fuzz -c release --sanitize=fuzzer -Xswiftc -DFUZZING $(SWIFT_FLAGS) --product fuzz-messages
 	@mkdir -p .build-fuzz/corpus
 	@tar -xJf Tests/Fuzzing/corpus.tar.xz -C .build-fuzz/corpus
-	@.build-fuzz/release/fuzz-messages -max_total_time=$(FUZZ_SECONDS) -max_len=$(FUZZ_LENGTH) -timeout=10 \
+	@.build-fuzz/release/fuzz-messages -max_total_time=$(FUZZ_SECONDS) -max_len=$(FUZZ_LENGTH) -timeout=120 \
 		-rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -artifact_prefix=.build-fuzz/ \
 		.build-fuzz/corpus Tests/Fuzzing/Corpus
 

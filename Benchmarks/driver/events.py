@@ -77,5 +77,5 @@ def set_zone(link, index):
 
 def drain(observer):
     """Reads what has arrived until no more comes."""
-    while observer.has_record(0.2):
+    while observer.has_record(2):
         observer.record()

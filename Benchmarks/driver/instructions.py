@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 
 from .figures import OURS
-from .programs import Missing, Observer, Poster
+from .programs import PATIENCE, Missing, Observer, Poster
 
 NAME = "com.example.bench"
 # The signal that NotifyBus sends. Everybody sends it.
@@ -69,7 +69,7 @@ def count_deliveries(context, bus, counted, technology, count):
 
 def collected(program):
     """What callgrind says at the end of a program."""
-    program.process.wait(30)
+    program.process.wait(PATIENCE)
     program.errors.seek(0)
     numbers = re.findall(r"Collected : (\d+)", program.errors.read().decode(errors="replace"))
     if not numbers:

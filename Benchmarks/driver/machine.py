@@ -43,7 +43,7 @@ def ask(question):
     if not shutil.which(question[0]):
         return None
     try:
-        result = subprocess.run(question, capture_output=True, text=True, timeout=20, check=False)
+        result = subprocess.run(question, capture_output=True, text=True, timeout=120, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(r"\d+(?:\.\d+)*", result.stdout)

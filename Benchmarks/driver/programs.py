@@ -10,7 +10,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 40
+# How long to wait for what must come, in seconds.
+PATIENCE = 120
 RECORD = struct.Struct("=qq")
 
 
@@ -73,14 +74,19 @@ class Program:
         """How often its threads have gone to sleep, all together."""
         switches = 0
         for thread in Path(f"/proc/{self.pid}/task").iterdir():
-            for line in (thread / "status").read_text().splitlines():
+            try:
+                lines = (thread / "status").read_text().splitlines()
+            except OSError:
+                # It has ended since.
+                continue
+            for line in lines:
                 if line.startswith("voluntary_ctxt_switches"):
                     switches += int(line.split()[1])
         return switches
 
     def gone(self):
         """The reason that it has nothing more to say."""
-        self.process.wait(5)
+        self.process.wait(PATIENCE)
         said = " ".join(self.said().split())[-200:]
         return Missing(f"{self.label} ended: {said or self.process.returncode}")
 

@@ -9,9 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from .programs import Missing
-
-PATIENCE = 20
+from .programs import PATIENCE, Missing
 
 BUS_CONFIGURATION = """<busconfig>
 <type>session</type>
