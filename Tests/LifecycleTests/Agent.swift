@@ -74,9 +74,15 @@ final class AgentBus: Sendable {
         try #require(isThere, "the agent did not take its name")
     }
 
-    /// Sets a state, and returns when it is in force.
+    /// Sets a state, and returns when it is in force. On a busy machine that may take longer than the agent waits; asking
+    /// again continues the wait.
     func set(_ target: String, _ state: NotifyCenter.LifecycleState, freeze: Bool = false) throws {
-        let reply = try trySetting(target, state, freeze: freeze)
+        var reply = try trySetting(target, state, freeze: freeze)
+        _ = try waitUntil {
+            guard reply.errorName == "org.notifybus.Error.TimedOut" else { return true }
+            reply = try trySetting(target, state, freeze: freeze)
+            return false
+        }
         try #require(reply.kind == .reply, "\(reply.errorName ?? "") \(reply.string ?? "")")
     }
 

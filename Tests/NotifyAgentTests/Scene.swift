@@ -59,10 +59,19 @@ final class Scene: Sendable {
         return observer
     }
 
-    /// Runs `notify-lifecycle` and returns what it prints.
+    /// Runs `notify-lifecycle` and returns what it prints. On a busy machine a change may take longer than it waits; running
+    /// it again continues the wait.
     @discardableResult
     func lifecycle(_ arguments: String...) throws -> String {
-        let result = try run(productPath("notify-lifecycle"), ["--address", bus.address] + arguments)
+        func ask() throws -> CommandResult {
+            try run(productPath("notify-lifecycle"), ["--address", bus.address] + arguments)
+        }
+        var result = try ask()
+        _ = try waitUntil {
+            guard result.status == 2 else { return true }
+            result = try ask()
+            return false
+        }
         try #require(result.status == 0, "\(result.errorOutput)")
         return result.output
     }

@@ -8,9 +8,16 @@ import Testing
 
 /// The promises while a connection is opened, especially with a hanging bus.
 @Suite struct OpeningTests {
+    /// From now on, whether the 10 seconds that a bus has may be over. A machine that is so busy proves nothing.
+    private func lateness() -> () -> Bool {
+        let began = ContinuousClock.now
+        return { ContinuousClock.now - began > .seconds(9) }
+    }
+
     @Test func `a first post that waits for a hanging bus holds nobody else up`() throws {
         let bus = try HangingBus()
         let center = NotifyCenter(bus: .address(bus.address))
+        let isLate = lateness()
         let (begun, ended) = (Counter(), Recorder<NotifyBusError?>())
         startThread {
             begun.add()
@@ -28,16 +35,17 @@ import Testing
             let error = #expect(throws: NotifyBusError.self) { try center.synchronize(timeout: .milliseconds(10)) }
             #expect(error?.code == .timedOut)
         }
-        #expect(ended.count == 0)
+        #expect(ended.count == 0 || isLate())
         center.close()
         try #require(ended.wait(forCount: 1))
         // This ended it, not the time limit for the bus.
-        #expect(ended.elements[0]?.code == .closed)
+        #expect(ended.elements[0]?.code == .closed || isLate())
     }
 
     @Test func `one caller's short limit does not end the wait of another`() throws {
         let bus = try HangingBus()
         let center = NotifyCenter(bus: .address(bus.address))
+        let isLate = lateness()
         let (begun, ended, impatient) = (Counter(), Recorder<NotifyBusError.Code>(), Counter())
         // This opens the connection, and gives up.
         startThread {
@@ -51,21 +59,26 @@ import Testing
         }
         try #require(impatient.wait(for: 1))
         for _ in 0..<5 { #expect(throws: NotifyBusError.self) { try center.synchronize(timeout: .milliseconds(10)) } }
-        #expect(ended.count == 0)
+        #expect(ended.count == 0 || isLate())
         center.close()
         try #require(ended.wait(forCount: 1))
-        #expect(ended.elements == [.closed])
+        #expect(ended.elements == [.closed] || isLate())
     }
 
     @Test func `threads that post for the first time wait together, and get the same result`() throws {
         let bus = try HangingBus()
         let center = NotifyCenter(bus: .address(bus.address))
         let errors = Recorder<NotifyBusError.Code>()
-        concurrently(5) { number in
-            do throws(NotifyBusError) { try center.post("com.example.\(number)") } catch {
-                errors.append(error.code)
+        for number in 0..<5 {
+            startThread {
+                do throws(NotifyBusError) { try center.post("com.example.\(number)") } catch {
+                    errors.append(error.code)
+                }
             }
+            // The others come later, and still wait for the same attempt.
+            if number == 0 { try bus.waitForConnection() }
         }
+        #expect(errors.wait(forCount: 5))
         #expect(errors.elements == Array(repeating: .timedOut, count: 5))
         // One attempt, not one for each.
         #expect(bus.takeConnections() == 1)

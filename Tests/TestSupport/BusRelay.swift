@@ -83,6 +83,14 @@ public final class HangingBus: Sendable {
         listener = try listen(at: path, backlog: 128)
     }
 
+    /// Waits until somebody has connected.
+    public func waitForConnection() throws {
+        var source = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+        guard poll(&source, 1, Deadline(after: .patience).remainingMilliseconds) == 1 else {
+            throw TestSupportError("Nobody connects.")
+        }
+    }
+
     /// The number of connections since the last call. They are closed.
     public func takeConnections() -> Int {
         var count = 0

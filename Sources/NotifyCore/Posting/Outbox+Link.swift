@@ -11,7 +11,8 @@ extension Outbox {
     ///
     /// - Returns: whether the leader has to continue.
     func open(until deadline: MonotonicTime?) throws(NotifyBusError) -> Bool {
-        let limit = MonotonicTime.earlier(deadline, .now + Outbox.openingLimit)
+        let busLimit = MonotonicTime.now + Outbox.openingLimit
+        let limit = min(deadline ?? busLimit, busLimit)
         var failuresBefore: Int?
         let claim: Result<Claim, NotifyBusError>? = state.wait(until: limit) { state in
             let failures = failuresBefore ?? state.failedAttempts
@@ -21,12 +22,8 @@ extension Outbox {
             case .connecting: return state.wasOpen ? .success(.none) : nil
             case .shut: return .failure(.closed)
             case .closed:
-                // The attempt that was waited for has failed, and another one would fail as well. But if it failed
-                // because its caller's time was up, that says nothing about the bus, and this caller may have more
-                // time.
-                if failures != state.failedAttempts, let error = state.openingError, error.code != .timedOut {
-                    return .failure(error)
-                }
+                // The attempt that was waited for has failed, and another one would fail as well.
+                if failures != state.failedAttempts, let error = state.openingError { return .failure(error) }
                 // With posts queued, the leader opens it, at growing intervals.
                 if !state.isDrained { return .failure(.disconnected) }
                 state.link = .connecting
@@ -40,7 +37,7 @@ extension Outbox {
             try connectAgain()
             return true
         case .first:
-            try connectFirst(until: limit)
+            try connectFirst(until: limit, isCallersLimit: limit < busLimit)
             return false
         }
     }
@@ -48,7 +45,7 @@ extension Outbox {
     /// What a thread that needs a connection has to do to get one.
     private enum Claim { case none, first, again }
 
-    private func connectFirst(until limit: MonotonicTime?) throws(NotifyBusError) {
+    private func connectFirst(until limit: MonotonicTime, isCallersLimit: Bool) throws(NotifyBusError) {
         do throws(NotifyBusError) {
             let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
             let pace = try attend(connection, until: limit)
@@ -63,7 +60,7 @@ extension Outbox {
                 state.wasOpen = true
             }
         } catch {
-            throw fail(with: error)
+            throw fail(with: error, saysNothing: isCallersLimit && error.code == .timedOut)
         }
         state.wakeAll()
     }
@@ -73,7 +70,7 @@ extension Outbox {
     /// - Returns: how fast posts may go out.
     private func attend(
         _ connection: BusConnection,
-        until limit: MonotonicTime?
+        until limit: MonotonicTime
     ) throws(NotifyBusError) -> PostingPace {
         // So that closing the center ends the wait.
         try state.withLock { state throws(NotifyBusError) in
@@ -83,7 +80,7 @@ extension Outbox {
         while true {
             if let outcome = welcome(connection) { return try outcome.get() }
             var request = pollfd(fd: connection.descriptor, events: connection.events, revents: 0)
-            let timeout = limit?.millisecondsFromNow ?? -1
+            let timeout = limit.millisecondsFromNow
             if timeout == 0 { throw .timedOut("accept the connection") }
             if poll(&request, 1, timeout) > 0 { connection.service(request.revents) }
         }
@@ -107,14 +104,15 @@ extension Outbox {
 
     /// Notes that connecting failed.
     ///
+    /// - Parameter saysNothing: whether the caller's time was up, which says nothing about the bus: others may have more.
     /// - Returns: why.
-    private func fail(with error: NotifyBusError) -> NotifyBusError {
+    private func fail(with error: NotifyBusError, saysNothing: Bool = false) -> NotifyBusError {
         let reason: NotifyBusError = state.withLock { state in
             state.openingDescriptor = -1
             guard state.link == .connecting else { return .closed }
             state.link = .closed
             state.failedAttempts += 1
-            state.openingError = error
+            state.openingError = saysNothing ? nil : error
             if !state.isDrained { state.retry.schedule() }
             return error
         }

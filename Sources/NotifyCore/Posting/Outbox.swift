@@ -43,7 +43,8 @@ final class Outbox: Sendable {
         var openingLimit: MonotonicTime?
         /// Whether the bus has accepted a connection before.
         var wasOpen = false
-        /// How many attempts to open the first connection have failed, and why the last one did.
+        /// How many attempts to open the first connection have failed, and why the last one did; nil if only its caller's
+        /// time was up.
         var failedAttempts = 0
         var openingError: NotifyBusError?
         var retry = BackOff()

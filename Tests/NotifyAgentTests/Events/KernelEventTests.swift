@@ -161,9 +161,12 @@ struct EventTests {
     func `nobody wants anything: nothing is open; the last one leaves: it is closed after a while`(kind: BusKind) throws
     {
         let scene = try EventScene(kind, configuration: Self.files)
-        let (_, other) = try scene.observe("com.example.other")
-        let before = try scene.descriptors
+        _ = try scene.status()
         let threads = threadCount(of: scene.process)
+        let (_, other) = try scene.observe("com.example.other")
+        // The sources have been started with it, and have found that there is nothing for them here.
+        #expect(waitUntil { threadCount(of: scene.process) == threads })
+        let before = try scene.descriptors
         let names: [NotifyName] = [
             "com.apple.system.timezone", "com.apple.system.clock_set", "com.apple.system.hostname", "com.example.one",
             "com.apple.system.kernel.mount", "com.apple.system.config.network_change",

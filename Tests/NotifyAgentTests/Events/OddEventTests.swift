@@ -129,9 +129,13 @@ struct OddEventTests {
             defer { other.observation.cancel() }
             return anonymousBytes(of: scene.process)
         }
-        let with = try (0..<3).map { _ in try resident("") }
-        let without = try (0..<3).map { _ in try resident("events = none\n") }
-        let difference = try #require(with.min()) - #require(without.min())
-        #expect(difference < 512 << 10, "\(with) and \(without)")
+        // How much the allocator keeps depends on which thread came first, so the smallest of several counts.
+        var (with, without): ([Int], [Int]) = ([], [])
+        let isNoLarger = try (0..<10).contains { _ in
+            with.append(try resident(""))
+            without.append(try resident("events = none\n"))
+            return with.count >= 3 && (with.min() ?? .max) - (without.min() ?? 0) < 512 << 10
+        }
+        #expect(isNoLarger, "\(with) and \(without)")
     }
 }
