@@ -19,7 +19,7 @@ struct LaunchRuleTests {
             "settling",
             "prefix = com.example.burst",
             "run = sh -c 'echo $NOTIFY_NAME >>$HOME/settled'",
-            "settle = 1s"
+            "settle = 3s"
         )
         try session.shell("mkfifo \"$HOME/gate\"")
         try session.job("echo run >>$HOME/runs; read line <$HOME/gate || true")

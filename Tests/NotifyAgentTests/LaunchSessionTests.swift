@@ -11,16 +11,21 @@ import Testing
 )
 struct LaunchSessionTests {
     private static let isLong = getenv("NOTIFYBUS_LONG") != nil
+    /// What a program runs that takes as long as the test wants.
+    private let untilFinish = "until [ -e $HOME/finish ]; do sleep 0.05; done"
 
     @Test(arguments: busKinds)
     func `three posts while the job runs are one more run`(kind: BusKind) throws {
         let session = try UserSession(kind)
-        try session.job("echo run >>$HOME/runs; sleep 1")
+        try session.job("echo run >>$HOME/runs; \(untilFinish)")
         try session.entry("job", "name = com.example.go", "start = job.service")
         try session.startAgent()
         try session.shell("notify-post com.example.go")
         try session.waitFor("starting", of: "job")
+        // The agent has heard it when the command returns.
         try session.shell("notify-post com.example.go; notify-post com.example.go com.example.go")
+        try session.shell(": >\"$HOME/finish\"")
+        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 2 ]]")
         try session.waitFor("idle", of: "job")
         #expect(try session.lines("runs") == 2)
         #expect(try session.field("starts", of: "job") == "2" && session.field("due", of: "job") == "0")
@@ -79,9 +84,10 @@ struct LaunchSessionTests {
         let output = try session.shell(
             """
             exec 5> >(exec notify-post -)
-            # within CONDITION - whether it holds within 30 seconds
+            # within CONDITION - whether it holds within 2 minutes
             within() {
-              for ((n = 0; n < 6000; n++)); do if eval "$1"; then return; fi; read -rt 0.005 <> <(:) || true; done
+              local end=$((SECONDS + 120))
+              while ((SECONDS < end)); do if eval "$1"; then return; fi; read -rt 0.005 <> <(:) || true; done
               return 1
             }
             heard() { cat "$HOME/heard" | wc -l; }
@@ -201,12 +207,17 @@ struct LaunchSessionTests {
     @Test(arguments: busKinds)
     func `an agent killed in any state leaves one that works`(kind: BusKind) throws {
         let session = try UserSession(kind)
-        try session.job("echo run >>$HOME/runs; sleep 1")
+        try session.job("echo run >>$HOME/runs; \(untilFinish)")
         try session.entry("idle", "name = com.example.idle", "start = job.service")
         try session.entry("starting", "name = com.example.starting", "start = job.service")
         try session.entry("settling", "name = com.example.settling", "start = job.service", "settle = 1h")
         try session.entry("limited", "name = com.example.limited", "run = true", "limit = 1/1h")
-        try session.entry("running", "name = com.example.running", "run = sleep 2")
+        try session.entry("running", "name = com.example.running", "run = sh -c '\(untilFinish)'")
+        /// Waits until the job has been started so often, and no more often.
+        func waitForRuns(_ count: Int) throws {
+            try session.until("[[ $(cat \"$HOME/runs\" 2>/dev/null | wc -l) == \(count) ]]")
+        }
+        var runs = 0
         // At any moment of its start, and so also while entries are waking.
         try session.shell(
             """
@@ -219,22 +230,27 @@ struct LaunchSessionTests {
             """
         )
         for state in ["idle", "settling", "starting", "running", "limited"] {
+            try session.shell("rm -f \"$HOME/finish\"")
             try session.startAgent()
             if state != "idle" { try session.shell("notify-post com.example.\(state)") }
             if state == "limited" {
                 try session.until("notify-post com.example.limited; notify-lifecycle launches -q | grep -q ' limited '")
             }
             try session.waitFor(state, of: state)
+            if state == "starting" { runs += 1 }
+            try waitForRuns(runs)
             try session.shell("kill -KILL $agent; wait $agent || true")
             try session.startAgent()
             // It asks which programs run: what they have been started for is theirs.
             if state == "running" { try session.waitFor("running", of: "running") }
-            let before = try session.lines("runs")
+            try session.shell(": >\"$HOME/finish\"")
             try session.until("systemctl --user show --property=ActiveState --value job.service | grep -qx inactive")
             try session.waitFor("idle", of: "idle")
             try session.shell("notify-post com.example.idle")
-            try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == \(before + 1) ]]")
+            runs += 1
+            try waitForRuns(runs)
             try session.waitFor("idle", of: "idle")
+            try waitForRuns(runs)
             try session.shell("kill $agent; wait $agent || true")
         }
     }

@@ -7,8 +7,7 @@ import TestSupport
 import Testing
 
 /// What happens seldom to sources of events, and to the agent that has them.
-@Suite(.timeLimit(.minutes(5)))
-struct OddEventTests {
+@Suite struct OddEventTests {
     /// Whether this process may set the clock. It is set to what it is, within less than a millisecond.
     private static func setClock() -> Bool {
         var now = timespec()

@@ -7,8 +7,7 @@ import NotifyEvents
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
-struct PowerTests {
+@Suite struct PowerTests {
     private static let hasUPower = MockMachine.isInstalled(.upower)
 
     private func makeScene(_ kind: BusKind, _ machine: MockMachine) throws -> EventScene {

@@ -8,10 +8,7 @@ import Testing
 
 /// Services of a session's bus. Real: both bus daemons, the agent, the observers. Not real: the services, which are
 /// python3-dbusmock's and speak as the real ones do.
-@Suite(
-    .enabled(if: MockLogind.isInstalled && isInstalled("busctl"), "python3-dbusmock or busctl is not installed"),
-    .timeLimit(.minutes(5))
-)
+@Suite(.enabled(if: MockLogind.isInstalled && isInstalled("busctl"), "python3-dbusmock or busctl is not installed"))
 struct SessionEventTests {
     /// A service on a bus, until it is let go of.
     private final class MockService {

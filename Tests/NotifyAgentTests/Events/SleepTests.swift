@@ -8,8 +8,7 @@ import Testing
 /// which is the template of python3-dbusmock.
 @Suite(
     .enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"),
-    .disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups"),
-    .timeLimit(.minutes(5))
+    .disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups")
 )
 struct SleepTests {
     /// An agent that starts a unit for `willsleep`. The unit ends when there is a file.
