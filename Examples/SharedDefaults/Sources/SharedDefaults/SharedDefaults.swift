@@ -19,8 +19,8 @@ public final class SharedDefaults: Sendable {
 
     /// Opens the settings of a suite, such as `group.com.example`, and creates them if there are none.
     ///
-    /// - Throws: a `DatabaseError` if the file can't be opened, a Foundation error if its folder can't be created, and a
-    ///   `NotifyBusError` if the suite's name can't be part of a notification's name.
+    /// - Throws: a `DatabaseError` if the file can't be opened, a Foundation error if its folder can't be created or locked,
+    ///   and a `NotifyBusError` if the suite's name can't be part of a notification's name.
     public init(suiteName: String, center: NotifyCenter = .session) throws {
         let environment = ProcessInfo.processInfo.environment
         let data = environment["XDG_DATA_HOME"] ?? NSHomeDirectory() + "/.local/share"
@@ -29,7 +29,13 @@ public final class SharedDefaults: Sendable {
         var configuration = Configuration()
         configuration.journalMode = .wal
         // Another process may be writing.
-        configuration.busyMode = .timeout(10)
+        configuration.busyMode = .timeout(60)
+        // One process at a time: two that switch a new file to WAL would not wait for each other; one of them would fail.
+        let lock = open("\(folder)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        defer { close(lock) }
+        while flock(lock, LOCK_EX) != 0 {
+            guard errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        }
         database = try DatabaseQueue(path: "\(folder)/defaults.sqlite", configuration: configuration)
         self.center = center
         name = try NotifyName("\(suiteName).defaults")

@@ -21,19 +21,24 @@ guard arguments.count >= 2 else {
     print("usage: shared-defaults SUITE get KEY | set KEY VALUE | fill PREFIX COUNT | watch")
     exit(64)
 }
-let defaults = try SharedDefaults(suiteName: arguments[0])
-switch (arguments[1], arguments.count) {
-case ("get", 3): print(try defaults.string(forKey: arguments[2]) ?? "")
-case ("set", 4): try defaults.set(arguments[3], forKey: arguments[2])
-case ("fill", 4):
-    for number in 1...(Int(arguments[3]) ?? 1) { try defaults.set(number, forKey: "\(arguments[2])\(number % 10)") }
-case ("watch", 2):
-    let observation = try defaults.observe { key in
-        say("\(key) \((try? defaults.string(forKey: key)) ?? "")")
+do {
+    let defaults = try SharedDefaults(suiteName: arguments[0])
+    switch (arguments[1], arguments.count) {
+    case ("get", 3): print(try defaults.string(forKey: arguments[2]) ?? "")
+    case ("set", 4): try defaults.set(arguments[3], forKey: arguments[2])
+    case ("fill", 4):
+        for number in 1...(Int(arguments[3]) ?? 1) { try defaults.set(number, forKey: "\(arguments[2])\(number % 10)") }
+    case ("watch", 2):
+        let observation = try defaults.observe { key in
+            say("\(key) \((try? defaults.string(forKey: key)) ?? "")")
+        }
+        say("watching")
+        withExtendedLifetime(observation) {
+            while true { pause() }
+        }
+    default: exit(64)
     }
-    say("watching")
-    withExtendedLifetime(observation) {
-        while true { pause() }
-    }
-default: exit(64)
+} catch {
+    FileHandle.standardError.write(Data("shared-defaults: \(error)\n".utf8))
+    exit(69)
 }
