@@ -125,12 +125,7 @@ import Testing
     @Test(arguments: busKinds)
     func `a process that is stopped while its names are delivered hears them all`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
-        let observer = try start(
-            productPath("notify-wait"),
-            ["--address", agent.bus.address, "-f", "-v", "--prefix", "com.example.many."],
-            environment: ["NOTIFY_SOCKET": nil]
-        )
-        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
+        let observer = try startObserver(agent, of: ["--prefix", "com.example.many."])
         let poster = agent.makeCenter()
         let names = try (0..<12_000).map { try NotifyName("com.example.many.\($0)") }
         try agent.set("pid:\(observer.pid)", .suspended)
@@ -163,12 +158,7 @@ import Testing
         kind: BusKind
     ) throws {
         let agent = try AgentBus(kind)
-        let observer = try start(
-            productPath("notify-wait"),
-            ["--address", agent.bus.address, "-f", "-v", "--prefix", "com.example.many."],
-            environment: ["NOTIFY_SOCKET": nil]
-        )
-        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
+        let observer = try startObserver(agent, of: ["--prefix", "com.example.many."])
         let poster = agent.makeCenter()
         let names = try (0..<4_000).map { try NotifyName("com.example.many.\($0)") }
         try agent.set("pid:\(observer.pid)", .suspended)
