@@ -2,6 +2,7 @@
 """What the measuring programs talk to: private buses on both daemons, a Redis server, a Mosquitto."""
 
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -145,14 +146,24 @@ def redis(context):
     return path
 
 
+def free_port():
+    """A port of this machine that nobody listens at, and that the kernel gives to no client meanwhile."""
+    for port in random.sample(range(10000, 32000), 1000):
+        try:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+                return port
+        except OSError:
+            continue
+    raise Missing("there is no free port")
+
+
 def mosquitto(context):
     """Starts a Mosquitto on a free port of this machine; gives the port as text."""
     if not shutil.which("mosquitto"):
         raise Missing("mosquitto is not installed")
     folder = Path(tempfile.mkdtemp(prefix="notifybus-bench."))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (folder / "mosquitto.conf").write_text(
         f"listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nmax_queued_messages 0\n"
         f"{'user root' if os.geteuid() == 0 else ''}\n"

@@ -47,7 +47,7 @@ final class MockMachine: Sendable {
         )
         if service == .profiles { try wait(for: "org.freedesktop.PolicyKit1") }
         if isActivated {
-            try say("activate \(folder) \(service.rawValue)")
+            try say("activate \(service.rawValue) \(folder)")
             try control.withLock { _ = try $0.callBus("ReloadConfig") }
         } else {
             try say("start")
@@ -76,7 +76,7 @@ final class MockMachine: Sendable {
         #expect(waitUntil { access("\(services.path)/started", F_OK) == 0 })
     }
 
-    func letStart() throws { try run("sh", ["-c", "echo >\(services.path)/gate"]) }
+    func letStart() throws { try run("sh", ["-c", "echo >\"$0/gate\"", services.path]) }
 
     private func say(_ line: String) throws {
         try said.withLock { said in
@@ -119,7 +119,7 @@ final class MockMachine: Sendable {
     }
 
     private static let script = #"""
-        import gi, os, subprocess, sys
+        import gi, os, shlex, subprocess, sys
         gi.require_version('UMockdev', '1.0')
         from gi.repository import UMockdev
         bed = UMockdev.Testbed.new()
@@ -155,16 +155,18 @@ final class MockMachine: Sendable {
                                     'org.freedesktop.DBus.Mock', 'AllowUnknown', 'b', 'true'])
                 daemon = subprocess.Popen([sys.argv[1]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             elif word[0] == 'activate':
-                os.mkfifo(word[1] + '/gate')
-                with open(word[1] + '/start', 'w') as file:
-                    file.write(': >%s/started\nread line <%s/gate\n' % (word[1], word[1]))
+                name, folder = line.rstrip('\n').split(' ', 2)[1:]
+                os.mkfifo(folder + '/gate')
+                with open(folder + '/start', 'w') as file:
+                    file.write('cd %s\n: >started\nread line <gate\n' % shlex.quote(folder))
                     # The test bed has set its variable for C alone.
                     file.write("export UMOCKDEV_DIR='%s'\n" % bed.get_root_dir())
-                    for name in ['LD_PRELOAD', 'DBUS_SYSTEM_BUS_ADDRESS']:
-                        file.write("export %s='%s'\n" % (name, os.environ[name]))
+                    for variable in ['LD_PRELOAD', 'DBUS_SYSTEM_BUS_ADDRESS']:
+                        file.write("export %s='%s'\n" % (variable, os.environ[variable]))
                     file.write('exec ' + sys.argv[1] + '\n')
-                with open(word[1] + '/' + word[2] + '.service', 'w') as file:
-                    file.write('[D-BUS Service]\nName=%s\nExec=/bin/sh %s/start\n' % (word[2], word[1]))
+                with open(folder + '/' + name + '.service', 'w') as file:
+                    start = shlex.quote(folder + '/start')
+                    file.write('[D-BUS Service]\nName=%s\nExec=/bin/sh %s\n' % (name, start))
             elif word[0] == 'kill': daemon.kill(); daemon.wait()
             print('done', flush=True)
         for child in [daemon] + others: child and child.kill()

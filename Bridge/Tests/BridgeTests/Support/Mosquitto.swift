@@ -93,33 +93,45 @@ final class Mosquitto: Sendable {
     }
 }
 
-/// A port of the loopback interface that nobody listens at now.
+/// A port of the loopback interface that nobody listens at now, another one each time.
+///
+/// It is none of those that the kernel gives to clients: one of them could take it before the broker does, or while the
+/// broker is down.
 func freePort() throws -> Int {
+    let port = lastPort.withLock { last -> Int? in
+        for _ in 0..<1_000 {
+            last = last < 32_000 ? last + 1 : 10_000
+            if isFree(last) { return last }
+        }
+        return nil
+    }
+    guard let port else { throw TestSupportError("There is no free port") }
+    return port
+}
+
+private let lastPort = Mutex(Int.random(in: 10_000..<32_000))
+
+private func isFree(_ port: Int) -> Bool {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(socket) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            bind(socket, $0, size) == 0 && getsockname(socket, $0, &size) == 0
-        }
-    }
-    guard isBound else { throw TestSupportError("There is no free port") }
-    return Int(UInt16(bigEndian: address.sin_port))
+    return with(port) { bind(socket, $0, $1) == 0 }
 }
 
 private func accepts(_ port: Int) -> Bool {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(socket) }
+    return with(port) { connect(socket, $0, $1) == 0 }
+}
+
+/// Calls `body` with the address of a port of the loopback interface, and its size.
+private func with<Result>(_ port: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = in_port_t(port).bigEndian
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
     return withUnsafePointer(to: &address) { pointer in
         pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
         }
     }
 }
