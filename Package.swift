@@ -103,7 +103,8 @@ let package = Package(
         // Private buses for the tests, on both daemons. The launcher starts dbus-broker even if systemd is not process 1.
         .executableTarget(name: "bus-launcher", path: "Tests/BusLauncher"),
         .executableTarget(name: "stranger", path: "Tests/Stranger"),
-        .target(name: "Collisions", path: "Tests/Collisions"),
+        // Takes seconds if it is not optimized.
+        .target(name: "Collisions", path: "Tests/Collisions", cSettings: [.unsafeFlags(["-O2"])]),
         .target(
             name: "TestSupport",
             dependencies: ["bus-launcher", "stranger", "Collisions"],

@@ -8,10 +8,11 @@ import Testing
 @Suite struct ThenTests {
     /// Both kinds run at once; each loop is one process, so that nearly all the time goes into the commands.
     @Test(arguments: busKinds)
-    func `a wait whose --then posts the name never misses it, 1,000 times over`(kind: BusKind) throws {
+    func `a wait whose --then posts the name never misses it, however often it is tried`(kind: BusKind) throws {
+        let rounds = getenv("NOTIFYBUS_LONG") == nil ? 100 : 1_000
         let bus = try PrivateBus(kind)
         let loop = """
-            for ((i = 0; i < 1000; i++)); do
+            for ((i = 0; i < \(rounds); i++)); do
                 heard=$(notify-wait -t 120s com.example.$i --then "notify-post com.example.$i") || echo "$i: status $?"
                 [[ $heard == com.example.$i ]] || echo "$i: heard '$heard'"
             done

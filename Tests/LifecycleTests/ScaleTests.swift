@@ -6,10 +6,11 @@ import TestSupport
 import Testing
 
 @Suite(.serialized) struct ScaleTests {
-    private static let observers = 2_000
+    /// 2,000 with `NOTIFYBUS_LONG=1`, which takes minutes, nearly all of them until the observers are there.
+    private static let observers = getenv("NOTIFYBUS_LONG") == nil ? 500 : 2_000
 
     @Test(arguments: busKinds)
-    func `2,000 observers change their state at once, and the agent stays small`(kind: BusKind) async throws {
+    func `many observers change their state at once, and the agent stays small`(kind: BusKind) async throws {
         let agent = try AgentBus(
             kind,
             limits: [
@@ -18,7 +19,7 @@ import Testing
                 "max_replies_per_connection": 50_000,
             ]
         )
-        // The observers have a process of their own, with 4,000 threads and 6,000 descriptors.
+        // The observers have a process of their own, with two threads and three descriptors for each.
         let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
             [address = agent.bus.address as String, agentProcess = agent.agentProcess as pid_t] in
             do {
@@ -30,7 +31,7 @@ import Testing
         }
         let report = result.map { String(decoding: $0.standardOutputContent, as: UTF8.self) } ?? ""
         let peak = report.split { $0.isWhitespace }.last.flatMap { Int($0) } ?? .max
-        #expect(peak < 64 << 20, "\(report)")
+        #expect(peak < (16 << 20) + ScaleTests.observers * (24 << 10), "\(report)")
         // The duration is only printed: tests make no assumptions about a busy machine's speed.
         print("\(kind): \(report)")
     }
@@ -49,7 +50,7 @@ import Testing
             kept.append((center, try await center.addObserver(forNames: names) { _ in heard.add() }))
         }
         // A report is for the whole process, and returns when it is in force for all its connections. On a busy machine
-        // 2,000 of them may take longer than the agent's limit; repeating the report continues the wait.
+        // all of them may take longer than the agent's limit; repeating the report continues the wait.
         let clock = ContinuousClock()
         func report(_ state: NotifyCenter.LifecycleState) throws -> Duration {
             try clock.measure {
