@@ -26,6 +26,8 @@ import Testing
                 try #require(count.wait(for: start - 500, timeout: .patience))
             }
             try #require(count.wait(for: total, timeout: .patience))
+            // The last callback counts when it has returned.
+            try observing.barrier(timeout: .patience)
             observation.cancel()
             let elements = heard.elements
             #expect(elements.count == total)
