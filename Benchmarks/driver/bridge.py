@@ -22,7 +22,7 @@ def measure(context, daemon):
     title = "Across a broker, posts that reach an observer"
     rate = context.row("bridge-throughput", title, "posts/s", daemon, more_is_better=True, reference=BRIDGES)
     latency.note = "MQTT: the library of mosquitto_pub and mosquitto_sub, without acknowledgement. Bridges await it."
-    # As many as a bridge queues without coalescing.
+    # The number that a bridge queues without coalescing.
     posts = context.count(3000, 100)
     ways = {BRIDGES: context.notifybus, context.mqtt.label: context.mqtt}
 

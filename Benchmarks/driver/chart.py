@@ -22,7 +22,7 @@ PANELS = [
 ]
 WIDTH, COLUMNS, MARGIN, LINE, LABELS, VALUES = 1000, 2, 24, 20, 200, 84
 TEXT, OURS_COLOUR, BAR = "#7d8590", "#2f81f7", "#8b949e"
-# Whose bars stand out.
+# The ones with highlighted bars.
 OURS = ("NotifyBus", "notify-", "background", "suspended")
 
 

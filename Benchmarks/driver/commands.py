@@ -100,7 +100,7 @@ def measure_many_names(context, bus):
             observer.record()
             row.add(label, times[0] / 1e3 / lines)
             return
-        # What single commands post shifts the count; it is evened out by the same number of posts, unmeasured.
+        # The posts of single commands shift the count; the same number of unmeasured posts evens it out.
         times, _ = launch(context, bus, context.count(5, 1), command)
         rest += len(times)
         row.add(label, median(times) / 1e3)

@@ -17,7 +17,7 @@ class Context:
     def __init__(self, commands, is_check):
         self.commands = Path(commands).resolve()
         self.launcher = str(self.commands / "bus-launcher")
-        # Beside the commands, of which SwiftPM's folder is a link.
+        # Beside the commands; SwiftPM's folder is a link.
         self.bridge = Path(commands).absolute().parent / "bridge" / "release" / "notify-bridge"
         self.peers = HERE / ".build" / "peers"
         self.is_check = is_check
@@ -27,13 +27,13 @@ class Context:
         self.rows = []
         # Parts that could not be measured at all.
         self.failures = []
-        # Rows that can't be had on this machine, and why.
+        # Rows that can't be measured on this machine, and why.
         self.excused = {}
         self._places = {}
 
         ours = (str(HERE / ".build" / "release" / "bench-notifybus"),)
         self.notifybus = Technology("NotifyBus", ours, interface="-")
-        # Our functions for C, which stand on the same center.
+        # Our C functions, which use the same center.
         self.notify = Technology("notify(3)", (str(self.peers / "notify"),), interface="-")
         self.libdbus = self._peer("libdbus")
         self.sd_bus = self._peer("sd-bus")

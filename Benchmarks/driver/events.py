@@ -44,7 +44,7 @@ def measure(context, daemon):
             Program(context, [*namespace(), "sh", "-c", script, "sh", *arguments], "notify-agent")
             wait_until(lambda: lifecycle(context, bus, "status", check=False), "notify-agent did not serve")
             observer = context.observer(context.notifybus, bus, EVENT)
-            # Who asks for an event's first time waits until its source is followed.
+            # The first observer of an event waits until its source is followed.
             wait_until(lambda: set_zone(link, 0) or set_zone(link, 1) or observer.has_record(), "no event came")
             drain(observer)
         else:

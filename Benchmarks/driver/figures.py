@@ -29,7 +29,7 @@ class Row:
     unit: str
     daemon: str
     more_is_better: bool = False
-    # What the others are compared with. Ratios are ours / theirs; where it is a baseline, they are theirs / baseline.
+    # What to compare with. Ratios are ours / theirs; for a baseline, theirs / baseline.
     reference: str = OURS
     is_baseline: bool = False
     note: str = ""

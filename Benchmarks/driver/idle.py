@@ -9,7 +9,7 @@ from .servers import wait_until
 from .states import start_agent
 
 NAME = "com.example.bench"
-# Seconds until all has come to rest: the agent looks at new observers once a second, a few times.
+# Seconds until everything is at rest: the agent looks at new observers a few times, once a second.
 SETTLE = 6
 
 

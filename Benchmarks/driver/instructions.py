@@ -9,7 +9,7 @@ from .figures import OURS
 from .programs import PATIENCE, Missing, Observer, Poster
 
 NAME = "com.example.bench"
-# The signal that NotifyBus sends. Everybody sends it.
+# The signal that NotifyBus sends; all programs send the same one.
 INTERFACE = f"org.notifybus.n.{NAME}"
 VALGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
 
@@ -50,7 +50,7 @@ def measure(context, daemon):
 def count_posts(context, bus, counted, count):
     """The instructions of a program that makes so many posts."""
     poster = Poster(context, counted, bus.address, interface=INTERFACE)
-    # NotifyBus posts by the name, or by a name made once; latency posts by the name alone.
+    # NotifyBus posts a string, or a name made once beforehand; latency posts strings only.
     poster.ask("burst", count, NAME, 1, 1, 0)
     if poster.ask("figures") != [count, 0]:
         raise Missing("posts were merged")

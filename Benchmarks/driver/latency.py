@@ -23,7 +23,7 @@ def measure(context, daemon):
     ways[f"{OURS}, dispatch queue"] = replace(ours, observer_style="queue")
     ways[f"{OURS}, AsyncSequence"] = replace(ours, observer_style="sequence")
     ways |= {peer.label: peer for peer in (context.notify, *context.all_peers)}
-    # Two ways over one interface must not hear each other.
+    # Two programs with the same interface must not hear each other.
     names = {label: f"{NAME}.{index}" for index, label in enumerate(ways)}
 
     def start(label):

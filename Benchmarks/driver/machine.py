@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# How each one says its version. What stands beside what it needs is what it is linked with.
+# How to ask each for its version. Programs listed beside a library are linked with it.
 QUESTIONS = {
     "dbus-daemon": ["dbus-daemon", "--version"],
     "dbus-broker": ["dbus-broker", "--version"],

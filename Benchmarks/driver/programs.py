@@ -26,7 +26,7 @@ class Technology:
     label: str
     # The program and the arguments that follow those of harness.c.
     command: tuple
-    # Where it talks: a bus, or a server of its own.
+    # What it connects to: a bus, or a server of its own.
     place: str = "bus"
     observer_style: str = ""
     poster_style: str = ""
@@ -92,7 +92,7 @@ class Program:
 
     def said(self):
         """What it has written to standard error."""
-        # Its own place in the file is that of the process, which is still writing.
+        # Opened anew, since the process, which is still writing, shares its file offset.
         return os.pread(self.errors.fileno(), 1 << 16, 0).decode(errors="replace")
 
     def read(self, descriptor, size):

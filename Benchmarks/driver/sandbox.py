@@ -51,7 +51,7 @@ class Sandbox:
     def __init__(self, context, bus):
         if not shutil.which("xdg-dbus-proxy"):
             raise Missing("xdg-dbus-proxy is not installed")
-        # As the bus does it when somebody wants the relay's name.
+        # As the bus does when a program calls the relay.
         request = Program(context, [context.commands / "notify-agent", "--relay", "--address", bus.address], "the relay")
         if request.process.wait(PATIENCE) != 0:
             raise request.gone()

@@ -38,7 +38,7 @@ def fill_and_post(context, daemon, row, technology, counts):
 
     def turn(label, pair):
         poster, count = pair
-        # Where a post takes milliseconds, fewer of them will do.
+        # If a post takes milliseconds, fewer of them are enough.
         is_slow = count >= 1000 and technology is not context.notifybus
         posts = context.count(2_000_000 // (count + 1000) if is_slow else 2000, 50)
         row.add(label, poster.route(posts, NAME) / 1000)

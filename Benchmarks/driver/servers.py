@@ -22,7 +22,7 @@ BUS_CONFIGURATION = """<busconfig>
 </busconfig>
 """
 
-# Those of the session.conf that D-Bus installs.
+# As in the session.conf that D-Bus installs.
 SESSION_LIMITS = {
     "max_incoming_bytes": 1000000000,
     "max_outgoing_bytes": 1000000000,
@@ -71,7 +71,7 @@ class Server:
     def __init__(self, context, arguments, folder):
         self.folder = folder
         self.log = open(folder / "log", "wb")
-        # The launcher ends everything below it when its standard input ends.
+        # At the end of its standard input the launcher ends everything that it started.
         self.process = subprocess.Popen(
             [context.launcher, *arguments], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log
         )

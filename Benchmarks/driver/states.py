@@ -23,7 +23,7 @@ def measure(context, daemon):
         "states-memory", "Bus memory for a million posts", "MB", daemon, reference="no observer", is_baseline=True
     )
     labels = ["no observer", "foreground", "background", "suspended", STOPPED]
-    # dbus-broker disconnects the poster when it holds too much for somebody.
+    # dbus-broker disconnects the poster when too much is queued for an observer.
     posts = {label: context.count(800 if label == STOPPED else 4000, 50) for label in labels}
     memory.note = (
         f"What {rounds * posts['background']:,} posts added to the resident memory of {daemon} "

@@ -12,15 +12,15 @@ from .turns import take_turns
 NAME = "com.example.bench"
 NAMES = 20
 FOREGROUND = f"{OURS}, foreground"
-# One program in so many is in the foreground.
+# One in this many programs is in the foreground.
 SHARE = 10
-# So many programs are started at once.
+# This many programs are started at a time.
 BATCH = 50
 
 
 def measure(context, daemon):
     """The processor time of everybody involved for each post: the bus, all programs, the agent and the commands."""
-    # A descriptor or two for each program, here and in the bus.
+    # One or two descriptors for each program, here and in the bus.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     programs = min(context.count(1000, 2 * SHARE), most // 4)
@@ -32,7 +32,7 @@ def measure(context, daemon):
     )
     ways = {OURS: context.notifybus, FOREGROUND: context.notifybus}
     ways |= {peer.label: peer for peer in (context.libdbus, context.gdbus)}
-    # One after the other: all at once would be too many programs.
+    # One after the other, because all at once would be too many programs.
     for label, technology in ways.items():
         kept = len(context.kept)
         take_turns(
@@ -55,7 +55,7 @@ class System:
         style = "once" if technology is context.notifybus else "each"
         report = f"every:{NAMES}"
         self.observers = []
-        # Some at once: one after the other would take minutes.
+        # Several at once, because one after the other would take minutes.
         for first in range(0, programs, BATCH):
             batch = [
                 context.observer(technology, self.bus, f"{NAME}.p{index}", NAMES, report, style=style, begun=True)
@@ -87,7 +87,7 @@ class System:
         """Posts each name of some programs, in which those in the foreground have their share; µs for a post."""
         before = self.processor_time()
         if self.background:
-            # The lists are queues: who has been in a state longest leaves it.
+            # The lists are queues: the program that has been in a state longest leaves it.
             leaves, enters = self.foreground.pop(0), self.background.pop(0)
             self.change("background", [leaves])
             self.change("foreground", [enters])

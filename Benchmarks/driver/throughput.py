@@ -6,7 +6,7 @@ from .programs import Missing
 from .turns import take_turns
 
 NAME = "com.example.bench"
-# NotifyBus merges equal posts that wait. Who wants each one counted flushes; it does so after this many.
+# NotifyBus coalesces equal posts in its queue. To have each one counted, flush after this many.
 FLUSH = 1000
 
 
@@ -85,7 +85,7 @@ def one_storm(context, bus, row, count, full, part):
         made[label] += posts + 1
         posted, merged = poster.ask("figures")
         heard = [heard for _, heard in records]
-        # The end is heard behind all that was posted before it. Beyond that, all is there but for what was merged: by
+        # The end is heard after everything posted before it. By then all is there except what was coalesced: by
         # the poster, which says how much, and by an observer that fell behind, which can only lessen it.
         if posted != made[label] or max(heard) > posted - merged or (label != OURS and min(heard) != posted):
             raise Missing(f"{posted} of {made[label]} were posted, {merged} merged, {heard} heard")

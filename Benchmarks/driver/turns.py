@@ -5,7 +5,7 @@ import time
 
 from .programs import Missing
 
-# However slow the machine is, there are so many rounds.
+# The minimum number of rounds, however slow the machine is.
 FEWEST = 3
 
 

@@ -3,9 +3,9 @@
 import TestSupport
 import Testing
 
-/// Completions in bash, by the function that a real one calls when someone presses TAB.
+/// Completions in bash, from the function that bash calls when somebody presses TAB.
 @Suite struct BashTests {
-    /// What bash offers for a line that it has cut into these words.
+    /// What bash offers for a line that it has split into these words.
     private func offers(
         _ words: [String],
         line: String,
@@ -36,12 +36,12 @@ import Testing
     }
 
     @Test(arguments: CommandFacts.all)
-    func `bash reads it`(command: CommandFacts) throws {
+    func `bash can read it`(command: CommandFacts) throws {
         #expect(try run("bash", ["-n", Manuals.path(command.bash)]).status == 0)
     }
 
     @Test(.enabled(if: isInstalled("shellcheck"), "shellcheck is not installed."), arguments: CommandFacts.all)
-    func `shellcheck has nothing to complain about`(command: CommandFacts) throws {
+    func `shellcheck has no complaints`(command: CommandFacts) throws {
         #expect(try run("shellcheck", [Manuals.path(command.bash)]).output == "")
     }
 
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `files, commands and subcommands are offered where they belong, and nothing where nothing is known`()
+    @Test func `files, commands and subcommands are offered where they belong, and nothing elsewhere`()
         throws
     {
         #expect(try offers("notify-wait --ready-file /etc/os-rel") == ["/etc/os-release"])
@@ -93,12 +93,12 @@ import Testing
         #expect(Set(try offers(line)) == Set(observer.targets))
         #expect(try offers(line + "pid") == ["pid:\(observer.process)"])
         let words = line.split(separator: " ").map(String.init)
-        // Bash cuts at the colon, and puts in what stands behind it.
+        // Bash splits at the colon, and inserts what follows it.
         #expect(try offers(words + ["pid", ":"], line: line + "pid:") == ["\(observer.process)"])
         #expect(try offers(words + [":", "1."], line: line + ":1.") == [String(observer.name.dropFirst())])
     }
 
-    @Test func `an application is offered, unless its name could mean something to a shell`() throws {
+    @Test func `an application is offered, unless its name has a special meaning in a shell`() throws {
         let names = ["org.example.A-b", "$(exit)", "b c", "*", ""]
         let list = names.map { #"{"name":":1.5","pid":7,"uid":0,"program":"a\"b","application":"\#($0)","state":"x"}"# }
         let prelude = "notify-lifecycle() { printf '%s\\n' '\(list.joined(separator: "' '"))'; }"
@@ -110,7 +110,7 @@ import Testing
         #expect(Set(offered) == [":1.5", "pid:7", "app:org.example.A-b"])
     }
 
-    @Test func `without an agent, or on a bus that stands still, it offers no targets and ends`() throws {
+    @Test func `without an agent, or on a stopped bus, it offers no targets and returns`() throws {
         let bus = try PrivateBus(.daemon)
         let line = "notify-lifecycle suspend "
         #expect(try offers(["notify-lifecycle", "suspend", ""], line: line, bus: bus.address) == [])

@@ -10,20 +10,20 @@ import Testing
 @testable import notify_top
 @testable import notify_wait
 
-/// What the definition of a command says, which its manual and completions must say as well.
+/// What the definition of a command says, and its manual page and completions must say too.
 struct CommandFacts: CustomTestStringConvertible, Sendable {
     let name: String
     let section: Int
     /// `-n`, `--count` and so on.
     let spellings: [String]
     let subcommands: [String]
-    /// The options that take one of a few words, and the words.
+    /// The options that take one of several words, and the words.
     let choices: [(option: String, words: [String])]
     let statuses: [String]
 
     var testDescription: String { name }
 
-    /// Where the page and the completions are, below the folder of all of them.
+    /// The paths of the page and the completions, below the common folder.
     var page: String { "man/\(name).\(section)" }
     var bash: String { "completions/bash/\(name)" }
     var zsh: String { "completions/zsh/_\(name)" }

@@ -41,7 +41,7 @@ enum Trial {
             .says(
                 "mounted\nsynced\nclosed\n",
                 script: """
-                    # can NAME WORD - makes a program of this name, which says this.
+                    # can NAME WORD - makes a program of this name that writes this word.
                     can() { printf '#!/bin/sh\necho %s >>heard\n' "$2" >"$1"; chmod +x "$1"; }
                     can mount mounted; can sync-mail synced; can close-the-vault closed; PATH=$PWD:$PATH
                     while read -r _ command; do
@@ -60,7 +60,7 @@ enum Trial {
                     """
             )
         ),
-        // What it calls is asked for what the block sends.
+        // The mock logind must have received what the block sends.
         (
             "Documentation/events.md", "busctl call org.freedesktop.login1",
             .says(
@@ -114,7 +114,7 @@ enum Trial {
                                 notify-wait -f com.example.battery --ready-file battery & keeper=$!
                                 await battery
                                 $command && [[ $(notify-state com.example.battery) == 80 ]] && kill $keeper ;;
-                            # Here it is the process that waits for changes.
+                            # The process that waits for changes.
                             *pid:4711) ${command/4711/$observer} ;;
                             notify-top) $command --once ;;
                             *) false ;;

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-/// Runs the examples of the pages, and whatever else they print in blocks. CProgramTests run notify(3)'s programs, and the
+/// Runs the examples of the pages, and other blocks in them. CProgramTests run notify(3)'s programs, and the
 /// bridge's tests what notify-bridge(8) shows.
 @Suite struct ExampleTests {
     struct Example: CustomTestStringConvertible {
@@ -14,25 +14,25 @@ import Testing
 
     /// How an example is tried. Each is a bash script that finds the example in `$1`.
     private enum Trial {
-        /// While it runs this is done over and over, and in the end it must have said this.
+        /// While it runs, this command is repeated until the output contains this text.
         case poked(String, says: String)
-        /// It says this when this `notify-wait` is there already to answer it.
+        /// It prints this if this `notify-wait` is already there to answer it.
         case answered(String, says: String)
         /// It makes a `notify-wait` with these options print this as its last line.
         case heard(String, last: String)
-        /// Settings that the agent takes.
+        /// The agent accepts it as its configuration.
         case settings
-        /// An entry of `launch.d` that the agent takes.
+        /// The agent accepts it as an entry of `launch.d`.
         case launch
         /// The program of this service posts this name when a file system is nearly full, and only then.
         case service(posts: String)
-        /// Only that its command line is understood can be seen here.
+        /// Its command line is valid; more can't be checked here.
         case understood
-        /// It needs what is not here.
+        /// It needs something that is not available here.
         case leftOut
     }
 
-    /// By what an example begins with.
+    /// By the beginning of an example.
     private static let trials: [(beginning: String, trial: Trial)] = [
         ("notify-post com.example.backup.done", .heard("com.example.backup.done", last: "com.example.backup.done")),
         ("seq ", .heard("-n 1000 --prefix com.example.step.", last: "com.example.step.1000")),
@@ -41,7 +41,7 @@ import Testing
             "notify-wait com.example.backup.done",
             .poked("notify-post com.example.backup.done", says: "safe to switch off")
         ),
-        // The mistake that the page warns against.
+        // The mistake that the page warns about.
         ("notify-wait com.example.pong &", .leftOut),
         (
             "notify-wait com.example.pong",
@@ -106,7 +106,7 @@ import Testing
             scripts(of: (try? Manuals.text(page)) ?? "").map { Example(page: name, script: $0) }
         }
 
-    /// What stands between `.EX` and `.EE`.
+    /// The text between `.EX` and `.EE`.
     private static func scripts(of page: String) -> [String] {
         var scripts: [String] = []
         var script: [Substring]?
@@ -127,7 +127,7 @@ import Testing
     func `an example works as it is printed`(example: Example) throws {
         let trial = try #require(
             ExampleTests.trials.first { example.script.hasPrefix($0.beginning) }?.trial,
-            "Nobody has said how to try this example"
+            "The table above doesn't say how to try this example."
         )
         let bus = try PrivateBus(.daemon)
         let agent =
@@ -162,7 +162,7 @@ import Testing
                 cd "$(mktemp -d)" && trap 'kill %1; rm -rf "$PWD"' EXIT
                 \(partner) >answers &
                 until [[ -e ready ]]; do sleep 0.01; done
-                # The example gives its partner little time, which a busy machine may not have.
+                # The example gives its partner less time than it may need on a busy machine.
                 for _ in {1..50}; do ! bash -c "$1" || break; done
                 """
             let result = try bus.script(script, [example.script])
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    /// What a reader sees of roff.
+    /// Roff as a reader sees it.
     private static func plain(_ text: String) -> String {
         var text = text
         for (escape, plain) in [

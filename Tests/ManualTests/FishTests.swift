@@ -3,9 +3,9 @@
 import TestSupport
 import Testing
 
-/// Completions in fish, which can be asked for them.
+/// Completions in fish, from its builtin `complete`.
 @Suite(.enabled(if: isInstalled("fish"), "fish is not installed.")) struct FishTests {
-    /// What fish offers behind `line`.
+    /// What fish offers after `line`.
     private func offers(_ line: String, bus: String = "unix:path=/nonexistent") throws -> [String] {
         let command = line.prefix { $0 != " " }
         let facts = try #require(CommandFacts.all.first { $0.name == command })
@@ -15,12 +15,12 @@ import Testing
             environment: environment(bus: bus)
         )
         #expect(result.errorOutput == "")
-        // Each with its explanation behind a tabulator.
+        // Each is followed by a tab and its description.
         return result.lines.map { String($0.prefix { $0 != "\t" }) }
     }
 
     @Test(arguments: CommandFacts.all)
-    func `fish reads it`(command: CommandFacts) throws {
+    func `fish can read it`(command: CommandFacts) throws {
         #expect(try run("fish", ["--no-config", "-n", Manuals.path(command.fish)]).errorOutput == "")
     }
 

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A bus with an agent on it, and one `notify-wait` that the agent knows.
+/// A bus with an agent, and a `notify-wait` that has registered.
 final class Observer {
     let bus: PrivateBus
     private let agent: RunningCommand

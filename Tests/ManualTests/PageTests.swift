@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct PageTests {
-    /// All pages, those that no command stands behind too.
+    /// All pages, including those that belong to no command.
     static let pages: [String] = {
         let names = (try? run("ls", ["\(packageFolder)/man"]).lines) ?? []
         return names.map { $0.hasSuffix(".in") ? String($0.dropLast(3)) : $0 }
@@ -14,7 +14,7 @@ import Testing
     @Test(arguments: CommandFacts.all)
     func `a page has every option, subcommand and exit status of its command`(command: CommandFacts) throws {
         let page = try Manuals.text(command.page).split(separator: "\n").map(String.init)
-        // The lines that head an entry.
+        // The first lines of entries.
         let heads = Set(
             zip(page, page.dropFirst()).filter { $0.0 == ".TP" }.flatMap { words(inBold: $0.1) }
         )
@@ -31,7 +31,7 @@ import Testing
             "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES", "NOTES", "SEE ALSO",
         ] {
             let heading = try #require(rest.firstRange(of: "\n.SH \(section)\n"), "\(section), in its place")
-            // The newline at the end may be the one at the beginning of the next.
+            // The newline at the end may also begin the next heading.
             rest = rest[heading.upperBound...].isEmpty ? "" : rest[page.index(before: heading.upperBound)...]
         }
         #expect(!page.contains("\n@"))
@@ -39,20 +39,20 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled("man"), "man is not installed."), arguments: pages)
-    func `man has nothing to complain about`(page: String) throws {
+    func `man has no complaints`(page: String) throws {
         let result = try run("man", ["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", Manuals.path("man/" + page)])
         #expect(result.errorOutput == "")
         #expect(result.status == 0)
     }
 
     @Test(.enabled(if: isInstalled("mandoc"), "mandoc is not installed."), arguments: pages)
-    func `mandoc has nothing to complain about`(page: String) throws {
+    func `mandoc has no complaints`(page: String) throws {
         let result = try run("mandoc", ["-T", "lint", Manuals.path("man/" + page)])
         #expect(result.output == "")
         #expect(result.status == 0)
     }
 
-    /// Files that state the version for tools which read nothing else, and how they write it.
+    /// Files that state the version for other tools, and how each writes it.
     private static let statements = [
         ("README.md", "from: \"@\""),
         ("Documentation/porting.md", "from: \"@\""),
@@ -66,15 +66,15 @@ import Testing
     ]
 
     @Test(arguments: statements)
-    func `whatever states the version states that of the commands`(file: String, statement: String) throws {
-        // What comes before a version sorts before it with a tilde; see deb-version(7). rpm does the same.
+    func `every file that states the version states that of the commands`(file: String, statement: String) throws {
+        // With a tilde a pre-release sorts before its release; see deb-version(7). rpm does the same.
         let hasTilde = file.hasPrefix("packaging/debian") || file.hasPrefix("packaging/fedora")
         let version = hasTilde ? notifyBusVersion.replacing("-", with: "~", maxReplacements: 1) : notifyBusVersion
         let text = try run("cat", ["\(packageFolder)/\(file)"]).output
         #expect(text.contains(statement.replacing("@", with: version)))
     }
 
-    /// The words that a line of roff sets in bold, as a reader sees them.
+    /// The bold words in a line of roff, as a reader sees them.
     private func words(inBold line: String) -> [String] {
         line.split(separator: "\\fB", omittingEmptySubsequences: false).dropFirst().compactMap { part in
             part.firstRange(of: "\\fR").map { part[..<$0.lowerBound].filter { $0 != "\\" } }

@@ -5,7 +5,7 @@ import Testing
 
 /// Runs the programs of `Snippets/`, which the articles show.
 @Suite struct SnippetTests {
-    /// What each says, on a bus without an agent.
+    /// What each prints, on a bus without an agent.
     static let outputs = [
         "Observe": "heard com.example.backup.done\n",
         "ObserveOnQueue": "reloading because of com.example.config.changed\n",
@@ -19,7 +19,7 @@ import Testing
     static let snippets = (try? run("ls", ["\(packageFolder)/Snippets"]).lines.map { String($0.dropLast(6)) }) ?? []
 
     @Test(arguments: snippets)
-    func `a snippet runs to its end and says what it should`(snippet: String) throws {
+    func `a snippet runs to its end and prints what it should`(snippet: String) throws {
         let bus = try PrivateBus(.daemon)
         let result = try run(productPath(snippet), environment: environment(bus: bus.address))
         #expect(result.output == SnippetTests.outputs[snippet])
@@ -27,7 +27,7 @@ import Testing
         #expect(result.status == 0)
     }
 
-    @Test func `where there is an agent a program can put itself in the background`() throws {
+    @Test func `with an agent a program can move itself to the background`() throws {
         let observer = try Observer()
         let result = try run(productPath("Background"), environment: environment(bus: observer.bus.address))
         #expect(result.output == "background\nforeground\n")

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What `make build` makes of the pages in `man/` and of the commands, made once more beside the commands under test.
+/// The manual pages and completions, as `make build` makes them, of the commands under test.
 enum Manuals {
     private static let folder = Result {
         let commands = try commandFolder()
@@ -15,21 +15,21 @@ enum Manuals {
         return "\(commands)/manuals"
     }
 
-    /// The path of one of the files, as `man/notify-wait.1`.
+    /// The path of one of the files, such as `man/notify-wait.1`.
     static func path(_ file: String) throws -> String {
         try folder.get() + "/" + file
     }
 
-    /// The whole of one of the files.
+    /// The contents of one of the files.
     static func text(_ file: String) throws -> String {
         try run("cat", [path(file)]).output
     }
 }
 
-/// The folder that Package.swift stands in.
+/// The folder of Package.swift.
 let packageFolder = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
 
-/// Whether `PATH` leads to this program; a test of it is left out where it does not.
+/// Whether this program is in `PATH`; otherwise its tests are skipped.
 func isInstalled(_ program: String) -> Bool {
     (try? run("sh", ["-c", "command -v \(program)"]).status) == 0
 }
@@ -39,14 +39,14 @@ func commandFolder() throws -> String {
     String(try productPath("notify-wait").dropLast("/notify-wait".count))
 }
 
-/// What lets a program find the commands by their names, and them the bus at this address.
+/// An environment in which a program finds the commands by name, and they find the bus at this address.
 func environment(bus: String) throws -> [String: String?] {
     let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
     return ["PATH": "\(try commandFolder()):\(path)", "DBUS_SESSION_BUS_ADDRESS": bus]
 }
 
 extension PrivateBus {
-    /// Runs a bash script, which finds the commands by their names and they this bus.
+    /// Runs a bash script that finds the commands by name; they find this bus.
     func script(
         _ text: String,
         _ arguments: [String] = [],
@@ -63,8 +63,8 @@ extension PrivateBus {
     }
 }
 
-/// Runs the program of a systemd service that checks how full the file systems are, with one that is nearly full and with
-/// one that is not. Only the first may make it post this name.
+/// Runs the program of a systemd service that checks how full file systems are, with one that is nearly full and one
+/// that is not. It must post this name only for the first.
 func checkService(_ lines: [String], posts name: String) throws {
     let text = lines.joined(separator: "\n").replacing("\\\n", with: " ")
     let command = try #require(text.split(separator: "\n").first { $0.hasPrefix("ExecStart=") }).dropFirst(10)
@@ -77,12 +77,12 @@ func checkService(_ lines: [String], posts name: String) throws {
             notify-wait -n $count -t 120 --prefix com. --then "$1; notify-post com.example.end"
         done
         """
-    // In a unit a percent sign is written twice.
+    // In a unit a percent sign is doubled.
     let result = try PrivateBus(.daemon).script(script, [String(command).replacing("%%", with: "%")])
     #expect(result.lines.starts(with: [name, "com.example.end", "com.example.end"]), "\(result.errorOutput)")
 }
 
-/// The agent takes these settings.
+/// Checks that the agent accepts these settings.
 func checkSettings(_ lines: [String]) throws {
     let script = """
         cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT

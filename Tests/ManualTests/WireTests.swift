@@ -6,7 +6,7 @@ import Testing
 
 @testable import NotifyCore
 
-/// Holds what the article on the wire format says for other languages against the library.
+/// Compares the article on the wire format, which is for other languages, with the library.
 @Suite struct WireTests {
     static let names = [
         "com.example.backup-done", "a", "a_b..c", ".", "3.1.4", "caf\u{e9}.\u{1f514}", "x y\t\"'\\",

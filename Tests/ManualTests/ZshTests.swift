@@ -3,11 +3,11 @@
 import TestSupport
 import Testing
 
-/// Completions in zsh, as a zsh at a terminal of its own offers them.
+/// Completions in zsh, which runs at a terminal of its own.
 @Suite(.enabled(if: isInstalled("zsh"), "zsh is not installed.")) struct ZshTests {
-    /// Presses TAB behind `line` and returns what would be put in or listed.
+    /// Presses TAB after `line`, and returns what would be inserted or listed.
     ///
-    /// `compadd` is what every match passes through; here it writes the matches down as well.
+    /// Every match passes through `compadd`; here it also records the matches.
     private func offers(_ line: String, bus: String = "unix:path=/nonexistent") throws -> [String] {
         let script = """
             zmodload zsh/zpty
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: CommandFacts.all)
-    func `zsh reads it`(command: CommandFacts) throws {
+    func `zsh can read it`(command: CommandFacts) throws {
         #expect(try run("zsh", ["-n", Manuals.path(command.zsh)]).errorOutput == "")
     }
 

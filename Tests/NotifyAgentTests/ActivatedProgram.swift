@@ -3,16 +3,16 @@
 import Glibc
 import TestSupport
 
-/// A program that the bus starts, which owns a name and observes some, in one process and in either order.
+/// A program that the bus starts: it owns a name and observes others, in one process and in either order.
 enum ActivatedProgram {
     static let name = "com.example.Active"
 
     private static let python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3"
 
-    /// Whether it can be had here.
+    /// Whether it is available here.
     static let isPossible: Bool = (try? run(python, ["-c", "import dbus"]).status) == 0
 
-    /// Each name that it hears is a line of the file `heard`; it ends with the last of the names.
+    /// It writes each name that it hears as a line to the file `heard`, and exits after the last of the names.
     private static let script = """
         import ctypes, dbus, os, sys
         library = ctypes.CDLL(sys.argv[1])

@@ -28,26 +28,26 @@ import Testing
             #expect(result.errorOutput.contains("AccessDenied"), "\(result.errorOutput)")
             #expect(result.errorOutput.contains("only that user and root"))
         }
-        // What the agent has sent before it answers this has arrived.
+        // Once this is answered, everything that the agent sent before has arrived.
         try observer.settle()
         #expect(throws: TestSupportError.self) { _ = try observer.readCall(timeout: .zero) }
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
-    func `the state of a name is set by who may post the name`(kind: BusKind) throws {
+    func `whoever may post a name may set its state`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)
         _ = try observer.register(["user.uid.0.a", "com.example.a"])
         let refused = try asNobody(agent, "SetNameState", "string:user.uid.0.a", "uint64:5")
         #expect(refused.errorOutput.contains("AccessDenied"), "\(refused.errorOutput)")
         #expect(try asNobody(agent, "GetNameState", "string:user.uid.0.a").output.contains("uint64 0"))
-        // Anybody's name, and anybody reads it.
+        // A name for everybody, and anybody may read its state.
         #expect(try asNobody(agent, "SetNameState", "string:com.example.a", "uint64:6").status == 0)
         #expect(try asNobody(agent, "GetNameState", "string:com.example.a").output.contains("uint64 6"))
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
-    func `who observes which names is for their user and for root`(kind: BusKind) throws {
+    func `only the same user and root see which names a program observes`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)
         _ = try observer.register(["com.example.secret"])
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a connection with very many names does not make the list large`(kind: BusKind) throws {
+    func `a connection with a great many names doesn't make the list large`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)
         _ = try observer.register((1...10_000).map { "com.example.name.\($0)" })
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `only who has registered can report`(kind: BusKind) throws {
+    func `only a registered connection can report`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let stranger = try RawBusClient(address: agent.bus.address)
         let body = RawBusClient.stringBody("background")
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `what is not a target, a state or the right type is refused with the right error`(kind: BusKind) throws {
+    func `anything but a target, a state or the right type is refused with the right error`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let client = try RawBusClient(address: agent.bus.address)
         _ = try client.register(["com.example.a"])

@@ -6,16 +6,16 @@ import NotifyCoordinator
 import TestSupport
 import Testing
 
-/// How facts get from the sources to the agent; nothing here needs a bus.
+/// How facts reach the agent from the sources, without a bus.
 @Suite struct BoardTests {
-    @Test func `of a flood the agent sees the first fact at once, the last in the end, and all are counted`() {
+    @Test func `in a flood the agent sees the first fact at once and eventually the last, and counts all`() {
         let calls = Recorder<Int64?>()
         let board = FactBoard { calls.append($0) }
         board.post("x11", .live)
         #expect(calls.elements == [nil])
         _ = board.take()
         for pid in 1...10_000 { board.post("x11", .focus([FocusedProcess(pid: Int32(pid), application: "", user: 0)])) }
-        // One call for all of them, for a moment that is to come; the next only after the agent has looked.
+        // One call for all of them, for a later moment; the next one only after the agent has looked.
         #expect(calls.count == 2)
         #expect(calls.elements.last.flatMap { $0 } != nil)
         let news = board.take()
@@ -24,7 +24,7 @@ import Testing
         #expect(board.take().isEmpty)
     }
 
-    @Test func `a source that goes off takes its last fact with it`() {
+    @Test func `a source that turns off takes back its last fact`() {
         let board = FactBoard { _ in }
         var table = SourceTable(["x11"])
         board.post("x11", .live)
@@ -36,7 +36,7 @@ import Testing
         #expect(table.focus(pid: 1, application: "", user: 0) == nil)
         board.post("x11", .live)
         _ = table.note(board.take())
-        // What was the case before is not known to be so now.
+        // What it last reported may no longer be true.
         #expect(table.focus(pid: 1, application: "", user: 0) == nil)
         #expect(!table.isSettled("x11"))
     }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct CollisionTests {
-    /// How long a process has computed, in seconds. See proc_pid_schedstat(5).
+    /// The processor time of a process, in seconds. See proc_pid_schedstat(5).
     private func processorTime(of pid: pid_t) -> Double {
         threads(of: pid).reduce(0) { $0 + $1 } / 1e9
     }
@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `names that are made to collide cost the agent no more than as many others`(kind: BusKind) throws {
+    func `colliding names cost the agent no more than the same number of others`(kind: BusKind) throws {
         let colliding = Array(collidingNames[..<16_384])
         let others = colliding.indices.map { number in
             let digits = String(number)
@@ -31,7 +31,7 @@ import Testing
             #expect(try client.register(names).string == "foreground")
             return processorTime(of: agent.agent.pid) - before
         }
-        // If each were compared with each, it would be thirty times as much, each time. A busy machine may disturb one.
+        // If each were compared with each, it would be thirty times as much each time. A busy machine may spoil one.
         var costs: [(Double, Double)] = []
         let isEqual = try (0..<3).contains { _ in
             costs.append((try cost(colliding), try cost(others)))

@@ -4,11 +4,11 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The agent's file: where it is looked for, and what it may say.
+/// The agent's configuration file: where the agent looks for it, and what may be in it.
 @Suite struct ConfigurationTests {
-    /// What the agent says of a file when it ends, or "serves".
+    /// What the agent reports about a file when it exits, or "serves".
     private func verdict(on configuration: String) throws -> String {
-        // There is no bus: a file that is right gets as far as that.
+        // There is no bus: with a valid file the agent gets as far as noticing that.
         let result = try run(
             productPath("notify-agent"),
             ["--address", "unix:path=/nonexistent/bus", "--config", "/dev/stdin"],
@@ -18,7 +18,7 @@ import Testing
         return result.status == 69 ? "serves" : result.errorOutput
     }
 
-    @Test func `each setting is understood, and what is none is told with what there is`() throws {
+    @Test func `each setting is understood, and for an unknown one the known ones are listed`() throws {
         let good = """
             # All there is.
             exempt = app:org.example.A
@@ -53,7 +53,7 @@ import Testing
             set = com.example.level 7
             """
         #expect(try verdict(on: good) == "serves")
-        // As an editor of Windows leaves it.
+        // As an editor on Windows would write it.
         #expect(try verdict(on: good.split(separator: "\n").joined(separator: "\r\n") + "\r\n") == "serves")
         #expect(try verdict(on: "focus = asked\r\n\r\nfocus = some\r\n").contains(":3: "))
         let bad: [(String, String)] = [
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `without --config the user's file is read, then the machine's; that there is none is fine`() throws {
+    @Test func `without --config the user's file is read, or else the machine's; neither need exist`() throws {
         let folder = "/tmp/notifybus-config-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
         defer { _ = try? run("rm", ["-rf", folder]) }
         func write(_ place: String, _ line: String) throws {

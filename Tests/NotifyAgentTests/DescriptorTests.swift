@@ -8,7 +8,7 @@ import Testing
 
 @testable import NotifyAgent
 
-/// What the agent does with the descriptors that others hand over.
+/// What the agent does with descriptors that others pass to it.
 @Suite struct DescriptorTests {
     private func startAgent(_ bus: PrivateBus, descriptors: Int) throws -> RunningCommand {
         let agent = try start(
@@ -25,7 +25,7 @@ import Testing
 
     private func count(_ key: String, of client: RawBusClient) throws -> Int {
         let reply = try client.callAgent("Status")
-        // "observers", v with signature u: the number stands behind, at the next multiple of 4.
+        // "observers", a variant with signature u: the number follows, at the next multiple of 4.
         let text = Array(key.utf8) + [0, 1, UInt8(ascii: "u"), 0]
         guard let start = reply.body.firstRange(of: text) else { throw TestSupportError("Status has no \(key)") }
         let place = (start.upperBound + 3) / 4 * 4
@@ -42,7 +42,7 @@ import Testing
             #expect(try client.register(["com.example.\(number)"], with: client.socket).kind == .reply, "\(number)")
             return client
         }
-        // Processes take a descriptor too.
+        // Each process takes a descriptor too.
         let programs = try (0..<30).map { _ in
             try start(
                 productPath("notify-wait"),
@@ -54,7 +54,7 @@ import Testing
         #expect(try count("observers", of: person) == 90)
         #expect(openDescriptors(of: agent.pid) < 64)
 
-        // It still does as it is told,
+        // It still changes states,
         for number in [0, 59] {
             let serial = try person.begin(observers[number].uniqueName, "background")
             #expect(try observers[number].takeCall("SetState").string == "background")
@@ -63,15 +63,15 @@ import Testing
         for program in [programs[0], programs[29]] {
             #expect(try person.setState("pid:\(program.pid)", "suspended").kind == .reply)
         }
-        // notices who leaves,
+        // notices when a program exits,
         observers.removeLast(30)
         #expect(try waitUntil { try count("observers", of: person) == 60 })
         for program in programs { program.send(signal: SIGKILL) }
         #expect(try waitUntil { try count("observers", of: person) == 30 })
-        // Of these the agent has duplicates.
+        // The agent has duplicates of these.
         for observer in observers { shutdown(observer.socket, Int32(SHUT_RDWR)) }
         #expect(try waitUntil { try count("observers", of: person) == 0 })
-        // and keeps nothing.
+        // and keeps nothing of them.
         let end = try RawBusClient(address: bus.address, passesDescriptors: true)
         #expect(try end.register(["com.example.end"], with: end.socket).kind == .reply)
         #expect(openDescriptors(of: agent.pid) < 32)
@@ -97,14 +97,14 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `calls that bring descriptors that nobody wants take nothing from the agent`(kind: BusKind) throws {
+    func `unwanted descriptors in calls cost the agent nothing`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let pid = agent.agent.pid
         try agent.checkAlive()
         for count in [1, 16, 253] {
             for member in ["Ping", "Register", "SetState", "Nothing"] {
                 let client = try RawBusClient(address: agent.bus.address, passesDescriptors: true)
-                // A bus that passes no more than sixteen ends the connection.
+                // A bus that passes at most sixteen ends the connection.
                 let descriptors = [Int32](repeating: client.socket, count: count)
                 _ = try? client.callAgent(member, signature: "", body: [], with: descriptors)
             }
@@ -113,7 +113,7 @@ import Testing
         #expect(waitUntil { openDescriptors(of: pid) < 32 }, "\(openDescriptors(of: pid))")
     }
 
-    /// Whether another process has the file open that a descriptor of this one is of.
+    /// Whether another process has the file open that this process has under a descriptor.
     private func has(_ process: pid_t, _ descriptor: Int32) -> Bool {
         func file(_ path: String) -> [UInt64] {
             var facts = stat()
@@ -123,7 +123,7 @@ import Testing
         return (0..<1_024).contains { file("/proc/\(process)/fd/\($0)") == own }
     }
 
-    @Test func `a stream that is fed for ever is read up to a bound, and then every name counts as posted`() throws {
+    @Test func `an endless stream is read up to a limit, and then every name counts as posted`() throws {
         let sleeper = try start("sleep", ["60"])
         let process = try ProcessHandle.open(sleeper.pid, user: geteuid()).get()
         sleeper.send(signal: SIGSTOP)
@@ -138,14 +138,14 @@ import Testing
         while !stream.readSome() {
             turns += 1
             try #require(turns < 10_000)
-            // As much as there is room for.
+            // Up to what there is room for.
             while send(pair[1], zeros, zeros.count, Int32(MSG_DONTWAIT)) > 0 {}
         }
         let names = try Set(["com.example.a", "com.example.b"].map { try NotifyName($0) })
         let found = stream.finish().names(amongst: Subjects(names: names))
         #expect(Set(found) == names && found.count == 2)
 
-        // So it is with one that says nothing.
+        // The same for one that sends nothing.
         try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
         let silent = ParkedStream(
             socket: pair[0],

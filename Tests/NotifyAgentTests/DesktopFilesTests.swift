@@ -4,13 +4,13 @@ import NotifyAgent
 import TestSupport
 import Testing
 
-/// What is installed for desktops, as far as it can be looked at without one.
+/// The files installed for desktops, as far as they can be checked without one.
 @Suite struct DesktopFilesTests {
     private let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
 
     private func text(_ path: String) throws -> String { try run("cat", ["\(root)/\(path)"]).output }
 
-    @Test func `the KWin script is described as KWin wants it, and calls what the agent serves`() throws {
+    @Test func `the KWin script has the metadata that KWin requires, and calls a method that the agent has`() throws {
         let folder = "desktop/kwin/notifybus-focus"
         let metadata = try #require(JSONValue(Array(try text("\(folder)/metadata.json").utf8)))
         #expect(metadata["KPackageStructure"]?.text == "KWin/Script")
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `SetForeground takes the numbers of languages that have one type of them, and nothing else`(kind: BusKind)
+    func `SetForeground accepts the numbers of languages with a single number type, and nothing else`(kind: BusKind)
         throws
     {
         let agent = try AgentBus(kind)
@@ -59,7 +59,7 @@ import Testing
         func call(_ signature: String, _ body: [UInt8]) throws -> String? {
             try client.callAgent("SetForeground", signature: signature, body: body).errorName
         }
-        // 1 as u, i and d; then -1, 1.5, 2³¹, a text, nothing, two.
+        // 1 as u, i and d; then -1, 1.5, 2³¹, a string, no argument, two.
         #expect(try call("u", [1, 0, 0, 0]) == nil)
         #expect(try call("i", [1, 0, 0, 0]) == nil)
         #expect(try call("d", [0, 0, 0, 0, 0, 0, 0xf0, 0x3f]) == nil)

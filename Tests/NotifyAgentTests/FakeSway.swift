@@ -5,7 +5,7 @@ import NotifyAgent
 import Synchronization
 import TestSupport
 
-/// A socket that is spoken to as to sway. See sway-ipc(7).
+/// A socket that takes the place of sway's. See sway-ipc(7).
 final class FakeSway: Sendable {
     let path: String
     private let listener: Int32
@@ -30,11 +30,11 @@ final class FakeSway: Sendable {
         unlink(path)
     }
 
-    /// Waits for somebody to connect.
+    /// Waits for a connection.
     func accept(timeout: Duration = .patience) throws -> Talk {
         var source = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
         guard poll(&source, 1, Int32(timeout.components.seconds) * 1_000) == 1 else {
-            throw TestSupportError("Nobody connects to \(path).")
+            throw TestSupportError("Nobody has connected to \(path).")
         }
         return Talk(Glibc.accept(listener, nil, nil))
     }
@@ -53,13 +53,13 @@ final class FakeSway: Sendable {
 
         deinit { close(socket) }
 
-        /// The next message; nil if the other side has gone.
+        /// The next message; nil if the other side has disconnected.
         func next() throws -> SwayWire.Message? {
             while true {
                 if let message = try SwayWire.take(from: &buffer) { return message }
                 var chunk = [UInt8](repeating: 0, count: 4_096)
                 let count = recv(socket, &chunk, chunk.count, 0)
-                if count < 0, errno == EAGAIN { throw TestSupportError("Nothing comes.") }
+                if count < 0, errno == EAGAIN { throw TestSupportError("Nothing has come.") }
                 guard count > 0 else { return nil }
                 buffer += chunk[..<count]
             }
@@ -78,17 +78,19 @@ final class FakeSway: Sendable {
             send(SwayWire.message(kind, payload))
         }
 
-        /// Answers a subscription, and then the question for the tree.
+        /// Answers a subscription, and then the request for the tree.
         func greet(focused process: pid_t) throws {
             guard let request = try next(), request.kind == SwayWire.Kind.subscribe else {
-                throw TestSupportError("No subscription comes first.")
+                throw TestSupportError("The first message is not a subscription.")
             }
             send(SwayWire.Kind.subscribe, #"{"success": true}"#)
             try answerTree(focused: process)
         }
 
         func answerTree(focused process: pid_t) throws {
-            guard try next()?.kind == SwayWire.Kind.tree else { throw TestSupportError("No question for the tree.") }
+            guard try next()?.kind == SwayWire.Kind.tree else {
+                throw TestSupportError("The second message doesn't request the tree.")
+            }
             send(SwayWire.Kind.tree, FakeSway.tree(focused: process))
         }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct FreezeRaceTests {
     @Test(arguments: busKinds)
-    func `whoever resumes right after a suspension that freezes leaves nobody stopped`(kind: BusKind) throws {
+    func `a resume right after a suspension that freezes leaves nothing stopped`(kind: BusKind) throws {
         let rounds = getenv("NOTIFYBUS_LONG") == nil ? 100 : 1_000
         let agent = try AgentBus(kind)
         let observer = try start(
@@ -19,7 +19,7 @@ import Testing
         var random = SeededGenerator(seed: 17)
         var stops = 0
         for round in 0..<rounds {
-            // The agent finds both requests at once: nobody is stopped.
+            // The agent reads both requests at once: nothing is stopped.
             let atOnce = round % 4 == 0
             if atOnce { try agent.halt() }
             var open: Set<UInt32> = [try client.begin("pid:\(observer.pid)", "suspended", freeze: true)]
@@ -27,7 +27,7 @@ import Testing
             case 0: break
             case 1: try #require(waitUntil(timeout: .patience) { processState(observer.pid) == "T" })
             default:
-                // Falls somewhere in between.
+                // The resume arrives at some point during the suspension.
                 let moment = ContinuousClock.now + .microseconds(Int.random(in: 0..<2_000, using: &random))
                 while ContinuousClock.now < moment {
                     if processState(observer.pid) == "T" { break }
@@ -54,7 +54,7 @@ import Testing
         print("\(kind): \(stops) of \(rounds / 2) times it stood still")
     }
 
-    /// Whether a child was stopped and has continued since it was last asked for.
+    /// Whether a child was stopped and has continued since the last call.
     private func hasContinued(_ process: pid_t) -> Bool {
         var information = siginfo_t()
         guard waitid(P_PID, id_t(process), &information, WCONTINUED | WNOHANG) == 0 else { return false }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct FuzzTests {
     @Test(arguments: busKinds)
-    func `random valid calls are all answered, and the agent lives on`(kind: BusKind) throws {
+    func `random valid calls are all answered, and the agent keeps running`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let client = try RawBusClient(address: agent.bus.address)
         var random = SeededGenerator(seed: 20_261)
@@ -112,7 +112,7 @@ struct RandomBody {
         }
     }
 
-    /// The length stands before the padding, and is known only when the elements are written.
+    /// The length comes before the padding, and is known only once the elements are written.
     private mutating func appendArray(of element: String, depth: Int) {
         body.align(to: 4)
         let place = body.bytes.count

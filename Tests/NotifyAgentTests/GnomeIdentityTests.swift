@@ -9,7 +9,7 @@ import Testing
 @testable import NotifyAgent
 
 @Suite struct GnomeIdentityTests {
-    @Test func `a process that has the number of one that ended is not forgotten with that`() throws {
+    @Test func `a process is not forgotten along with an ended one that had its number`() throws {
         let folder = try TemporaryFolder()
         let mark = try run(
             "python3",

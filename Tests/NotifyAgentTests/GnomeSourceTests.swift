@@ -5,11 +5,11 @@ import NotifyAgent
 import TestSupport
 import Testing
 
-/// Real: the kernel's cgroups, their attributes, the agent and the observers. Not real: GNOME, in whose place this test
-/// writes the attribute.
+/// The kernel's cgroups, their attributes, the agent and the observers are real. This test writes the attribute in
+/// GNOME's place.
 @Suite(.enabled(if: Cgroup.canBeUsed, "no version 2 cgroup can be made here, or it takes no attributes"))
 struct GnomeSourceTests {
-    @Test func `the program whose cgroup says so is in front; one without the attribute is left alone`() throws {
+    @Test func `the program whose cgroup has the attribute set is in front; one without it is left alone`() throws {
         let scene = try Scene(.daemon, configuration: "focus = background\n")
         let (first, second, third) = (try Cgroup("one"), try Cgroup("two"), try Cgroup("three"))
         let one = try first.startObserver(scene)
@@ -30,7 +30,7 @@ struct GnomeSourceTests {
                 "\(one.pid) background gnome", "\(other.pid) foreground gnome", "\(stranger.pid) foreground default",
             ]
         )
-        // One that comes later finds the attribute there.
+        // One that starts later finds the attribute set.
         let late = try second.startObserver(scene)
         try scene.wait(
             for: [
@@ -55,7 +55,7 @@ struct GnomeSourceTests {
     }
 }
 
-/// A version 2 cgroup of a test's own; it is removed when nobody is in it any more.
+/// A version 2 cgroup for one test; it is removed once it is empty.
 private final class Cgroup {
     private let folder: String
 
@@ -72,7 +72,7 @@ private final class Cgroup {
 
     deinit {
         let folder = folder
-        // See cgroups(7): it kills all that are in it. The kernel needs a moment to forget them.
+        // This kills all processes in it, see cgroups(7). The kernel takes a moment to remove them.
         if let file = fopen("\(folder)/cgroup.kill", "w") {
             fputs("1", file)
             fclose(file)

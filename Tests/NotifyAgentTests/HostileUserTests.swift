@@ -6,12 +6,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A user whose programs ask as much of the agent as they may, and more.
+/// A user whose programs demand as much of the agent as they may, and more.
 @Suite(.serialized, .enabled(if: Stranger.unavailable == nil, "Only root can connect as another user."))
 struct HostileUserTests {
     private static let refused = "org.freedesktop.DBus.Error.LimitsExceeded"
 
-    /// Somebody else, who observes a name and gives commands all the while.
+    /// Another user, who observes a name and keeps giving commands.
     private final class Innocent: Sendable {
         private let caller: Stranger
         private let observer: Stranger
@@ -23,7 +23,7 @@ struct HostileUserTests {
             try #require(try observer.client.register(["com.example.innocent"]).kind == .reply)
         }
 
-        /// Puts the observer in the background and back, until `stop`. Each command is answered in its time, 5 s.
+        /// Moves the observer to the background and back until `stop`. Each command is answered in time, within 5 s.
         ///
         /// - Returns: how often.
         func run() throws -> Int {
@@ -33,7 +33,7 @@ struct HostileUserTests {
                 let serial = try caller.client.begin(observer.client.uniqueName, state)
                 #expect(try observer.client.takeCall("SetState").string == state)
                 let answer = try caller.client.answer(to: serial)
-                // On a slow machine it may be told that it takes longer; that is an answer too.
+                // On a slow machine the answer may be that it takes longer.
                 let isAnswer = answer.kind == .reply || answer.errorName == "org.notifybus.Error.TimedOut"
                 #expect(isAnswer, "\(answer)")
                 state = state == "background" ? "foreground" : "background"
@@ -46,18 +46,18 @@ struct HostileUserTests {
     }
 
     @Test(arguments: busKinds)
-    func `a user with 250 connections at their limits is refused more, harms nobody, and leaves nothing behind`(
+    func `a user with 250 connections at their limits gets no more, harms nobody, and leaves nothing behind`(
         kind: BusKind
     ) throws {
         let agent = try AgentBus(kind)
         let pid = agent.agent.pid
         let innocent = try Innocent(agent.bus)
         let before = residentBytes(of: pid)
-        // On a thread of its own: those of the tasks may all be waiting in other tests.
+        // On a thread of its own, because the threads for tasks may all be blocked in other tests.
         let commands = Recorder<Result<Int, any Error>>()
         startThread { commands.append(Result { try innocent.run() }) }
 
-        // One in 25 brings as much as a user may have altogether, the others a little of everything.
+        // One in 25 asks for as much as a user may have altogether, the others for a little of everything.
         var connections: [RawBusClient] = []
         var taken: [String] = []
         var sentences: Set<String> = []
@@ -77,7 +77,7 @@ struct HostileUserTests {
         }
         #expect(taken.count > 10 && taken.count < 250)
         #expect(!sentences.isEmpty && sentences.allSatisfy { $0.contains("limit") }, "\(sentences)")
-        // What is posted to those who are suspended waits with the agent.
+        // The agent keeps what is posted to suspended programs.
         let poster = connections[1]
         for number in 0..<20_000 {
             let name = "com.example.prefix.p\(number % 250).n\(number % 256).x\(number)"
@@ -89,7 +89,7 @@ struct HostileUserTests {
                 body: RawBusClient.stringBody(name)
             )
         }
-        // Calls that nobody answers, more than a user may have under way.
+        // Calls that nobody answers, more than a user may have pending.
         var refusals = 0
         var missing: Set<UInt32> = []
         for index in 0..<1_500 {

@@ -35,7 +35,7 @@ import Testing
         #expect(hybrid.unified == "/y" && hybrid.systemd == "/user.slice")
     }
 
-    @Test func `a sandbox is known by what the sandboxed can't take off`() {
+    @Test func `a sandbox is recognized by what a program in it can't change`() {
         let flatpak = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-flatpak-org.gnome.Maps-7.scope"
         #expect(AppIdentity.isFlatpak(cgroup: flatpak) && AppIdentity.isFlatpak(cgroup: flatpak + "/inner"))
         #expect(!AppIdentity.isFlatpak(cgroup: "/app.slice/app-gnome-flatpak-7.scope"))
@@ -60,11 +60,11 @@ import Testing
     }
 
     @Test(arguments: ["1 (a b) T 2", "1 (x) (y)) T 2"])
-    func `the state is read behind any program name`(text: String) {
+    func `the state is read whatever the program's name contains`(text: String) {
         #expect(ProcessFolder.state(inStat: Array(text.utf8)) == UInt8(ascii: "T"))
     }
 
-    @Test func `what proc says of this process is read`() throws {
+    @Test func `what proc says about this process is read`() throws {
         guard let folder = ProcessFolder(of: getpid()) else { throw TestSupportError("There is no /proc.") }
         let (users, ticks, state) = (folder.users, folder.startTime, folder.state)
         #expect(users == ProcessFolder.Users(real: getuid(), effective: geteuid(), saved: geteuid()))
@@ -77,16 +77,16 @@ import Testing
         #expect(isNobody)
     }
 
-    @Test func `a process that has ended can't be taken hold of, nor one of another user`() throws {
+    @Test func `no handle is given out for a process that has ended, nor for another user's`() throws {
         let ended = try start("true")
         let pidfd = linux_pidfd_open(ended.pid)
         _ = try ended.wait()
         #expect(throws: ProcessHandle.Doubt.gone) { try ProcessHandle.open(ended.pid, user: geteuid()).get() }
-        // Not even where the bus gives its descriptor, and another process has the number by now.
+        // Not even if the bus gives its descriptor and another process has its number by now.
         #expect(throws: ProcessHandle.Doubt.gone) {
             try ProcessHandle.open(getpid(), pidfd: pidfd, user: geteuid()).get()
         }
-        // Nor where it is another's than the number.
+        // Nor if the descriptor is of another process than the number.
         let parent = linux_pidfd_open(getppid())
         #expect(throws: ProcessHandle.Doubt.gone) {
             try ProcessHandle.open(getpid(), pidfd: parent, user: geteuid()).get()

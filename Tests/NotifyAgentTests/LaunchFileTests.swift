@@ -86,12 +86,12 @@ import Testing
         ("name = a", 0, "exactly one of"),
         ("start = a.service", 0, "missing name"),
     ])
-    func `what is wrong is said, and in which line`(text: String, line: Int, sentence: String) throws {
+    func `each mistake is reported with its line`(text: String, line: Int, sentence: String) throws {
         let fault = try #require(complaint(text))
         #expect(fault.line == line && fault.text.contains(sentence), "\(fault)")
     }
 
-    @Test func `--check prints each entry and each fault, and ends with 1 if there is one`() throws {
+    @Test func `--check prints each entry and each mistake, and exits with 1 if there is one`() throws {
         let folder = "/tmp/notifybus-launch-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
         defer { _ = try? run("rm", ["-rf", folder]) }
         func shell(_ script: String) throws {
@@ -134,7 +134,7 @@ import Testing
                 "\(folder)/data/notifybus/launch.d/other.conf: b, b.* → run true",
             ]
         )
-        // What others can write to, what is no file and what is too long is left alone; the rest goes on.
+        // Files that others can write to, that are not regular or too long are skipped; the rest is read.
         try shell(
             """
             printf 'name = a\\nstart\\n' >own/notifybus/launch.d/wrong.conf
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func `the examples are entries`() throws {
+    @Test func `the examples are valid entries`() throws {
         let folder = "/tmp/notifybus-launch-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
         defer { _ = try? run("rm", ["-rf", folder]) }
         let examples = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Examples/launch.d"

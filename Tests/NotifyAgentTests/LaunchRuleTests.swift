@@ -34,7 +34,7 @@ struct LaunchRuleTests {
         for round in 1...2 {
             try session.shell("notify-post com.example.drop")
             try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == \(round) ]]")
-            // The agent has heard it when the command returns.
+            // The agent has heard it by the time the command returns.
             try session.shell("notify-post com.example.drop; notify-post com.example.drop")
             try session.shell("echo >\"$HOME/gate\"")
             try session.waitFor("idle", of: "dropping")
@@ -44,7 +44,7 @@ struct LaunchRuleTests {
     }
 
     @Test(arguments: busKinds)
-    func `two entries that start one unit have one run, and both see its end`(kind: BusKind) throws {
+    func `two entries for one unit share a run, and both see its end`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.shell("mkfifo \"$HOME/gate\"")
         try session.job("echo run >>$HOME/runs; read line <$HOME/gate || true")
@@ -57,14 +57,15 @@ struct LaunchRuleTests {
         #expect(try session.lines("runs") == 1)
     }
 
-    /// As systemd ends what it can't put into a control group, for it is still removing that of the last run.
+    /// systemd does this when it can't put a process into a control group, because it is still removing that of the
+    /// last run.
     @Test(arguments: busKinds)
-    func `a start that systemd has spoiled is tried once more`(kind: BusKind) throws {
+    func `a start that fails because of systemd is tried once more`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.job("echo run >>$HOME/runs; exit 219")
         try session.entry("job", "name = com.example.go", "start = job.service")
         try session.startAgent()
-        // systemd may spoil the second one as well; an agent that repeats none never passes.
+        // systemd may spoil the second one as well; an agent that never retries would fail each time.
         let isRepeated = try waitUntil {
             try session.shell("rm -f \"$HOME/runs\"; notify-post com.example.go")
             try session.until("notify-lifecycle launches -q | grep -q \"idle .* 'failed'\"")
@@ -75,7 +76,7 @@ struct LaunchRuleTests {
     }
 
     @Test(arguments: busKinds)
-    func `what the machine says starts a program as any other post does`(kind: BusKind) throws {
+    func `a system event starts a program like any other post`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.entry(
             "mounts",
@@ -90,14 +91,14 @@ struct LaunchRuleTests {
     }
 
     @Test(arguments: busKinds)
-    func `the first file counts at once, though none of its folders was there, and so does one in a new folder`(
+    func `the first file counts at once, even if its folders are new, and so does one in another new folder`(
         kind: BusKind
     ) throws {
         let session = try UserSession(kind)
         try session.shell("rm -r \"$HOME/.config/notifybus\"")
         try session.startAgent()
         for round in 1...2 {
-            // Others that come and go beside it do not matter.
+            // Other files beside it that come and go don't matter.
             try session.shell("touch \"$HOME/.config/other\"; mkdir \"$HOME/.config/notifybus\"")
             try session.shell("mkdir \"$HOME/.config/notifybus/launch.d\"")
             try session.entry("job", "name = com.example.go", "run = sh -c 'echo run >>$HOME/runs'")
@@ -111,7 +112,7 @@ struct LaunchRuleTests {
     }
 
     @Test(arguments: busKinds)
-    func `other units and other files wake nobody, and with the last entry everything goes that it took`(
+    func `other units and other files wake nobody, and the last entry frees everything when it goes`(
         kind: BusKind
     ) throws {
         let session = try UserSession(kind)
@@ -134,7 +135,7 @@ struct LaunchRuleTests {
         #expect(try session.shell("ls /proc/$agent/task | wc -l") == threads)
     }
 
-    /// A bus beside the session's, without a service manager, which starts what a folder of services says.
+    /// A second bus without a service manager, which starts the services of a folder.
     private func startPlainBus(_ session: UserSession, type: String, socket: String) throws {
         try session.shell(
             """
@@ -150,7 +151,7 @@ struct LaunchRuleTests {
     }
 
     @Test(.enabled(if: geteuid() == 0))
-    func `on the system bus root's posts count, and those of others only where an entry says so`() throws {
+    func `on the system bus root's posts count, and other users' only if an entry says so`() throws {
         let session = try UserSession(.daemon)
         try session.shell(
             """
@@ -181,7 +182,7 @@ struct LaunchRuleTests {
     }
 
     @Test
-    func `without a service manager units are off with that reason, and what the bus activates works`() throws {
+    func `without a service manager units are off and say why, and bus activation works`() throws {
         let session = try UserSession(.daemon)
         try session.entry("unit", "name = com.example.go", "start = job.service")
         try session.entry("service", "name = com.example.go", "activate = com.example.Service")

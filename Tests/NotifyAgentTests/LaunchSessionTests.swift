@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What is started for names, with systemd's user manager, on both daemons.
+/// Starting programs for names, with systemd's user manager, on both daemons.
 @Suite(
     .serialized,
     .disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups")
@@ -15,14 +15,14 @@ struct LaunchSessionTests {
     private let untilFinish = "until [ -e $HOME/finish ]; do sleep 0.05; done"
 
     @Test(arguments: busKinds)
-    func `three posts while the job runs are one more run`(kind: BusKind) throws {
+    func `three posts while the job runs cause one more run`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.job("echo run >>$HOME/runs; \(untilFinish)")
         try session.entry("job", "name = com.example.go", "start = job.service")
         try session.startAgent()
         try session.shell("notify-post com.example.go")
         try session.waitFor("starting", of: "job")
-        // The agent has heard it when the command returns.
+        // The agent has heard it by the time the command returns.
         try session.shell("notify-post com.example.go; notify-post com.example.go com.example.go")
         try session.shell(": >\"$HOME/finish\"")
         try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 2 ]]")
@@ -32,7 +32,7 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: busKinds)
-    func `a storm is no more starts than the limit, and wakes the agent a few times only`(kind: BusKind) throws {
+    func `a storm causes no more starts than the limit, and wakes the agent only a few times`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.entry("job", "name = com.example.go", "run = sh -c 'echo run >>$HOME/runs'", "limit = 3/1h")
         try session.startAgent()
@@ -45,10 +45,10 @@ struct LaunchSessionTests {
         #expect(try session.field("starts", of: "job") == "3" && session.field("due", of: "job") == "1")
     }
 
-    /// What is started, and by whom: it observes the trigger and three names more.
+    /// What is started, and by whom; the program observes the trigger and three more names.
     enum Observer: String, CaseIterable {
         case unit
-        /// The bus starts them, and it is known by the name that they own which process they are.
+        /// Started by the bus; the names that they own tell which processes they are.
         case ownsThenObserves, observesThenOwns
     }
 
@@ -116,14 +116,14 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: busKinds)
-    func `a start that fails is told, uses its posts up, and disturbs no other`(kind: BusKind) throws {
+    func `a failed start is reported, uses up its posts, and disturbs no other`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.unit("failing.service", "[Service]", "Type=oneshot", "ExecStart=/bin/false")
         try session.shell("systemctl --user --quiet mask masked.service")
         for name in ["missing", "masked", "failing"] {
             try session.entry(name, "name = com.example.\(name)", "start = \(name).service")
         }
-        // One that dies at once, before it could have registered.
+        // One that dies at once, before it can register.
         try session.entry("dying", "name = com.example.dying", "run = false")
         try session.entry("nowhere", "name = com.example.nowhere", "run = /nonexistent/program")
         try session.entry(
@@ -141,7 +141,7 @@ struct LaunchSessionTests {
         for name in ["missing", "masked", "failing", "dying", "nowhere", "good"] {
             #expect(try session.field("starts", of: name) == "1", "\(name)")
             #expect(try session.field("due", of: name) == "0", "\(name)")
-            // Whether a program that ends at once was started or has failed is for systemd to say.
+            // systemd decides whether a program that ends at once was started or has failed.
             if name == "dying" { continue }
             let isFailure = name != "good"
             #expect(try session.field("failures", of: name) == (isFailure ? "1" : "0"), "\(name)")
@@ -152,7 +152,7 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: busKinds)
-    func `restart ends what runs and starts it again, a unit as well as a command`(kind: BusKind) throws {
+    func `restart ends and restarts what is running, a unit or a command`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.unit(
             "server.service",
@@ -181,7 +181,9 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: busKinds)
-    func `files that come, change and go count at once; a broken one leaves the others alone`(kind: BusKind) throws {
+    func `files that appear, change or disappear count at once; a broken one doesn't affect the others`(kind: BusKind)
+        throws
+    {
         let session = try UserSession(kind)
         try session.startAgent()
         #expect(try session.shell("busctl --user list | grep -c org.notifybus.Launch1 || true") == "0\n")
@@ -205,7 +207,7 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: busKinds)
-    func `an agent killed in any state leaves one that works`(kind: BusKind) throws {
+    func `an agent killed in any state is followed by one that works`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.job("echo run >>$HOME/runs; \(untilFinish)")
         try session.entry("idle", "name = com.example.idle", "start = job.service")
@@ -218,7 +220,7 @@ struct LaunchSessionTests {
             try session.until("[[ $(cat \"$HOME/runs\" 2>/dev/null | wc -l) == \(count) ]]")
         }
         var runs = 0
-        // At any moment of its start, and so also while entries are waking.
+        // At any moment of its start, so also while entries are starting programs.
         try session.shell(
             """
             for i in {1..30}; do
@@ -241,7 +243,7 @@ struct LaunchSessionTests {
             try waitForRuns(runs)
             try session.shell("kill -KILL $agent; wait $agent || true")
             try session.startAgent()
-            // It asks which programs run: what they have been started for is theirs.
+            // It asks which programs are running: those have what they were started for.
             if state == "running" { try session.waitFor("running", of: "running") }
             try session.shell(": >\"$HOME/finish\"")
             try session.until("systemctl --user show --property=ActiveState --value job.service | grep -qx inactive")
@@ -256,7 +258,7 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: busKinds)
-    func `notify-launch starts the agent at login if there is an entry, and else nothing`(kind: BusKind) throws {
+    func `notify-launch starts the agent at login only if there is an entry`(kind: BusKind) throws {
         let session = try UserSession(kind)
         let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         try session.shell(
@@ -277,7 +279,7 @@ struct LaunchSessionTests {
         try session.waitFor("idle", of: "job")
         try session.shell("notify-post com.example.go")
         try session.until("grep -q run \"$HOME/runs\"")
-        // A reload is for the files.
+        // A reload reads the files again.
         try session.entry("more", "name = com.example.more", "run = true")
         try session.shell("systemctl --user reload notify-agent.service")
         try session.waitFor("idle", of: "more")
@@ -290,7 +292,7 @@ struct LaunchSessionTests {
         try one.shell("systemctl --user start job.service")
         #expect(try one.shell(count) == "1\n")
         #expect(try other.shell(count) == "0\n")
-        // By this path programs such as GNOME's shell recognize a user's units.
+        // Programs such as GNOME Shell recognize a user's units by this path.
         let path = "user.slice/user-0.slice/user@0.service/app.slice/job.service"
         #expect(try one.shell("cat /sys/fs/cgroup/\(path)/cgroup.procs | wc -l") == "1\n")
     }

@@ -5,7 +5,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Whom a locked screen concerns. The bus, the agent and the observers are real; logind is that of python3-dbusmock.
+/// Whom a locked screen affects. The bus, the agent and the observers are real; logind is python3-dbusmock's.
 @Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"))
 struct LockTests {
     private let logind: MockLogind
@@ -23,7 +23,7 @@ struct LockTests {
         )
     }
 
-    /// Locks the screen; returns when the agent knows.
+    /// Locks the screen, and returns once the agent knows.
     private func lock(_ scene: Scene) throws {
         try scene.waitForStatus("session 2 of user \(geteuid()) active\n")
         try logind.setLocked("2", true)
@@ -58,7 +58,7 @@ struct LockTests {
         try post(scene, "com.example.locked")
         try logind.setLocked("2", false)
         try scene.wait(for: ["\(getpid()) foreground default"])
-        // Had the first one been heard, it would stand before this.
+        // If the first one had been heard, it would come before this.
         try post(scene, "com.example.unlocked")
         #expect(heard.wait { !$0.isEmpty })
         #expect(heard.elements == ["com.example.unlocked"])
@@ -102,14 +102,15 @@ struct LockTests {
         try post(scene, "com.example.locked")
         try logind.setLocked("2", false)
         try scene.wait(for: ["\(process) foreground default"])
-        // Had the first one been heard, it would stand before this.
+        // If the first one had been heard, it would come before this.
         try post(scene, "com.example.unlocked")
         #expect(try observer.waitForOutputLines(1) == ["com.example.unlocked"])
         withExtendedLifetime(sandbox) {}
     }
 
     @Test(arguments: busKinds)
-    func `with session = ignore, not even a program that follows the desktop minds the lock`(kind: BusKind) throws {
+    func `with session = ignore, the lock doesn't affect even a program that follows the desktop`(kind: BusKind) throws
+    {
         let scene = try makeScene(kind, configuration: "session = ignore\n")
         let center = NotifyCenter(bus: .address(scene.bus.address))
         center.lifecycle.followsDesktop = true

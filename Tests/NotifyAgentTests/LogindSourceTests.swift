@@ -5,9 +5,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Real: the bus daemon in the place of the system bus, the agent, the observer. Not real: logind, which is the template
-/// of python3-dbusmock; it has the interface and the signals of systemd's, and does as this test says. The session concerns
-/// everyone here; whom it concerns by default is in LockTests.
+/// The agent, the observer and the daemon of the bus that takes the system bus's place are real. logind is
+/// python3-dbusmock's, with the interface and the signals of systemd's. Here the session affects everyone; LockTests
+/// are about the default.
 @Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"))
 struct LogindSourceTests {
     private func makeScene(_ logind: MockLogind, configuration: String = "session = background\n") throws -> Scene {
@@ -18,7 +18,7 @@ struct LogindSourceTests {
         )
     }
 
-    @Test func `a locked or inactive session is in the background, and a person outranks that`() throws {
+    @Test func `programs of a locked or inactive session are in the background, and a person overrides that`() throws {
         let logind = try MockLogind()
         try logind.addSession("2", user: geteuid())
         try logind.addSession("9", user: 4_000_000)
@@ -37,18 +37,18 @@ struct LogindSourceTests {
         #expect(try scene.lines() == ["\(observer.pid) foreground person"])
         try scene.lifecycle("release")
         #expect(try scene.lines() == ["\(observer.pid) background logind"])
-        // The request to lock is no fact, and another user's session is not ours.
+        // A request to lock is not a fact, and another user's session doesn't count.
         try logind.setActive("2", true)
         try logind.requestLock("2")
         try logind.setLocked("9", true)
         try scene.wait(for: ["\(observer.pid) foreground default"])
-        // A fact behind these shows that nothing came of them.
+        // A later fact shows that these had no effect.
         try logind.prepareForSleep(true)
         try scene.waitForStatus("session 2 of user \(geteuid()) active; going to sleep")
         #expect(try scene.lines() == ["\(observer.pid) foreground default"])
     }
 
-    @Test func `when logind goes nobody is in the background by its word, and a new one is asked anew`() throws {
+    @Test func `without logind it keeps nobody in the background, and a new logind is asked again`() throws {
         let logind = try MockLogind()
         try logind.addSession("2", user: geteuid())
         let scene = try makeScene(logind)
@@ -60,13 +60,13 @@ struct LogindSourceTests {
         try scene.wait(for: ["\(observer.pid) foreground default"])
         try scene.waitForStatus("logind   off   2 facts: systemd-logind went away")
         try logind.restart()
-        // It has no session yet, and the user's programs are then nobody's.
+        // It has no session yet, so the user's programs belong to none.
         try scene.waitForStatus("no session")
         try logind.addSession("3", user: geteuid())
         try scene.waitForStatus("session 3 of user")
         try logind.setLocked("3", true)
         try scene.wait(for: ["\(observer.pid) background logind"])
-        // The bus itself goes, and comes back with another one.
+        // The bus itself goes away, and comes back with another logind.
         logind.bus.kill()
         try scene.waitForStatus("the system bus went away")
         try scene.wait(for: ["\(observer.pid) foreground default"])
@@ -75,7 +75,7 @@ struct LogindSourceTests {
         try scene.waitForStatus("no session", timeout: .patience)
     }
 
-    @Test func `an agent that is killed while the screen is locked leaves its observers where they are`() throws {
+    @Test func `observers keep their state when the agent is killed while the screen is locked`() throws {
         let logind = try MockLogind()
         try logind.addSession("2", user: geteuid())
         let scene = try makeScene(logind)
@@ -100,7 +100,7 @@ struct LogindSourceTests {
         try scene.wait(for: ["\(observer.pid) background logind"])
     }
 
-    @Test func `sleep and the session count as the configuration says`() throws {
+    @Test func `sleep and the session have the effects that the configuration gives them`() throws {
         let logind = try MockLogind()
         try logind.addSession("2", user: geteuid())
         let scene = try makeScene(logind, configuration: "session = ignore\nsleep = background\n")

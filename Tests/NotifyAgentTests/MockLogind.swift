@@ -5,9 +5,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// python3-dbusmock's logind, on a bus of its own that stands for the system bus.
+/// python3-dbusmock's logind, on a private bus that takes the system bus's place.
 final class MockLogind: Sendable {
-    /// Debian's own interpreter has Debian's packages.
+    /// Debian's packages belong to Debian's own interpreter.
     private static let python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3"
 
     static let isInstalled: Bool =
@@ -54,7 +54,7 @@ final class MockLogind: Sendable {
         try waitForName()
     }
 
-    // MARK: - What it is told
+    // MARK: - What it reports
 
     private static let name = "org.freedesktop.login1"
     private static let mock = "org.freedesktop.DBus.Mock"
@@ -100,14 +100,14 @@ final class MockLogind: Sendable {
         try emit("SessionNew", "so", arguments)
     }
 
-    /// As a screen locker does.
+    /// Does what a screen locker does.
     func setLocked(_ id: String, _ isLocked: Bool) throws {
         var body = RawBody()
         body.append(UInt32(isLocked ? 1 : 0))
         try call("/session/\(id)", "org.freedesktop.login1.Session", "SetLockedHint", "b", body)
     }
 
-    /// Somebody asks that the session be locked.
+    /// Requests that the session be locked.
     func requestLock(_ id: String) throws {
         try call("/session/\(id)", "org.freedesktop.login1.Session", "Lock", "", RawBody())
     }
@@ -130,7 +130,7 @@ final class MockLogind: Sendable {
 
     func setIdle(_ id: String, _ isIdle: Bool) throws { try set("IdleHint", of: id, isIdle) }
 
-    /// What its configuration says of `InhibitDelayMaxSec=`. To be said before the agent asks.
+    /// The value of `InhibitDelayMaxSec=` in its configuration. Set it before the agent asks.
     func setLongestDelay(microseconds: UInt64) throws {
         var body = RawBody()
         body.append("org.freedesktop.login1.Manager")
@@ -151,7 +151,7 @@ final class MockLogind: Sendable {
         try emit(signal, "b", arguments)
     }
 
-    /// What its clients have it wait with: "sleep", "shutdown".
+    /// What its clients delay: "sleep", "shutdown".
     func delays() throws -> Set<String> {
         let reply = try control.withLock { control in
             try control.call(
@@ -165,7 +165,7 @@ final class MockLogind: Sendable {
         return Set(["sleep", "shutdown"].filter { text.contains("\($0)\0") })
     }
 
-    /// - Parameter arguments: variants, one behind the other.
+    /// - Parameter arguments: variants, one after the other.
     private func emit(_ signal: String, _ signature: String, _ arguments: RawBody) throws {
         var body = RawBody()
         body.append("org.freedesktop.login1.Manager")

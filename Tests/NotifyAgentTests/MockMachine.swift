@@ -5,8 +5,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// UPower and the daemon of power profiles themselves, on a bus of their own that stands for the system bus. Not real: the
-/// devices, which are umockdev's, and polkit, which is the template of python3-dbusmock.
+/// The real UPower and power profiles daemon, on a private bus that takes the system bus's place. Their devices are
+/// umockdev's, and polkit is python3-dbusmock's.
 final class MockMachine: Sendable {
     enum Service: String {
         case upower = "org.freedesktop.UPower"
@@ -33,7 +33,7 @@ final class MockMachine: Sendable {
     private let control: Mutex<RawBusClient>
     private let said = Mutex(0)
 
-    /// - Parameter isActivated: whether the bus starts the service when it is asked for, and not before ``letStart()``.
+    /// - Parameter isActivated: whether the bus starts the service on demand, but not before ``letStart()``.
     init(_ service: Service, isActivated: Bool = false) throws {
         self.service = service
         services = try TemporaryFolder()
@@ -71,7 +71,7 @@ final class MockMachine: Sendable {
 
     var isRunning: Bool { get throws { try isThere(service.rawValue) } }
 
-    /// Returns when the bus is starting the service, which then waits for ``letStart()``.
+    /// Returns once the bus is starting the service, which then waits for ``letStart()``.
     func waitForStart() {
         #expect(waitUntil { access("\(services.path)/started", F_OK) == 0 })
     }
@@ -86,13 +86,13 @@ final class MockMachine: Sendable {
         }
     }
 
-    /// Changes what a file of a power supply says, `AC` or `BAT0`.
+    /// Changes a file of a power supply, `AC` or `BAT0`.
     func set(_ device: String, _ values: KeyValuePairs<String, String>) throws {
         for (key, value) in values { try say("set \(device) \(key) \(value)") }
         try say("change \(device)")
     }
 
-    /// Makes the processor so hot that it may not run faster, or not.
+    /// Reports that the processor is throttled by heat, or that it isn't.
     func setHot(_ isHot: Bool) throws { try say("hot \(isHot ? 1 : 0)") }
 
     func choose(profile: String) throws {
@@ -106,7 +106,7 @@ final class MockMachine: Sendable {
         try #require(result.status == 0, "\(result.errorOutput)")
     }
 
-    /// How many connections the bus has.
+    /// The number of connections to the bus.
     func connections() throws -> Int {
         try control.withLock { try $0.callBus("ListNames") }.strings?.filter { $0.hasPrefix(":") }.count ?? 0
     }

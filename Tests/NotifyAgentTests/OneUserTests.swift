@@ -6,18 +6,20 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// One user takes as much as the agent gives. One after the other: these tests read the agent's memory.
+/// One user takes as much as the agent allows. The tests run one after the other, as they measure the agent's memory.
 @Suite(.serialized) struct OneUserTests {
     private static let connections = 250
 
-    /// Names of one connection; all of them have 110 bytes.
+    /// The names of one connection, 110 bytes each.
     private func names(_ count: Int, of number: Int) -> [String] {
         let stem = "com.example.greedy.\(number)." + String(repeating: "x", count: 80)
         return (0..<count).map { String((stem + ".\($0)").prefix(110)) + "\($0)" }
     }
 
     @Test(arguments: busKinds)
-    func `250 connections at their limits leave the agent small, in reach of others, and as it was`(kind: BusKind)
+    func `250 connections at their limits leave the agent small and responsive, and as it was once they are gone`(
+        kind: BusKind
+    )
         throws
     {
         let agent = try AgentBus(kind)
@@ -58,10 +60,10 @@ import Testing
         let peak = peakResidentBytes(of: agent.agent.pid)
         #expect(peak < 128 << 20, "\(peak >> 20) MB")
         #expect(!refusals.isEmpty && refusals.allSatisfy { $0 == "org.freedesktop.DBus.Error.LimitsExceeded" })
-        // Whoever made them began when nobody was there and ended when all had been said. How long they took is for
+        // They began before the connections and ended after the last call. How long they took is for
         // people to read: a test has no opinion on a busy machine's speed.
         let sorted = durations.sorted()
-        // They have left: `whileRunning` has let go of them.
+        // They have disconnected: `whileRunning` has released them.
         var now = 0
         let isBack = waitUntil(timeout: .patience) {
             now = residentBytes(of: agent.agent.pid)
@@ -72,7 +74,7 @@ import Testing
         print("\(sorted[sorted.count / 2]), worst \(sorted.last ?? .zero) of \(sorted.count)")
     }
 
-    /// Commands of somebody else, made one after the other while others are at work. Each must be answered.
+    /// Runs another user's commands, one after the other, while `body` runs. Each must be answered.
     private final class Commands: Sendable {
         private let address: String
         private let target: String
@@ -92,7 +94,7 @@ import Testing
                 let began = ContinuousClock.now
                 let answer = try client.setState(target, state)
                 durations.withLock { $0.append(ContinuousClock.now - began) }
-                // On a slow machine it may be told that it takes long; that is an answer too.
+                // On a slow machine the answer may be that it takes longer.
                 let isAnswer = answer.kind == .reply || answer.errorName == "org.notifybus.Error.TimedOut"
                 try #require(isAnswer, "\(answer.string ?? "")")
             }
@@ -112,7 +114,7 @@ import Testing
                 }
                 ended.add()
             }
-            // The first finds an agent that does nothing else.
+            // When the first one runs, the agent does nothing else.
             let isAnswered = begun.wait(for: 1)
             let result = Swift.Result { try body() }
             isOver.withLock { $0 = true }

@@ -5,7 +5,7 @@ import NotifyCoordinator
 import NotifyNames
 import Testing
 
-/// Who decides, as a table; nothing here needs a bus.
+/// Who decides, as a table, without a bus.
 @Suite struct PolicyTests {
     private struct Row: Sendable {
         var person: LifecycleState?
@@ -36,7 +36,7 @@ import Testing
 
     private static let rows: [Row] = [
         Row(.foreground, .rule),
-        // What the desktop says concerns nobody who does not follow it.
+        // The desktop affects only those who follow it.
         Row(absence: "logind", sleep: "logind", focus: false, .foreground, .rule),
         Row(absence: "logind", follows: [.focus, .sleep], .foreground, .rule),
         Row(sleep: "logind", follows: [.focus, .session], .foreground, .rule),
@@ -44,23 +44,23 @@ import Testing
         Row(absence: "logind", follows: .session, .background, .source("logind")),
         Row(absence: "logind", follows: [.focus, .session], focus: true, .background, .source("logind")),
         Row(sleep: "logind", follows: .sleep, .background, .source("logind")),
-        // The focus counts for those who follow it, and only if somebody knows of it.
+        // The focus affects those who follow it, and only while it is known.
         Row(focus: false, .foreground, .rule),
         Row(focus: true, .foreground, .rule),
         Row(follows: [.focus, .session], .foreground, .rule),
         Row(follows: .focus, focus: true, .foreground, .source("x11")),
         Row(follows: .focus, focus: false, .background, .source("x11")),
         Row(follows: [.session, .sleep], focus: false, .foreground, .rule),
-        // The program's own word outranks the sources.
+        // The program itself overrides the sources.
         Row(report: .foreground, absence: "logind", follows: .session, .foreground, .program),
         Row(report: .background, follows: .focus, focus: true, .background, .program),
         Row(report: .suspended, .suspended, .program),
-        // A person outranks them all.
+        // A person overrides them all.
         Row(person: .foreground, report: .background, absence: "logind", follows: .session, .foreground, .person),
         Row(person: .foreground, follows: .focus, focus: false, .foreground, .person),
         Row(person: .suspended, report: .foreground, follows: .focus, focus: true, .suspended, .person),
         Row(person: .background, report: .foreground, .background, .person),
-        // An exempt application hears only itself.
+        // An exempt application is affected only by itself.
         Row(
             absence: "logind",
             follows: [.focus, .session],
@@ -73,7 +73,9 @@ import Testing
         Row(report: .background, isExempt: true, .background, .program),
     ]
 
-    @Test func `a person outranks the program, the program the sources, and a source only takes out of the foreground`()
+    @Test
+    func
+        `a person overrides the program, the program the sources, and a source only takes the foreground away`()
     {
         for row in PolicyTests.rows {
             var known = Circumstances()
@@ -88,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `what a source of an earlier agent decided lasts until this agent's source has spoken`() {
+    @Test func `what an earlier agent's source decided lasts until this agent's source has reported`() {
         var known = Circumstances()
         known.remembered = Decision(.background, by: .source("logind"))
         #expect(known.decision == Decision(.background, by: .source("logind")))
@@ -97,11 +99,11 @@ import Testing
         #expect(
             [Decider.person, .program, .exemption, .rule, .source("x11")].allSatisfy { Decider(name: $0.name) == $0 }
         )
-        // An observer that does not say who decided keeps what it is in.
+        // An observer that doesn't say who decided keeps its state.
         #expect(Decider(name: "") == .person)
     }
 
-    @Test func `the desktop concerns those who ask for it, and whom the user says`() {
+    @Test func `the desktop affects those who opt in, and those whom the user names`() {
         let policy = FactPolicy()
         #expect(policy.facts(for: "a", asks: false) == [])
         // Even a program that follows the desktop may have something to do before the machine sleeps.
@@ -109,7 +111,7 @@ import Testing
         #expect(policy.facts(for: "", asks: true) == [.focus, .session])
     }
 
-    @Test func `each kind of fact concerns by itself whom the user says`() {
+    @Test func `for each kind of fact the user says whom it affects`() {
         let kinds: [(WritableKeyPath<FactPolicy, FactPolicy.Followers>, FactPolicy.Facts)] = [
             (\.focus, .focus), (\.session, .session), (\.sleep, .sleep),
         ]
@@ -124,7 +126,7 @@ import Testing
             #expect(policy.facts(for: "b", asks: false) == [] && policy.facts(for: "b", asks: true) == fact)
             policy[keyPath: kind].others = .everyone
             #expect(policy.facts(for: "", asks: false) == fact)
-            // An application that is named follows, whatever is said of the others.
+            // A named application follows, whatever applies to the others.
             policy[keyPath: kind].others = .nobody
             #expect(policy.facts(for: "a", asks: false) == fact && policy.facts(for: "b", asks: true) == [])
         }
@@ -140,33 +142,33 @@ import Testing
 
     @Test func `a program is away when its own session, or each graphical one of its user, is inactive or locked`() {
         var logins = Logins()
-        // A user without a session: a service.
+        // A user without a session, such as a service.
         #expect(!logins.areAway(from: 1000, session: nil))
         logins.sessions["2"] = session(1000, "wayland")
         #expect(!logins.areAway(from: 1000, session: nil))
         logins.sessions["2"]?.isLocked = true
         #expect(logins.areAway(from: 1000, session: nil))
         #expect(!logins.areAway(from: 1001, session: nil))
-        // Somebody who is there by ssh does not look at the locked desktop; what runs in that login goes on.
+        // A user logged in over ssh doesn't see the locked desktop; programs of that login go on.
         logins.sessions["5"] = session(1000, "tty")
         #expect(logins.areAway(from: 1000, session: nil))
         #expect(!logins.areAway(from: 1000, session: "5"))
         #expect(logins.areAway(from: 1000, session: "2"))
-        // A second desktop that is open is enough.
+        // A second, unlocked desktop is enough.
         logins.sessions["7"] = session(1000, "x11")
         #expect(!logins.areAway(from: 1000, session: nil))
         logins.sessions["7"]?.isActive = false
         #expect(logins.areAway(from: 1000, session: nil))
-        // Another user's session does not count, whatever the cgroup says.
+        // Another user's session doesn't count, whatever the cgroup says.
         logins.sessions["9"] = session(1001, "x11", locked: true)
         #expect(!logins.areAway(from: 1002, session: "9"))
-        // A greeter is nobody's desktop.
+        // A greeter is not a user's desktop.
         logins.sessions = ["c1": session(120, "x11", active: false)]
         logins.sessions["c1"]?.category = "greeter"
         #expect(!logins.areAway(from: 120, session: nil))
     }
 
-    @Test func `with several sources of the focus one is enough to be in front, and one that is off says nothing`() {
+    @Test func `with several sources of the focus one suffices to be in front, and one that is off doesn't count`() {
         var table = SourceTable(["x11", "shell"])
         #expect(table.focus(pid: 5, application: "", user: 0) == nil)
         table.set(.live, of: "x11")
@@ -176,7 +178,7 @@ import Testing
         table.set(.live, of: "shell")
         table.note(.focus([FocusedProcess(pid: 5, application: "org.example.A", user: 1000)]), from: "shell")
         #expect(table.focus(pid: 5, application: "", user: 0)?.hasIt == true)
-        // A helper of the same application has it too, but not that of another user, and not one without application.
+        // A helper of the same application has the focus too, but not another user's, nor one without an application.
         #expect(table.focus(pid: 6, application: "org.example.A", user: 1000)?.source == "shell")
         #expect(table.focus(pid: 6, application: "org.example.A", user: 1001)?.hasIt == false)
         #expect(table.focus(pid: 6, application: "", user: 1000)?.hasIt == false)

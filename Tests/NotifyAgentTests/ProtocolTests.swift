@@ -5,10 +5,10 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// The agent's side of the protocol, with observers that do only what they are told here.
+/// The agent's side of the protocol, with observers that do only what these tests say.
 @Suite struct ProtocolTests {
     @Test(arguments: busKinds)
-    func `a change is answered when the observer has confirmed it, and announced`(kind: BusKind) throws {
+    func `a change is answered and announced once the observer has confirmed it`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)
         let control = try RawBusClient(address: agent.bus.address)
@@ -20,8 +20,8 @@ import Testing
         let serial = try control.begin(observer.uniqueName, "background")
         let call = try observer.readCall()
         #expect(call.member == "SetState" && call.string == "background")
-        // Nobody is told before the observer has answered.
-        // What the agent had to say to the calls that came before has arrived.
+        // Nothing is announced before the observer has answered.
+        // By now everything that the agent sent because of earlier calls has arrived.
         try control.settle()
         #expect(throws: TestSupportError.self) { _ = try control.answer(to: serial, timeout: .zero) }
         try observer.answerSetState(call)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `posts after a suspension set one bit a name, and are delivered at resume`(kind: BusKind) throws {
+    func `posts during a suspension are kept as one bit per name, and delivered at resume`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)
         let control = try RawBusClient(address: agent.bus.address)
@@ -52,7 +52,7 @@ import Testing
             #expect(try observer.takeCall("Deliver").strings == ["com.example.a", "com.example.b"])
             #expect(try control.answer(to: serial).kind == .reply)
         }
-        // From the background nothing comes back.
+        // Nothing comes back after the background.
         for state in ["suspended", "background", "foreground"] {
             let serial = try control.begin(observer.uniqueName, state)
             _ = try observer.takeCall("SetState")
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `of several wishes the last one wins, and each is answered`(kind: BusKind) throws {
+    func `the last of several requests wins, and each is answered`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)
         let control = try RawBusClient(address: agent.bus.address)
@@ -98,7 +98,7 @@ import Testing
         let center = NotifyCenter(bus: .address(agent.bus.address))
         let observation = try center.addObserver(forName: "com.example.a") { _ in }
         let serial = try control.begin(silent.uniqueName, "background")
-        // It belongs to this process, whose report is for all of it.
+        // It belongs to this process, and a report is for the whole process.
         let error = #expect(throws: NotifyBusError.self) {
             try center.lifecycle.report(.background, timeout: .patience)
         }
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a connection that takes the place of another follows the desktop if it says so`(kind: BusKind) throws {
+    func `a connection that replaces another follows the desktop if it says so`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let first = try RawBusClient(address: agent.bus.address)
         let second = try RawBusClient(address: agent.bus.address)
@@ -141,7 +141,7 @@ import Testing
         #expect(try first.register(["com.example.a"]).string == "foreground")
         #expect(try witness.register(["com.example.a"], followsDesktop: true).string == "foreground")
         #expect(try desktop.callAgent("SetForeground", signature: "u", body: [1, 0, 0, 0]).kind == .reply)
-        // The agent has taken note of it.
+        // The agent has recorded it.
         #expect(try witness.takeCall("SetState").string == "background")
         let reply = try second.register(
             ["com.example.a"],
@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an agent that comes anew believes what observers were in`(kind: BusKind) throws {
+    func `a new agent accepts the states that observers report`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)
         let (control, poster) = (
@@ -164,7 +164,7 @@ import Testing
             try observer.register(["com.example.a"], state: "suspended", previous: observer.uniqueName).string
                 == "suspended"
         )
-        // It is in force when the observer has said so.
+        // It is in force once the observer has confirmed it.
         #expect(try observer.takeCall("SetState").string == "suspended")
         try poster.post("com.example.a")
         let serial = try control.begin(observer.uniqueName, "foreground")

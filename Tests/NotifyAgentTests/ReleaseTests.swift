@@ -4,16 +4,16 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Who decides when persons, programs and a desktop's word meet: `notify-wait` and `notify-lifecycle` as they are; the
-/// desktop is this test, which calls SetForeground.
+/// Who decides when persons, programs and the desktop disagree. `notify-wait` and `notify-lifecycle` are real; this
+/// test calls SetForeground in the desktop's place.
 @Suite struct ReleaseTests {
     @Test(arguments: busKinds)
-    func `who follows the focus is in front with it, a person outranks it, and release gives it back`(kind: BusKind)
+    func `a program that follows the focus is in front with it; a person overrides that, until release`(kind: BusKind)
         throws
     {
         let scene = try Scene(kind, configuration: "focus = background\n")
         let (one, other) = (try scene.startObserver(), try scene.startObserver())
-        // Nobody knows of the focus yet.
+        // The focus is not known yet.
         #expect(try scene.lines() == ["\(one.pid) foreground default", "\(other.pid) foreground default"])
 
         try scene.setForeground(one.pid)
@@ -26,23 +26,25 @@ import Testing
         try scene.lifecycle("foreground", "\(one.pid)")
         try scene.lifecycle("suspend", "\(other.pid)")
         try scene.setForeground(other.pid)
-        // The agent looks at what the desktop says at most every 20 ms.
+        // The agent looks at the desktop's facts at most every 20 ms.
         try scene.waitForStatus("shell    live  4 facts: process \(other.pid)\n")
         #expect(try scene.lines() == ["\(one.pid) foreground person", "\(other.pid) suspended person"])
-        // When it returns the change is in force.
+        // Once it returns the change is in force.
         try scene.lifecycle("release", "\(other.pid)")
         #expect(try scene.lines() == ["\(one.pid) foreground person", "\(other.pid) foreground shell"])
         try scene.lifecycle("release")
         #expect(try scene.lines() == ["\(one.pid) background shell", "\(other.pid) foreground shell"])
 
-        // The desktop goes, and with it what it has said.
+        // The desktop goes away, and its facts with it.
         scene.leaveDesktop()
         try scene.wait(for: ["\(one.pid) foreground default", "\(other.pid) foreground default"])
         try scene.waitForStatus("shell    off   4 facts: the program that called SetForeground has left")
     }
 
     @Test(arguments: busKinds)
-    func `without a wish the focus is reported and concerns nobody; an exempt application stays in front`(kind: BusKind)
+    func `if nobody opts in the focus is reported but affects nobody; an exempt application stays in front`(
+        kind: BusKind
+    )
         throws
     {
         let scene = try Scene(kind, configuration: "exempt = app:org.example.None\n")
@@ -57,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a program that asks follows the desktop, and what it reports outranks that`(kind: BusKind) throws {
+    func `a program that opts in follows the desktop, and its own report overrides that`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let program = try RawBusClient(address: scene.bus.address)
         #expect(try program.register(["com.example.a"], followsDesktop: true).string == "foreground")
@@ -80,15 +82,15 @@ import Testing
         #expect(try program.takeCall("SetState").string == "foreground")
         #expect(try program.answer(to: serial).kind == .reply)
         try scene.wait(for: ["\(getpid()) foreground program"])
-        // A new connection of the process begins in the same.
+        // A new connection of the process begins in the same state.
         #expect(try RawBusClient(address: scene.bus.address).register(["com.example.a"]).string == "foreground")
     }
 
     @Test(arguments: busKinds)
-    func `an agent that comes anew learns from the observers who had decided`(kind: BusKind) throws {
+    func `a new agent learns from the observers who had decided`(kind: BusKind) throws {
         let scene = try Scene(kind, configuration: "focus = background\n")
         let (kept, followed) = (try scene.startObserver(), try scene.startObserver())
-        // Where it takes longer than 2 seconds until there is another agent, observers forget.
+        // If there is no new agent within 2 seconds, observers forget.
         let isInTime = try waitUntil {
             try scene.lifecycle("background", "\(kept.pid)")
             try scene.setForeground(1)
@@ -99,14 +101,14 @@ import Testing
             return ContinuousClock.now - began < .seconds(2)
         }
         guard isInTime else { return print("This machine is too busy to start an agent within 2 seconds.") }
-        // The desktop's word is not known to the new agent; the person's still counts.
+        // The new agent doesn't know the desktop's facts; the person's decision still counts.
         try scene.wait(for: ["\(kept.pid) background person", "\(followed.pid) foreground default"])
         try scene.lifecycle("release")
         #expect(try scene.lines() == ["\(kept.pid) foreground default", "\(followed.pid) foreground default"])
     }
 
     @Test(arguments: busKinds)
-    func `an agent that comes anew finds free whom nobody had put into the background`(kind: BusKind) throws {
+    func `a new agent leaves programs in the foreground that nobody had moved to the background`(kind: BusKind) throws {
         let scene = try Scene(kind, configuration: "focus = background\n")
         let observer = try scene.startObserver()
         try scene.restartAgent()
@@ -116,7 +118,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
-    func `another user can neither release nor say who has the focus`(kind: BusKind) throws {
+    func `another user can neither release nor set the focus`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let observer = try scene.startObserver()
         try scene.lifecycle("background", "\(observer.pid)")
@@ -124,7 +126,7 @@ import Testing
             let result = try asNobody(scene.bus.address, call[0], call[1])
             #expect(result.status != 0 && result.errorOutput.contains("AccessDenied"), "\(result.errorOutput)")
         }
-        // Everyone is then everyone of one's own.
+        // Everyone means all of the caller's own.
         let all = try asNobody(scene.bus.address, "Release", "string:")
         #expect(all.status == 0 && all.output.contains("uint32 0"), "\(all.errorOutput)")
         #expect(try scene.lines() == ["\(observer.pid) background person"])

@@ -4,10 +4,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What sources cost when there is nothing to tell.
+/// What sources cost while nothing changes.
 @Suite(.enabled(if: XServer.isInstalled && MockLogind.isInstalled, "Xvfb or python3-dbusmock is not installed"))
 struct RestTests {
-    @Test func `sources that are live wake nobody, and without observers they end`() throws {
+    @Test func `live sources wake nobody, and they end without observers`() throws {
         let (logind, server, sway) = (try MockLogind(), try XServer(), try FakeSway())
         try logind.addSession("2", user: geteuid())
         let manager = try XClient(server)
@@ -26,16 +26,16 @@ struct RestTests {
         for name in ["logind   live", "x11      live", "sway     live"] { try scene.waitForStatus(name) }
         #expect(threadCount(of: scene.agentProcess) > alone)
 
-        // In the background nothing must be polled for it.
+        // Nothing needs to be polled for an observer in the background.
         try scene.lifecycle("background", "\(observer.pid)")
-        // The agent looks once more after a second to see that nothing is left to look at.
+        // The agent checks once more after a second that nothing is left to watch.
         #expect(try sleeps(scene.agentProcess, for: "3s"))
 
         observer.send(signal: SIGKILL)
         _ = try observer.wait(timeout: .patience)
         #expect(waitUntil(timeout: .patience) { threadCount(of: scene.agentProcess) == alone })
         #expect(try scene.lifecycle("status").contains("x11      off   1 fact: idle until an observer registers"))
-        // The next observer has them again.
+        // The next observer starts them again.
         let next = try scene.startObserver()
         let another = try sway.accept()
         try another.greet(focused: next.pid)

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A private bus with an agent, observers that are `notify-wait`, and this test in the place of a desktop.
+/// A private bus with an agent and `notify-wait` as observers. This test takes the desktop's place.
 final class Scene: Sendable {
     let bus: PrivateBus
     private let configuration: String
@@ -48,7 +48,7 @@ final class Scene: Sendable {
         }
     }
 
-    /// Returns when the observer is live.
+    /// Returns once the observer is live.
     func startObserver() throws -> RunningCommand {
         let observer = try start(
             productPath("notify-wait"),
@@ -94,12 +94,11 @@ final class Scene: Sendable {
 
     // MARK: - What the agent says
 
-    /// Of each observer its process, its state and who decided it. They have no order: the kernel begins with small
-    /// numbers again when it has used the large ones.
+    /// Each observer's process, state and decider. They have no order, because process IDs wrap around.
     func lines() throws -> Set<String> {
         let list = try lifecycle("list", "-q").split(separator: "\n").map { line in
             let words = line.split(separator: " ")
-            // Before these there are names, which may have blanks.
+            // These follow names, which may contain spaces.
             let (state, decider) = (words.count - 6, words.count - 5)
             guard state > 0 else { return String(line) }
             return "\(words[0]) \(words[state]) \(words[decider])"
@@ -116,7 +115,7 @@ final class Scene: Sendable {
         #expect(isSo, "\(last), and not \(expected)")
     }
 
-    /// Waits until the list of sources has this text in it.
+    /// Waits until the list of sources contains this text.
     func waitForStatus(_ text: String, timeout: Duration = .patience) throws {
         var last = ""
         let isSo = try waitUntil(timeout: timeout) {

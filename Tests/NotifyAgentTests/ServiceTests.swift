@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `without a bus the status is 69, also when the bus goes`(kind: BusKind) throws {
+    func `without a bus, or when the bus goes away, the exit status is 69`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         agent.bus.kill()
         #expect(try agent.agent.wait(timeout: .patience).status == 69)
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a service manager is told when the agent serves, and when it ends`(kind: BusKind) throws {
+    func `the agent tells a service manager when it is ready and when it is stopping`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let name = "notifybus-test-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
         let manager = try DatagramSocket(name, isAbstract: true)
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `what is installed describes what is served`(kind: BusKind) throws {
+    func `the installed interface file describes what is served`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let client = try RawBusClient(address: agent.bus.address)
         let reply = try client.callAgent("Introspect", interface: "org.freedesktop.DBus.Introspectable")
@@ -108,22 +108,22 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an agent that manages nothing does not wake, and with observers less than twice a second`(
+    func `an agent without observers doesn't wake up, and with observers less than twice a second`(
         kind: BusKind
     ) throws {
         let agent = try AgentBus(kind)
         let client = try RawBusClient(address: agent.bus.address)
-        // What it does when it starts is done when it has answered, and its threads have gone to sleep again.
+        // Once it has answered, what it does at its start is done, and its threads are asleep again.
         _ = try client.callAgent("List")
         #expect(try sleeps(agent.agent.pid, for: "2s"))
 
         let threads = threadCount(of: agent.agent.pid)
         let observer = try RawBusClient(address: agent.bus.address)
         _ = try observer.register(["com.example.a"])
-        // The sources have been started with it, and have found that there is nothing for them here.
+        // The sources have been started as well, and have found nothing here.
         #expect(waitUntil { threadCount(of: agent.agent.pid) == threads })
         _ = try client.callAgent("List")
-        // Once a second to look at the observer's process, when what the registration has left to do is done.
+        // Once a second it looks at the observer's process, after what remains to be done for the registration.
         let isQuiet = try waitUntil {
             let before = wakeUps(of: agent.agent.pid)
             let elapsed = try ContinuousClock().measure { try passTime("2s") }

@@ -13,12 +13,12 @@ struct StrangerTests {
         try list(by: witness).contains(client.uniqueName + "\0")
     }
 
-    /// What List answers, as text.
+    /// List's answer, as text.
     private func list(by witness: RawBusClient) throws -> String {
         String(decoding: try witness.callAgent("List").body, as: UTF8.self)
     }
 
-    // MARK: - Numbers of processes
+    // MARK: - Process IDs
 
     @Test(arguments: busKinds)
     func `a connection whose process has ended is not registered`(kind: BusKind) throws {
@@ -32,9 +32,9 @@ struct StrangerTests {
     }
 
     @Test(arguments: busKinds)
-    func `who registers with the number of a process of root's gets no hold on it`(kind: BusKind) throws {
+    func `registering with the ID of a process of root gives no power over it`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
-        // Tried with several numbers: others on this machine may be faster.
+        // Several IDs are tried, because other processes may take one first.
         for _ in 0..<20 {
             let dead = try Stranger(address: agent.bus.address, .ends)
             guard let victim = try start(as: dead.pid, "sleep", "60") else { continue }
@@ -55,7 +55,7 @@ struct StrangerTests {
     }
 
     @Test(arguments: busKinds, [Stranger.Fate.stays, .ends])
-    func `a later process of root's with the same number begins as it is, and stays so`(
+    func `a later process of root with the same ID begins in the foreground, and stays there`(
         kind: BusKind,
         fate: Stranger.Fate
     ) throws {
@@ -68,7 +68,7 @@ struct StrangerTests {
                 #expect(try stranger.client.takeCall("SetState").string == "background")
                 #expect(try caller.client.answer(to: serial).kind == .reply)
             }
-            // Its connection stays: this test has it.
+            // Its connection stays, because this test holds it.
             try stranger.end()
             let path = try productPath("notify-wait")
             guard let later = try start(as: stranger.pid, path, "--address", agent.bus.address, "-fv", "com.example.a")
@@ -86,7 +86,7 @@ struct StrangerTests {
     }
 
     @Test(arguments: busKinds)
-    func `what a process becomes by executing a set-user-ID program is not its user's`(kind: BusKind) throws {
+    func `a process that executes a set-user-ID program no longer belongs to its user`(kind: BusKind) throws {
         let folder = try TemporaryFolder()
         let program = folder.path + "/stay"
         try #require(try run("cp", ["/bin/cat", program]).status == 0)
@@ -105,7 +105,7 @@ struct StrangerTests {
             #expect(answer.errorName == StrangerTests.denied, "\(answer)")
         }
         #expect(processState(stranger.pid) != "T")
-        // Root may.
+        // Root is allowed to.
         let root = try RawBusClient(address: agent.bus.address)
         let serial = try root.begin(stranger.client.uniqueName, "suspended", freeze: true)
         #expect(try stranger.client.takeCall("SetState").string == "suspended")
@@ -126,7 +126,7 @@ struct StrangerTests {
         #expect(try stranger.client.register(["com.example.a"]).kind == .reply)
         let caller = try Stranger(address: agent.bus.address, .stays)
         let serial = try caller.client.begin("pid:\(stranger.pid)", "suspended", freeze: true)
-        // The permission was there; before the observer answers, it goes.
+        // The user had permission, and loses it before the observer answers.
         let question = try stranger.client.readCall()
         try stranger.letGo()
         try #require(
@@ -142,8 +142,7 @@ struct StrangerTests {
     // MARK: - Root directories
 
     @Test(arguments: busKinds)
-    func `no file is opened by way of a stranger's root directory, and nothing in it is believed`(kind: BusKind) throws
-    {
+    func `no file is opened through a stranger's root directory, and nothing in it is believed`(kind: BusKind) throws {
         let folder = try TemporaryFolder()
         let secret = folder.path + "/secret"
         try folder.write("[Application]\nname=org.example.Secret\n", to: "secret")
@@ -159,7 +158,7 @@ struct StrangerTests {
             #expect(try !list(by: witness).contains("org.example.Secret"))
         }
         #expect(openings.count == 0)
-        // The counter counts.
+        // The counter works.
         #expect(try run("cat", [secret]).status == 0)
         #expect(openings.count > 0)
     }
@@ -187,11 +186,11 @@ struct StrangerTests {
             #expect(answer.errorName == StrangerTests.denied, "\(member): \(answer)")
             #expect(answer.string?.contains("in a Flatpak") == true, "\(member): \(answer.string ?? "")")
         }
-        // What is its own it may say.
+        // It may report its own state.
         let serial = try boxed.client.beginReport("background")
         #expect(try boxed.client.takeCall("SetState").string == "background")
         #expect(try boxed.client.answer(to: serial).kind == .reply)
-        // Nobody has told the other one anything.
+        // The other one was told nothing.
         try other.settle()
         #expect(throws: (any Error).self) { try other.readCall(timeout: .milliseconds(1)) }
     }

@@ -59,7 +59,7 @@ import Testing
         return (found, reader.fragment)
     }
 
-    @Test func `every message is found, wherever reads are cut`() {
+    @Test func `every message is found, wherever reads split the stream`() {
         let whole = stream(names).bytes
         var random = SeededGenerator(seed: 7)
         for _ in 0..<60 {
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `a stream that begins in the middle of a message is read from the next one on`() {
+    @Test func `a stream that begins in the middle of a message is read from the next message on`() {
         let (whole, starts) = stream(names)
         for offset in 1..<starts[1] {
             let result = read([whole[offset...]])
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `random bytes crash nothing`() {
+    @Test func `random bytes cause no crash`() {
         var random = SeededGenerator(seed: 11)
         let tail = stream(names).bytes
         for _ in 0..<50 {

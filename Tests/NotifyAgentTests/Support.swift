@@ -31,7 +31,7 @@ final class AgentBus: Sendable {
         try #require(waitUntil(timeout: .patience) { processState(agent.pid) == "T" })
     }
 
-    /// The agent lives, and answers.
+    /// Checks that the agent is alive and answers.
     func checkAlive() throws {
         let client = try RawBusClient(address: bus.address)
         #expect(try client.callAgent("Ping", interface: "org.freedesktop.DBus.Peer").kind == .reply)
@@ -72,7 +72,7 @@ extension RawBusClient {
 
     /// Registers names.
     ///
-    /// - Parameter socket: what to hand over as the connection's socket, if anything.
+    /// - Parameter socket: what to pass as the connection's socket, if anything.
     func register(
         _ names: [String],
         prefixes: [String] = [],
@@ -130,7 +130,7 @@ extension RawBusClient {
         return try answer(to: serial, timeout: timeout)
     }
 
-    /// Reads up to the next call, past what the bus says itself.
+    /// Reads up to the next call, past the bus's own messages.
     func readCall(timeout: Duration = .patience) throws -> RawMessage {
         while true {
             let message = try readMessage(timeout: timeout)
@@ -138,7 +138,7 @@ extension RawBusClient {
         }
     }
 
-    /// Comes back when the agent has dealt with everything that this client has sent.
+    /// Returns once the agent has handled everything that this client has sent.
     func settle() throws {
         for _ in 0..<3 { _ = try callAgent("Ping", interface: "org.freedesktop.DBus.Peer") }
     }
@@ -171,7 +171,7 @@ extension RawBusClient {
             signature: "s",
             body: RawBusClient.stringBody(name)
         )
-        // When this has an answer, the bus has passed the post on.
+        // Once this is answered, the bus has passed the post on.
         try callBus("GetId")
     }
 
@@ -187,7 +187,7 @@ extension RawBusClient {
         return try send(message)
     }
 
-    /// Says what this client's program is in, without waiting for the answer.
+    /// Reports the state of this client's program, without waiting for the answer.
     func beginReport(_ state: String) throws -> UInt32 {
         var message = RawMessage(.call)
         message.destination = "org.notifybus.Agent1"

@@ -5,7 +5,7 @@ import NotifyAgent
 import TestSupport
 import Testing
 
-/// Real: the agent and the observers. Not real: sway, which is a socket of this test that speaks as sway-ipc(7) says.
+/// The agent and the observers are real. A socket of this test takes sway's place, with the protocol of sway-ipc(7).
 @Suite struct SwaySourceTests {
     private func makeScene(_ sway: FakeSway) throws -> Scene {
         try Scene(
@@ -15,7 +15,7 @@ import Testing
         )
     }
 
-    @Test func `the program of the focused window is in front, and an empty workspace is nobody`() throws {
+    @Test func `the program of the focused window is in front; on an empty workspace no program is`() throws {
         let sway = try FakeSway()
         let scene = try makeScene(sway)
         let (one, other) = (try scene.startObserver(), try scene.startObserver())
@@ -27,14 +27,14 @@ import Testing
         talk.send(SwayWire.Kind.workspaceEvent, #"{"change": "focus", "current": {}, "old": null}"#)
         try talk.answerTree(focused: 0)
         try scene.wait(for: ["\(one.pid) background sway", "\(other.pid) background sway"])
-        // What changes nothing asks for nothing: the next question belongs to the window that closes.
+        // Events without a change cause no request: the next one is due to the closed window.
         talk.send(SwayWire.Kind.windowEvent, #"{"change": "title", "container": {"pid": \#(other.pid)}}"#)
         talk.send(SwayWire.Kind.windowEvent, #"{"change": "close", "container": {"pid": \#(other.pid)}}"#)
         try talk.answerTree(focused: one.pid)
         try scene.wait(for: ["\(one.pid) foreground sway", "\(other.pid) background sway"])
     }
 
-    @Test func `ten thousand changes settle on the last, and what sway dies of takes nobody down`() throws {
+    @Test func `ten thousand changes settle on the last, and sway's death harms no other program`() throws {
         let sway = try FakeSway()
         let scene = try makeScene(sway)
         let (one, other) = (try scene.startObserver(), try scene.startObserver())
@@ -49,13 +49,13 @@ import Testing
         talk = nil
         try scene.waitForStatus("sway     off   10001 facts: sway went away")
         try scene.wait(for: ["\(one.pid) foreground default", "\(other.pid) foreground default"])
-        // It comes back.
+        // It comes back again.
         talk = try sway.accept()
         try talk?.greet(focused: one.pid)
         try scene.wait(for: ["\(one.pid) foreground sway", "\(other.pid) background sway"])
     }
 
-    @Test func `a liar is hung up on, and asked again later`() throws {
+    @Test func `invalid answers end the connection, and sway is asked again later`() throws {
         let sway = try FakeSway()
         let scene = try makeScene(sway)
         let observer = try scene.startObserver()
@@ -69,7 +69,7 @@ import Testing
         for (sentence, tell) in lies {
             let talk = try sway.accept()
             tell(talk)
-            // It has hung up when nothing more comes.
+            // It has disconnected once nothing more comes.
             while try talk.next() != nil {}
             try scene.waitForStatus(sentence)
         }
@@ -79,9 +79,9 @@ import Testing
     }
 }
 
-/// The reading of what sway says; nothing here needs a bus.
+/// How sway's messages are read, without a bus.
 @Suite struct SwayWireTests {
-    @Test func `a message is taken when it is whole, and what is none is refused`() throws {
+    @Test func `a message is taken once it is complete, and anything else is refused`() throws {
         let bytes = SwayWire.message(4, "{}") + SwayWire.message(0x8000_0003, "")
         var buffer: [UInt8] = []
         var found: [SwayWire.Message] = []
@@ -101,13 +101,13 @@ import Testing
             let tree = try #require(JSONValue(Array(FakeSway.tree(focused: process).utf8)))
             #expect(SwayWire.focusedProcess(in: tree) == process)
         }
-        // i3 names no process.
+        // i3 reports no process.
         let tree = try #require(JSONValue(Array(#"{"type":"con","focused":true,"window":3}"#.utf8)))
         #expect(SwayWire.focusedProcess(in: tree) == nil)
         #expect(SwayWire.focusedProcess(in: .null) == 0)
     }
 
-    @Test func `JSON is read as RFC 8259 has it, and nothing else is`() {
+    @Test func `JSON is read as RFC 8259 defines it, and nothing else is accepted`() {
         let good: [(String, JSONValue)] = [
             (" null ", .null), ("[]", .array([])), ("{}", .object([:])), ("-0.5e+1", .number(-5)), ("0", .number(0)),
             (
@@ -131,7 +131,7 @@ import Testing
         #expect(JSONValue([UInt8](repeating: UInt8(ascii: "["), count: 1_000_000)) == nil)
     }
 
-    @Test func `any bytes are read without harm`() {
+    @Test func `arbitrary bytes do no harm`() {
         var generator = SeededGenerator(seed: 7)
         let text = Array(FakeSway.focusEvent(77).utf8)
         for _ in 0..<5_000 {

@@ -4,12 +4,12 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A session of systemd's, as Scripts/user-session makes it: a shell in it does what a test says.
+/// A session under systemd, made by Scripts/user-session, with a shell that runs what a test wants.
 final class UserSession: Sendable {
     private static let script =
         "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Scripts/user-session"
 
-    /// Why there can be no session here; nil if there can.
+    /// Why no session is possible here; nil if one is.
     static let obstacle: String? = {
         guard let session = try? UserSession(.daemon) else { return "a session of systemd's can't be had here" }
         return (try? session.shell("true")) == nil ? session.reason : nil
@@ -32,7 +32,7 @@ final class UserSession: Sendable {
 
     deinit {
         process.closeInput()
-        // The session ends with its shell.
+        // The session ends when its shell exits.
         _ = try? process.wait(timeout: .patience)
         _ = try? run("rm", ["-rf", home])
     }
@@ -66,12 +66,12 @@ final class UserSession: Sendable {
         try write("\(home)/.config/notifybus/launch.d/\(name).conf", lines)
     }
 
-    /// Writes the unit `job.service`, which runs a script of the shell's once.
+    /// Writes the unit `job.service`, which runs a shell script once.
     func job(_ script: String) throws {
         try unit("job.service", "[Service]", "Type=oneshot", "ExecStart=/bin/sh -c '\(script)'")
     }
 
-    /// Writes a unit of the user's.
+    /// Writes a unit for the user manager.
     func unit(_ name: String, _ lines: String...) throws {
         try write("\(home)/.config/systemd/user/\(name)", lines)
         try shell("systemctl --user daemon-reload")
@@ -82,18 +82,18 @@ final class UserSession: Sendable {
         #expect(result.status == 0)
     }
 
-    /// Starts an agent, and returns when it hears the names of all entries.
+    /// Starts an agent, and returns once it hears the names of all entries.
     ///
-    /// - Parameter environment: assignments, as the shell has them in front of a command.
+    /// - Parameter environment: assignments, as the shell takes them before a command.
     func startAgent(_ environment: String = "") throws {
         try shell("\(environment) notify-agent >>\"$HOME/agent.log\" 2>&1 & agent=$!")
-        // Without an agent there would be no entries either.
+        // No entries could also mean that there is no agent.
         let bus = "busctl --user call org.freedesktop.DBus / org.freedesktop.DBus"
         try until("[[ $(\(bus) GetConnectionUnixProcessID s org.notifybus.Agent1) == \"u $agent\" ]]")
         try until("notify-lifecycle launches -q >\"$HOME/list\" && ! grep -q waking \"$HOME/list\"")
     }
 
-    /// Waits until a condition of the shell's holds.
+    /// Waits until a shell condition is true.
     func until(_ condition: String, _ comment: String = "", timeout: Int = 120) throws {
         try shell(
             """
@@ -107,7 +107,7 @@ final class UserSession: Sendable {
         )
     }
 
-    /// The fields of an entry, as `notify-lifecycle launches --json` has them.
+    /// The fields of an entry, from `notify-lifecycle launches --json`.
     func field(_ field: String, of entry: String) throws -> String {
         let script =
             "notify-lifecycle launches --json | sed -n 's/.*\"name\":\"\(entry)\".*\"\(field)\":\"\\{0,1\\}\\([^\",}]*\\).*/\\1/p'"
@@ -118,7 +118,7 @@ final class UserSession: Sendable {
         try until("notify-lifecycle launches -q | grep -q '^\(entry) .* \(state) '")
     }
 
-    /// How often the agent has gone to sleep.
+    /// How many times the agent has gone to sleep.
     func agentWakeUps() throws -> Int {
         let sum = "awk '/^voluntary_ctxt/ { sum += $2 } END { print sum }' /proc/$agent/task/*/status"
         return Int(try shell(sum).filter(\.isNumber)) ?? 0
@@ -126,7 +126,7 @@ final class UserSession: Sendable {
 
     /// Whether the agent sleeps through what a script does.
     ///
-    /// What it still has to do from before, and what a busy machine delays, is waited for. One that this wakes never passes.
+    /// Repeated, because the agent may still have earlier work to do. An agent that the script wakes never passes.
     func agentSleeps(through script: String) throws -> Bool {
         try waitUntil {
             let before = try agentWakeUps()
@@ -137,7 +137,7 @@ final class UserSession: Sendable {
         }
     }
 
-    /// How many lines a file in the home has.
+    /// The number of lines of a file in the home folder.
     func lines(_ file: String) throws -> Int {
         Int(try shell("cat \"$HOME/\(file)\" 2>/dev/null | wc -l").filter(\.isNumber)) ?? -1
     }

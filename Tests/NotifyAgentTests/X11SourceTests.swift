@@ -4,11 +4,11 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Real: the X server (Xvfb), the observers and that each has a window. Not real: the window manager, which is this test
-/// and sets `_NET_ACTIVE_WINDOW`.
+/// The X server (Xvfb), the observers and their windows are real. This test sets `_NET_ACTIVE_WINDOW` in a window
+/// manager's place.
 @Suite(.enabled(if: XServer.isInstalled, "Xvfb is not installed"))
 struct X11SourceTests {
-    /// An observer with an X window: what begins as a small X client becomes `notify-wait`, which keeps the connection.
+    /// An observer with an X window: a small X client that executes `notify-wait`, which keeps the connection.
     private func startWindowed(_ scene: Scene, _ server: XServer) throws -> (command: RunningCommand, window: UInt32) {
         let program = """
             import os, socket, struct, sys
@@ -50,7 +50,7 @@ struct X11SourceTests {
         let scene = try Scene(.daemon, configuration: "focus = background\n", environment: ["DISPLAY": server.display])
         let (one, first) = try startWindowed(scene, server)
         let (other, second) = try startWindowed(scene, server)
-        // Nobody manages windows yet: the source says nothing, and everyone is in front.
+        // Without a window manager the source reports nothing, and everyone is in front.
         try scene.waitForStatus("x11      off   0 facts: no window manager keeps _NET_ACTIVE_WINDOW")
         try scene.wait(for: ["\(one.pid) foreground default", "\(other.pid) foreground default"])
 
@@ -62,7 +62,7 @@ struct X11SourceTests {
         try scene.waitForStatus("x11      live  2 facts: process \(other.pid)")
         try manager.setActiveWindow([0])
         try scene.wait(for: ["\(one.pid) background x11", "\(other.pid) background x11"])
-        // A window that is no more, and one of this process, which does not observe.
+        // A window that no longer exists, and one of this process, which doesn't observe.
         try manager.setActiveWindow([0x00ff_ffff])
         try manager.setActiveWindow([try manager.makeWindow()])
         try scene.waitForStatus("process \(getpid())")
@@ -91,14 +91,14 @@ struct X11SourceTests {
         let memory = residentBytes(of: scene.agentProcess)
         for _ in 0..<10 {
             try manager.setActiveWindow((0..<1_000).map { $0.isMultiple(of: 2) ? second : first })
-            // It comes back when the agent has answered.
+            // It returns once the agent has answered.
             try scene.lifecycle("list")
         }
         try scene.wait(for: ["\(one.pid) foreground x11", "\(other.pid) background x11"])
         #expect(residentBytes(of: scene.agentProcess) - memory < 16 << 20)
     }
 
-    @Test func `on Wayland and without a display the source is off, and says why`() throws {
+    @Test func `on Wayland or without a display the source is off, and says why`() throws {
         let wayland = try Scene(.daemon, environment: ["DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"])
         #expect(try wayland.lifecycle("status").contains("x11      off   0 facts: this is a Wayland session"))
         let ignored = try Scene(.daemon, configuration: "ignore = x11\nignore = sway\n")

@@ -15,7 +15,7 @@ final class XServer: Sendable {
     var display: String { ":\(number)" }
 
     init() throws {
-        // The first that is free would be somebody else's while this one is dead.
+        // The first free number could be taken by another while this server is dead.
         number = Int.random(in: 10_000..<50_000)
         server = Mutex(try XServer.start(number))
     }
@@ -25,7 +25,7 @@ final class XServer: Sendable {
             "Xvfb",
             [":\(number)", "-displayfd", "1", "-noreset", "-nolisten", "tcp", "-screen", "0", "64x64x24"]
         )
-        // It says its number when it is ready.
+        // It prints its number once it is ready.
         try server.waitForOutputLines(1, timeout: .patience)
         return server
     }
@@ -37,13 +37,13 @@ final class XServer: Sendable {
         }
     }
 
-    /// After ``kill()``: under the same number.
+    /// Starts it again after ``kill()``, with the same number.
     func restart() throws {
         try server.withLock { $0 = try XServer.start(number) }
     }
 }
 
-/// An X client that says only what a window manager says of the focus, in the bytes of the X protocol, version 11.
+/// An X client that does only what a window manager does about the focus, in bytes of the X protocol, version 11.
 final class XClient {
     private let socket: Int32
     private let root: UInt32
@@ -69,7 +69,7 @@ final class XClient {
         }
         try XClient.send(XClient.words([0x000b_006c, 0, 0]), to: socket)
         let head = try XClient.receive(8, from: socket)
-        guard head[0] == 1 else { throw TestSupportError("The X server lets nobody in.") }
+        guard head[0] == 1 else { throw TestSupportError("The X server refuses connections.") }
         let rest = try XClient.receive((Int(head[6]) | Int(head[7]) << 8) * 4, from: socket)
         func number(at offset: Int) -> UInt32 {
             rest.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
@@ -89,7 +89,7 @@ final class XClient {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            guard count > 0 else { throw TestSupportError("The X server does not listen.") }
+            guard count > 0 else { throw TestSupportError("The X server is not listening.") }
             rest = rest.dropFirst(count)
         }
     }
@@ -116,7 +116,7 @@ final class XClient {
         return atom
     }
 
-    /// A window of this process.
+    /// Makes a window of this process.
     func makeWindow() throws -> UInt32 {
         lastWindow += 1
         let window = base | lastWindow
@@ -124,13 +124,13 @@ final class XClient {
         return window
     }
 
-    /// What a window manager does when the focus changes. 0 is no window.
+    /// Does what a window manager does when the focus changes. 0 is no window.
     func setActiveWindow(_ windows: [UInt32]) throws {
         let name = try atom("_NET_ACTIVE_WINDOW")
         // WINDOW is atom 33.
         let requests: [[UInt32]] = windows.map { [18 | 7 << 16, root, name, 33, 32, 1, $0] }
         try XClient.send(XClient.words(requests.flatMap { $0 }), to: socket)
-        // When this has an answer, the server has dealt with them all.
+        // Once this is answered, the server has handled them all.
         atoms["WM_NAME"] = nil
         _ = try atom("WM_NAME")
     }

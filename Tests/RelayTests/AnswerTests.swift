@@ -6,7 +6,7 @@ import Testing
 
 @testable import NotifyAgent
 
-/// Every call of the relay and about it gets a reply: who waits for one that never comes hangs.
+/// Every call to the relay and about it gets a reply, because a caller would hang without one.
 @Suite struct AnswerTests {
     private static let emptyOptions: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0]
 
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `the agent refuses what is meant for the relay, while there is one and while there is none`(
+    func `the agent refuses calls that are meant for the relay, whether there is one or not`(
         kind: BusKind
     ) throws {
         let scene = try RelayScene(kind, opensRelay: false)

@@ -16,7 +16,7 @@ struct CrowdTests {
             let scene = try RelayScene(kind)
             let before = residentBytes(of: scene.agentProcess)
             let members = try (0..<(getenv("NOTIFYBUS_LONG") == nil ? 20 : 200)).map { try Member($0, in: scene) }
-            /// Posts for all of them and for each of them alone, and returns when each has heard it.
+            /// Posts names that all observe and names that only one does, and returns once each has heard its own.
             func post(rounds: Int) throws {
                 let soFar = members[0].expected.count
                 for _ in 0..<rounds {
@@ -57,7 +57,7 @@ private final class Member {
     func expect(_ names: String...) { expected += names }
 }
 
-/// Each sandbox takes some descriptors of this process.
+/// Each sandbox takes a few of this process's descriptors.
 private func raiseDescriptorLimit() {
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

@@ -43,7 +43,7 @@ struct HearingTests {
     }
 
     @Test(arguments: busKinds)
-    func `a center behind the proxy knows its own posts, and waits for all that was posted before`(
+    func `a center behind the proxy recognizes its own posts, and synchronize covers all earlier ones`(
         kind: BusKind
     ) async {
         await #expect(processExitsWith: .success) { [kind = kind as BusKind] in
@@ -95,13 +95,13 @@ struct HearingTests {
         try call("AddNames", "asas", names.bytes)
         try call("RemoveNames", "asas", names.bytes)
         try scene.post(["com.example.a"])
-        // It is answered when the program has answered all that was passed on, and this one answers nothing.
+        // It is answered once the program has answered everything passed on, and this program answers nothing.
         try call("Synchronize")
         withExtendedLifetime(sandbox) {}
     }
 
     @Test(.enabled(if: Stranger.unavailable == nil, "\(Stranger.unavailable ?? "")"), arguments: busKinds)
-    func `a name of another user that somebody forges is not heard`(kind: BusKind) throws {
+    func `a forged name of another user is not heard`(kind: BusKind) throws {
         let scene = try RelayScene(kind)
         let sandbox = try scene.makeSandbox()
         let observer = try scene.startWaiting("-f", "--prefix", "", in: sandbox)
@@ -122,7 +122,7 @@ struct HearingTests {
     }
 
     @Test(arguments: busKinds)
-    func `when the agent was killed and is back, each name is delivered once, and later posts are heard`(
+    func `after the agent was killed and is back, each name is delivered once, and later posts are heard`(
         kind: BusKind
     ) throws {
         let scene = try RelayScene(kind)
@@ -139,7 +139,7 @@ struct HearingTests {
     }
 
     @Test(arguments: busKinds)
-    func `where the agent's settings allow no relay, the program says so and goes on`(kind: BusKind) throws {
+    func `if the configuration forbids the relay, the program says so and goes on`(kind: BusKind) throws {
         let scene = try RelayScene(kind, configuration: "relay = none\n", opensRelay: false)
         let request = try scene.requestRelay()
         #expect(request.status == 1 && request.errorOutput.contains("'relay = none'"))

@@ -6,7 +6,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// What a program in a sandbox can do to others: nothing, by whatever way.
+/// What a program in a sandbox can do to others, by any means: nothing.
 @Suite(.enabled(if: FlatpakSandbox.obstacle == nil, "\(FlatpakSandbox.obstacle ?? "")"))
 struct IsolationTests {
     private static let calls: [(member: String, signature: String, body: [UInt8])] = {
@@ -26,7 +26,7 @@ struct IsolationTests {
     }
 
     @Test(arguments: busKinds)
-    func `the permission for the relay reaches nothing of the agent`(kind: BusKind) throws {
+    func `the permission for the relay gives no access to the agent`(kind: BusKind) throws {
         let scene = try RelayScene(kind)
         let sandbox = try scene.makeSandbox()
         let outside = try RawBusClient(address: scene.bus.address)
@@ -91,7 +91,7 @@ struct IsolationTests {
             let own = try center.addObserver(forName: "com.example.a") { _ in }
             try center.setState(7, of: "com.example.a")
             #expect(try center.state(of: "com.example.a") == 7)
-            // Somebody outside observes the other name, or there would be no state to set.
+            // An observer outside keeps the other name, or there would be no state to set.
             let foreign = try scene.poster.addObserver(forName: "com.example.b") { _ in }
             try scene.poster.setState(1, of: "com.example.b")
             #expect(throws: AgentError.self) { try center.setState(7, of: "com.example.b") }

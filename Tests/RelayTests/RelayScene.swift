@@ -8,7 +8,7 @@ import Testing
 
 let busKinds = BusKind.available
 
-/// What a manifest needs.
+/// The permission that a manifest needs.
 let relayPermission = ["org.notifybus.Relay1"]
 
 /// A private bus with an agent whose relay is open, and sandboxes as Flatpak makes them.
@@ -43,7 +43,7 @@ final class RelayScene: Sendable {
 
     var agentProcess: pid_t { agent.value.pid }
 
-    /// What the bus does when somebody wants the relay's name.
+    /// Does what the bus does when a program calls the relay.
     func openRelay() throws {
         let result = try requestRelay()
         try #require(result.status == 0, "\(result.errorOutput)")
@@ -85,7 +85,7 @@ final class RelayScene: Sendable {
         return result.output
     }
 
-    /// The process that the agent takes for the only observer: the sandbox's proxy.
+    /// The process that is the only observer to the agent: the sandbox's proxy.
     func observerProcess() throws -> pid_t {
         let line = try lifecycle("list", "-q").split(separator: "\n").first
         return try #require(line?.split(separator: " ").first.flatMap { pid_t($0) })

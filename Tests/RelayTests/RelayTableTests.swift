@@ -5,7 +5,7 @@ import NotifyCoordinator
 import NotifyNames
 import Testing
 
-/// What the relay keeps for whom, as values.
+/// What the relay keeps for each program, as values.
 @Suite struct RelayTableTests {
     private let process = ProcessID(pid: 1, startTime: 1, user: 0)
 
@@ -15,7 +15,7 @@ import Testing
         try Subjects(names: names, prefixes: prefixes)
     }
 
-    @Test func `a name is heard from the first who wants it to the last`() throws {
+    @Test func `a name is heard as long as some program wants it`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = table.enter("b", of: process, in: .foreground)
@@ -36,7 +36,7 @@ import Testing
         #expect(table.ruleCount == 0)
     }
 
-    @Test func `one batch is on its way, and who waits is told when it was read`() throws {
+    @Test func `one batch is sent at a time, and waiting callers are answered once it was read`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = try table.add(subjects("x", prefixes: ["x", ""]), to: "a")
@@ -51,7 +51,7 @@ import Testing
         #expect(result11 == [])
         let result12 = table.takeBatch(for: "a", limit: 2)?.count
         #expect(result12 == 1)
-        // What was refused is passed on again.
+        // A refused batch is passed on again.
         table.batchWasRefused(by: "a")
         let result13 = table.takeBatch(for: "a", limit: 2)?.count
         #expect(result13 == 1)
@@ -61,7 +61,7 @@ import Testing
         #expect(!result15)
     }
 
-    @Test func `suspended each name waits once, and its poster is known only if it was one`() throws {
+    @Test func `while suspended each name is kept once, with its poster if there was only one`() throws {
         var queue = RelayQueue()
         queue.keepEachOnce(true)
         for sender in [":1.1", ":1.2"] { _ = queue.append(RelayQueue.Post(try name("x"), from: sender)) }
@@ -71,7 +71,7 @@ import Testing
         #expect(queue.isEmpty)
     }
 
-    @Test func `4,096 wait one for one, then each name once`() throws {
+    @Test func `4,096 posts are queued individually, then each name once`() throws {
         var queue = RelayQueue()
         let post = RelayQueue.Post(try name("x"), from: ":1.1")
         for _ in 0..<10_000 { _ = queue.append(post) }
@@ -92,7 +92,7 @@ import Testing
         #expect(result20 == .queued)
     }
 
-    @Test func `names that only a prefix matches have a limit for each sandbox, and observed names have none`() throws {
+    @Test func `names that only a prefix matches are limited for each sandbox; observed names are not`() throws {
         var table = RelayTable(room: 1_000)
         let other = ProcessID(pid: 2, startTime: 1, user: 0)
         _ = table.enter("a", of: process, in: .suspended)
@@ -108,7 +108,7 @@ import Testing
         let result21 = table.takeBatch(for: "a", limit: 256)?.last?.name
         #expect(try result21 == (name("last")))
         _ = table.batchIsRead(by: "a")
-        // There is room again, for the other all the time.
+        // There is room again, and for the other one there always was.
         let result22 = try table.posted(RelayTable.Post(name("m"), from: ""))
         #expect(result22 == ["a", "b"])
         let result23 = table.takeBatch(for: "a", limit: 256)?.count
@@ -116,7 +116,7 @@ import Testing
         #expect(table.waitingCount(of: "b") > 5)
     }
 
-    @Test func `an application that the settings limit hears its prefixes alone`() throws {
+    @Test func `an application that the configuration limits hears only its prefixes`() throws {
         var rules = RelayRules()
         rules.limits["org.example.A"] = [NamePrefix("com.example."), NamePrefix("org.example.A.")]
         #expect(

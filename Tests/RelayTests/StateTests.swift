@@ -5,7 +5,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// The states of a program that hears by the relay.
+/// The states of a program that uses the relay.
 @Suite(.enabled(if: FlatpakSandbox.obstacle == nil, "\(FlatpakSandbox.obstacle ?? "")"))
 struct StateTests {
     @Test(arguments: busKinds)
@@ -25,7 +25,9 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `suspended it hears each name once when it resumes, and then all again`(kind: BusKind) throws {
+    func `while suspended it hears nothing; when it resumes each name once, and then all posts again`(kind: BusKind)
+        throws
+    {
         let scene = try RelayScene(kind)
         let sandbox = try scene.makeSandbox()
         let observer = try scene.startWaiting("-f", "--prefix", "com.example.", in: sandbox)
@@ -42,7 +44,7 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `stopped it costs the bus one message, and misses no name`(kind: BusKind) throws {
+    func `a stopped program costs the bus one message, and misses no name`(kind: BusKind) throws {
         let scene = try RelayScene(kind)
         let sandbox = try scene.makeSandbox()
         let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b", "com.example.end", in: sandbox)
@@ -52,7 +54,7 @@ struct StateTests {
         // The whole process group: bubblewrap and what runs in it.
         kill(-observer.pid, SIGSTOP)
         var marks = 0
-        /// Posts, and returns when the relay has heard it.
+        /// Posts, and returns once the relay has heard it.
         func post(rounds: Int) throws {
             for _ in 0..<rounds {
                 for _ in 0..<1_000 {
@@ -76,20 +78,20 @@ struct StateTests {
         let lines = try observer.wait().lines
         #expect(lines.suffix(3).contains("com.example.end"))
         #expect(lines.contains("com.example.b"))
-        // 4,096 one for one and then each name once, behind what the program and the message on its way had.
+        // 4,096 individually and then each name once, after what the program and the message under way already had.
         #expect(lines.count < 2 * 4_096 + 4 * 256)
         withExtendedLifetime(sandbox) {}
     }
 
     @Test(arguments: busKinds)
-    func `with the last sandboxed observer the relay ends, and it opens again`(kind: BusKind) throws {
+    func `the relay closes with the last sandboxed observer, and opens again`(kind: BusKind) throws {
         let scene = try RelayScene(kind, opensRelay: false)
         let client = try RawBusClient(address: scene.bus.address)
         func isOpen() throws -> Bool {
             let body = RawBusClient.stringBody("org.notifybus.Relay1")
             return try client.callBus("NameHasOwner", signature: "s", body: body).body.first == 1
         }
-        // What nobody needs costs nothing. By the answer the agent has opened what it needs itself.
+        // Once it has answered, the agent has opened what it needs itself.
         try scene.lifecycle("status")
         #expect(try !isOpen())
         let (threads, descriptors) = (threadCount(of: scene.agentProcess), descriptorCount(of: scene.agentProcess))

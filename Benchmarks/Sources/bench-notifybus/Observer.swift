@@ -4,7 +4,7 @@ import Dispatch
 import Glibc
 import NotifyBus
 
-/// How an observer hears.
+/// How an observer receives names.
 enum ObserverStyle: String {
     case callback
     case queue
@@ -12,7 +12,7 @@ enum ObserverStyle: String {
     case once
 }
 
-/// Observes `prefix`, or that many names below it, and reports what arrives. Does not return while the bus is there.
+/// Observes `prefix`, or that many names below it, and reports what arrives. Returns only when the bus goes away.
 func observe(
     prefix: String,
     count: Int,
@@ -28,7 +28,7 @@ func observe(
     reporter.write(registered.live, registered.live - registered.began)
 
     if let notifications = registered.notifications {
-        // A program whose main thread does something else. On the main actor two more threads would be woken each time.
+        // Like a program whose main thread is busy otherwise. On the main actor two more threads would wake up.
         await Task.detached {
             for await name in notifications { reporter.delivered(name) }
         }.value
@@ -46,7 +46,7 @@ private struct Registered {
     let notifications: NotifyCenter.Notifications?
 }
 
-/// Not asynchronous, so that what is measured is the call that blocks.
+/// Synchronous, so that the blocking call is measured.
 private func register(
     _ names: [NotifyName],
     firstName: String,

@@ -6,7 +6,7 @@ import NotifyBus
 /// Reads commands from standard input, posts, and answers with times. See Peers/harness.c.
 struct Poster {
     let center: NotifyCenter
-    /// Whether names are checked once, before they are posted, instead of at each post.
+    /// Whether names are checked once beforehand instead of at each post.
     let isPrepared: Bool
 
     /// Where the observer's records come from.

@@ -4,7 +4,7 @@ import Glibc
 import NotifyBus
 import Synchronization
 
-/// When an observer says that something has arrived.
+/// When an observer reports an arrival.
 enum Report: Sendable {
     case each
     case every(Int)
@@ -34,7 +34,7 @@ final class Reporter: Sendable {
         end = try? NotifyName("\(prefix).end")
     }
 
-    /// A name has arrived.
+    /// Records an arrival.
     func delivered(_ name: NotifyName) {
         let count = deliveries.wrappingAdd(1, ordering: .relaxed).newValue
         switch report {
@@ -50,7 +50,7 @@ final class Reporter: Sendable {
     /// Writes one record.
     func write(_ time: Int, _ count: Int) {
         withUnsafeBytes(of: (Int64(time), Int64(count))) { record in
-            // Whoever listened may have ended.
+            // The reader may have exited.
             if Glibc.write(STDOUT_FILENO, record.baseAddress, record.count) != record.count { exit(0) }
         }
     }
@@ -63,7 +63,7 @@ func now() -> Int {
     return time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Ends the program with a sentence on standard error.
+/// Ends the program with a message on standard error.
 func fail(_ message: String) -> Never {
     let line = Array("\(message)\n".utf8)
     _ = write(STDERR_FILENO, line, line.count)

@@ -5,21 +5,21 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// `catch-up = yes`: a machine that was away hears each name that was posted meanwhile, once.
+/// `catch-up = yes`: a machine that was away hears each name posted in the meantime once.
 @Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
 struct CatchUpTests {
     private let lines = ["export = com.example.*", "import = com.example.*", "catch-up = yes"]
     private let names = (0..<10).map { "com.example.\($0)" }
 
-    /// What a machine hears up to a last name, which the other one posts.
+    /// What was heard before a last name, which `machine` posts.
     private func heard(_ recorder: Recorder<String>, upTo last: String, by machine: Machine) throws -> [String] {
         try machine.center.post(last)
         #expect(recorder.wait(timeout: .seconds(120)) { $0.contains(last) })
         return recorder.elements.filter { $0 != last }
     }
 
-    /// A bridge is a newcomer until it has read all that the broker retains.
-    private func waitUntilItIsNoNewcomer(_ machine: Machine) throws {
+    /// A bridge is a newcomer until it has read everything that the broker retains.
+    private func waitUntilNoNewcomer(_ machine: Machine) throws {
         let folder = "\(machine.folder.path)/notifybus"
         try #require(try waitUntil { try run("ls", [folder]).output.contains("bridge-seen") })
     }
@@ -33,7 +33,7 @@ struct CatchUpTests {
         try here.center.post("com.example.before")
         #expect(try heard(inTime, upTo: "com.example.live", by: here) == ["com.example.before"])
 
-        try waitUntilItIsNoNewcomer(there)
+        try waitUntilNoNewcomer(there)
         #expect(try there.endBridge() == 0)
         let late = try there.hear(prefixes: ["com.example."])
         for _ in 0..<100 {
@@ -49,7 +49,7 @@ struct CatchUpTests {
         let nothing = try new.hear(prefixes: ["com.example."])
         try new.startBridge()
         #expect(try heard(nothing, upTo: "com.example.news", by: here) == [])
-        // And nothing comes back to the first one.
+        // Nothing comes back to the first one.
         #expect(try here.figure("received") == 0)
     }
 
@@ -58,7 +58,7 @@ struct CatchUpTests {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, lines)
         let there = try Machine(kind, broker, lines)
-        try waitUntilItIsNoNewcomer(there)
+        try waitUntilNoNewcomer(there)
         try there.endBridge(signal: SIGKILL)
         for name in names { try here.center.post(name) }
         try here.center.synchronize()
@@ -75,7 +75,7 @@ struct CatchUpTests {
         let base = ["broker = \(broker.address)", "realm = home", "catch-up = yes", "import = com.example.a"]
         let there = try Machine(kind, base)
         try there.startBridge()
-        try waitUntilItIsNoNewcomer(there)
+        try waitUntilNoNewcomer(there)
         try there.endBridge()
         let late = try there.hear(prefixes: ["com."])
         try here.center.post("com.example.a")

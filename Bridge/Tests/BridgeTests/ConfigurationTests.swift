@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(
-        "What is wrong is said with its line",
+        "Each mistake is reported with its line",
         arguments: [
             ("broker = nowhere", "bridge.conf:1: 'nowhere' is no broker"),
             ("realm = a/b", "bridge.conf:1: a realm is"),

@@ -31,7 +31,7 @@ struct CrossingTests {
         let lines = ["export = com.example.*", "import = com.example.*", "rate = 1000000"]
         let machines = [try Machine(kind, broker, lines), try Machine(kind, broker, lines)]
         let heard = try machines.map { try $0.hear(prefixes: ["com.example."]) }
-        // So few at once that nothing is coalesced.
+        // Few enough at a time that nothing is coalesced.
         let round = 500
         for first in stride(from: 0, to: 10_000, by: round) {
             for (index, machine) in machines.enumerated() {
@@ -39,7 +39,7 @@ struct CrossingTests {
             }
             for recorder in heard { #expect(recorder.wait(forCount: 2 * (first + round))) }
         }
-        // Behind all that could still come.
+        // After everything that could still come.
         for machine in machines { try machine.center.post("com.example.last") }
         for recorder in heard {
             #expect(recorder.wait(forCount: 20_002))
@@ -93,7 +93,7 @@ struct CrossingTests {
             broker,
             ["import = com.example.*", "import = com.apple.*", "import = org.notifybus.*", "import = user.*"]
         )
-        // Without what this process tells itself.
+        // Except for names that stay in this process.
         let heard = try there.hear(prefixes: ["net.", "com.", "org.", "user."])
         for name in [
             "net.example.a", "com.other.b", "self.x", "user.uid.\(geteuid()).x", "com.apple.system.timezone",
@@ -103,7 +103,7 @@ struct CrossingTests {
         }
         #expect(heard.wait(forCount: 1))
         #expect(heard.elements == ["com.example.last"])
-        // Nor does it come in where somebody else puts it on the broker.
+        // Nor do they come in if another client publishes them.
         for topic in [
             "net/example/a", "self/x", "user/uid/0/x", "com/apple/system/timezone", "org/notifybus/system/sleep",
             "org/notifybus/session/locked", "com/example/last",
@@ -112,7 +112,7 @@ struct CrossingTests {
         }
         #expect(heard.wait(forCount: 2))
         #expect(heard.elements == ["com.example.last", "com.example.last"])
-        // com.other.b and the four that are not let in; net and self are not even asked for.
+        // com.other.b and the four that are not imported; net and self are not even subscribed to.
         #expect(try there.figure("refused") == 4)
     }
 
@@ -144,7 +144,7 @@ struct CrossingTests {
         try broker.publish("nb1/home/com/example/a", ["-m", String(repeating: "0", count: 32) + ":+1"])
         try broker.publish("nb1/home/com/example/a%2Eb")
         try broker.publish("nb1/home/com/example")
-        // So large that the broker keeps it to itself.
+        // So large that the broker doesn't pass it on.
         try machine.folder.write(String(repeating: "x", count: 1_048_576), to: "large")
         try broker.publish("nb1/home/com/example/a", ["-f", "\(machine.folder.path)/large"])
         try broker.publish("nb1/home/com/example/last")
@@ -162,7 +162,7 @@ struct CrossingTests {
         for number in [7, 8, 7, 8, 6] {
             try broker.publish("nb1/home/com/example/\(number)", ["-m", "\(origin):\(number)"])
         }
-        // Its own, on a way round.
+        // Its own, back by a detour.
         try broker.publish("nb1/home/com/example/own", ["-m", "\(try machine.id().dropFirst(4)):1"])
         try broker.publish("nb1/home/com/example/last")
         #expect(heard.wait(forCount: 4))

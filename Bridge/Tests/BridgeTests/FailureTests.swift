@@ -5,10 +5,10 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Brokers that die, stand still, are cut off, or are meant for somebody else.
+/// Brokers that die, are stopped, or give the client ID to another client.
 @Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
 struct FailureTests {
-    /// Two machines: what the first posts below `com.example.` the second hears.
+    /// Two machines: the second hears what the first posts below `com.example.`.
     private struct Pair {
         let here: Machine
         let there: Machine
@@ -20,7 +20,7 @@ struct FailureTests {
             heard = try there.hear(prefixes: ["com.example."])
         }
 
-        /// Has the second machine connect first, so that it hears all that the first then sends.
+        /// Lets the second machine connect first, so that it hears everything that the first then sends.
         func reconnect(_ body: () throws -> Void) throws {
             let bridge = try here.bridge
             bridge.send(signal: SIGSTOP)
@@ -30,7 +30,7 @@ struct FailureTests {
             try here.wait(connected: true)
         }
 
-        /// Posts names, and returns when the bridge has them.
+        /// Posts names, and returns once the bridge has them.
         func post(_ names: [String], times: Int = 1) throws {
             let before = try here.figure("sent") + here.figure("waiting") + here.figure("merged")
             for _ in 0..<times {
@@ -44,7 +44,7 @@ struct FailureTests {
             #expect(came)
         }
 
-        /// What was heard by the time a last post has come.
+        /// What was heard before a last post.
         func allHeard() throws -> [String] {
             try here.center.post("com.example.last")
             #expect(heard.wait(timeout: .seconds(120)) { $0.contains("com.example.last") })
@@ -70,7 +70,7 @@ struct FailureTests {
     }
 
     @Test(
-        "What was given to a broker that stood still crosses once, when that was noticed",
+        "What was sent to a stopped broker crosses once, after the bridge has noticed",
         arguments: BusKind.available
     )
     func stopped(kind: BusKind) throws {
@@ -98,7 +98,7 @@ struct FailureTests {
         for _ in 0..<100_000 {
             for name in names { try pair.here.center.post(name) }
         }
-        // Behind all of them.
+        // After all of them.
         try pair.here.center.post("com.example.quiet")
         let came = try waitUntil(timeout: .seconds(120)) { try pair.here.figure("waiting") > names.count }
         #expect(came)
@@ -125,7 +125,7 @@ struct FailureTests {
 
     @Test("When the broker says that another client took the id, a bridge waits a minute, and exits at once if asked")
     func takenOver() throws {
-        // Mosquitto 2.0 does not say it. This answers CONNECT and SUBSCRIBE, and then says that it is so.
+        // Mosquitto 2.0 doesn't report that. This broker answers CONNECT and SUBSCRIBE, and then reports it.
         let port = try freePort()
         let script = """
             import socket
@@ -173,7 +173,7 @@ struct FailureTests {
         for recorder in heard {
             #expect(recorder.wait(forCount: 11, timeout: .seconds(120)))
         }
-        // Round and round: they do come again, and are left out.
+        // They do come around again, and are ignored.
         #expect(try waitUntil { try there.figure("duplicates") > 100 })
         #expect(try waitUntil { try here.figure("duplicates") > 100 })
         for recorder in heard { #expect(recorder.elements.sorted() == (names + ["com.example.last"]).sorted()) }

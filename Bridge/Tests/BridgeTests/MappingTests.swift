@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test(
-        "A name's dots become levels, and what means something in a topic is escaped",
+        "A name's dots become levels, and characters with a meaning in topics are escaped",
         arguments: [
             ("com.example.backup.done", "nb1/home/com/example/backup/done"),
             ("com..x", "nb1/home/com//x"),
@@ -39,7 +39,7 @@ import Testing
 
     @Test("Every legal character comes back unchanged")
     func characters() throws {
-        // All near those that are escaped, and some of the others.
+        // All those near the escaped ones, and some of the others.
         let values =
             Array(1...0x2FF) + Array(0xFD00...0x10010) + Array(stride(from: 0x300, through: 0x10FFFF, by: 97))
             + (1...16).flatMap { [$0 << 16 | 0xFFFE, $0 << 16 | 0xFFFF] }
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(
-        "A topic that no name has is taken for none",
+        "A topic that is no name's is refused",
         arguments: [
             "nb1/home/com.example", "nb1/home/a%2Eb", "nb1/home/a%2fb", "nb1/home/%41", "nb1/home/%4", "nb1/home/%",
             "nb1/home/", "nb1/home", "nb1/other/a", "nb2/home/a", "a/b", "nb1/home/a%00", "nb1/home/%FF",
@@ -81,7 +81,7 @@ import Testing
             (["com.example.a", "com.example.b"], ["nb1/home/com/example/a", "nb1/home/com/example/b"]),
             (["com.example.*"], ["nb1/home/com/example/#"]),
             (["com.example.*", "com.*", "com.example.a", "com.b.c.*"], ["nb1/home/com/#"]),
-            // The filter of the tree lets in com.example itself, too.
+            // The filter for the subtree also matches com.example itself.
             (["com.example.*", "com.example"], ["nb1/home/com/example/#"]),
             (["com.example.*", "com.examples.*"], ["nb1/home/com/example/#", "nb1/home/com/examples/#"]),
             (["a+b.*", "c#"], ["nb1/home/a%2Bb/#", "nb1/home/c%23"]),
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(
-        "A line that would carry what never crosses is refused",
+        "A line for names that never cross is refused",
         arguments: [
             "self.x", "self.*", "user.uid.0", "user.uid.1000.x.*", "com.apple.system.timezone", "com.apple.system.*",
             "org.notifybus.system.sleep", "org.notifybus.session.*", "*", ".*", "",

@@ -27,7 +27,7 @@ struct NetworkTests {
             ["broker = mqtt://\(network.address):\(broker.port)", "export = com.example.*"] + lines
         )
         try here.startBridge()
-        // It does not lose the broker.
+        // This one keeps its broker.
         let there = try Machine(.daemon, ["broker = \(broker.address)", "import = com.example.*"] + lines)
         try there.startBridge(through: network.prefix)
         let heard = try there.hear(prefixes: ["com.example."])
@@ -37,7 +37,7 @@ struct NetworkTests {
         try network.fail(failure)
         let names = (0..<10).map { "com.example.\($0)" }
         for name in names { try here.center.post(name) }
-        // Half-open: the bridge believes that they are gone.
+        // The connection is half-open: the bridge believes that they were sent.
         let isSent = try waitUntil { try here.figure("sent") == 1 + names.count }
         #expect(isSent)
         try here.wait(connected: false)
@@ -45,7 +45,7 @@ struct NetworkTests {
             for name in names { try here.center.post(name) }
         }
         try network.mend(failure)
-        // Its first attempt may have been lost: TCP tries again after 1, 3, 7 and 15 s.
+        // The first attempt may have been lost: TCP retries after 1, 3, 7 and 15 s.
         try here.wait(connected: true, timeout: .seconds(120))
         try here.center.post("com.example.last")
         #expect(heard.wait(timeout: .seconds(120)) { $0.contains("com.example.last") })
@@ -53,9 +53,9 @@ struct NetworkTests {
     }
 }
 
-/// A cable between this machine and a network namespace; both go with the last reference to it.
+/// A cable between this machine and a network namespace; both are removed with the last reference.
 final class Network: Sendable {
-    /// Nil if there can be one, else a sentence that says why not.
+    /// Why there can't be one; nil if there can.
     static let unavailable: Comment? = {
         guard geteuid() == 0 else { return "Only root can make network namespaces." }
         guard isInstalled("ip") || access("/usr/sbin/ip", X_OK) == 0 else { return "iproute2 is not installed." }
@@ -69,9 +69,9 @@ final class Network: Sendable {
 
     private let name: String
     private let number: Int
-    /// What runs a command there.
+    /// What to put before a command to run it there.
     var prefix: [String] { ["ip", "netns", "exec", name] }
-    /// The address there.
+    /// The address at the other end.
     var address: String { "10.213.\(number).2" }
 
     init() throws {

@@ -8,8 +8,8 @@ import Testing
 /// What a bridge costs when nothing crosses.
 @Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
 struct RestTests {
-    /// A ping is sent when its time has come, and its answer is read: twice it wakes up. With a timer of its own beside
-    /// that, or with a poll, it would be more.
+    /// The bridge wakes up twice: to send a ping when it is due, and to read the answer. With another timer, or with
+    /// polling, it would be more.
     @Test("A bridge at rest wakes up only for its keepalive, and with that at 0 not at all")
     func rest() throws {
         let broker = try Mosquitto()
@@ -23,7 +23,7 @@ struct RestTests {
         try broker.publish("nb1/home/com/example/a")
         #expect(heard.wait(forCount: 1))
         let (bridge, other) = (try machine.bridge.pid, try idle.bridge.pid)
-        // From one ping to the next it sleeps, when it has done what it had to.
+        // Between pings it sleeps, once its earlier work is done.
         let sleeps = try waitUntil {
             let (woken, pings) = (wakeUps(of: other), try broker.pings)
             return try waitUntil { try broker.pings > pings } && wakeUps(of: other) == woken

@@ -33,7 +33,7 @@ struct SecurityTests {
         try here.center.post("com.example.a")
         #expect(heard.wait(forCount: 1))
 
-        // Another authority is not believed, and does not end the bridge: certificates are renewed.
+        // Another authority is not trusted, but the bridge keeps trying, since certificates are renewed.
         let stranger = try Machine(kind, lines.filter { !$0.hasPrefix("ca-file") } + ["ca-file = \(path)/other.crt"])
         try stranger.startBridge(waitsFor: "no connection to mqtts://")
         #expect(try stranger.status()["connected"] == "boolean false")
@@ -84,12 +84,12 @@ struct SecurityTests {
         }
         let here = try machine(realm: "home", user: "home")
         let there = try machine(realm: "home", user: "home")
-        // Listens where it may not.
+        // Subscribes where it may not.
         let spy = try machine(realm: "home", user: "work")
         let heard = try there.hear(prefixes: ["com.example."])
         try here.center.post("com.example.a")
         #expect(heard.wait(forCount: 1))
-        // Posts where it may not.
+        // Publishes where it may not.
         try spy.center.post("com.example.b")
         try spy.center.post("com.example.c")
         #expect(try waitUntil { try spy.figure("sent") == 2 })

@@ -7,14 +7,14 @@ import Testing
 
 private let commands = projectFile(".build/debug/notify-commands")
 
-/// A bridge that stands still, beside the lifecycle agent of NotifyBus' own debug build.
+/// A stopped bridge, with the lifecycle agent of NotifyBus's own debug build.
 @Suite(
     .enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable),
     .enabled(if: access(commands, X_OK) == 0, "notify-agent is not built: 'swift build' in the folder above.")
 )
 struct StoppedTests {
     @Test(
-        "A stopped bridge costs the bus nothing, and sends each name once when it goes on",
+        "A stopped bridge costs the bus nothing, and sends each name once when it continues",
         arguments: BusKind.available
     )
     func stopped(kind: BusKind) throws {
@@ -36,7 +36,7 @@ struct StoppedTests {
         bridge.send(signal: SIGSTOP)
         let stands = waitUntil { processState(bridge.pid) == "T" }
         #expect(stands)
-        // As long as posts come in, the agent looks whether somebody does not read them.
+        // While posts arrive, the agent looks for programs that don't read them.
         try here.center.post("com.example.0")
         try agent.waitForErrorOutput(containing: "parked")
         let before = here.bus.residentBytes
@@ -47,7 +47,7 @@ struct StoppedTests {
         try here.center.synchronize()
         #expect(here.bus.residentBytes - before < 4_000_000)
         bridge.send(signal: SIGCONT)
-        // A last one, posted until it is heard: the bridge may still be coming back.
+        // A last one, posted until it is heard: the bridge may still be resuming.
         let isBack = try waitUntil(timeout: .seconds(120)) {
             try here.center.post("com.example.last")
             return heard.wait(forCount: 12, timeout: .milliseconds(200))
@@ -58,7 +58,7 @@ struct StoppedTests {
     }
 }
 
-/// A file of the project that this package is a part of.
+/// The path of a file in the project that this package is part of.
 func projectFile(_ path: String) -> String {
     let here = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
     return "/\(here)/\(path)"

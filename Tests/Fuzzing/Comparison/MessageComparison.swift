@@ -6,12 +6,12 @@ package import NotifyCore
 
 /// Compares our reading of messages with that of libdbus.
 package enum MessageComparison {
-    /// What is wrong with our reading of some bytes; nil if nothing is.
+    /// How our reading of some bytes is wrong; nil if it is right.
     ///
-    /// Whatever is a message for libdbus must be the same message for us. We check less, since libdbus is asked as well
-    /// for everything but posts; so a post that we believe must be a message for libdbus too.
+    /// What libdbus accepts as a message must be the same message for us. We check less, because libdbus also validates
+    /// everything but posts; so a post that we accept must be a message for libdbus too.
     package static func fault(in bytes: UnsafeRawBufferPointer) -> String? {
-        // libdbus wants to see the descriptors.
+        // libdbus requires the descriptors.
         let bytes = withoutDescriptorCount(bytes)
         return bytes.withUnsafeBytes { bytes in
             guard let start = bytes.baseAddress else { return nil }
@@ -23,7 +23,7 @@ package enum MessageComparison {
             guard let reference else {
                 return isSurelyPost(message) ? "a post that is no message for libdbus" : nil
             }
-            // Nested too deep for us, or a list too long to be read.
+            // Nested too deeply for us, or too long a list.
             guard let ours = description(of: message) else { return nil }
             let theirs = UnsafeRawBufferPointer(start: reference, count: strlen(reference))
             if ours.elementsEqual(theirs) { return nil }
@@ -31,7 +31,7 @@ package enum MessageComparison {
         }
     }
 
-    /// The message that begins here, if it ends where the bytes do.
+    /// The message in these bytes, if it ends exactly where they do.
     package static func wholeMessage(_ bytes: UnsafeRawBufferPointer) -> BusMessage? {
         guard case .known(let body, let end) = BusMessage.extent(of: bytes), end == bytes.count else { return nil }
         return BusMessage(bytes, bodyOffset: body)
@@ -45,7 +45,7 @@ package enum MessageComparison {
         return copy
     }
 
-    /// Whether it is a post that would be delivered, and has no string in it that we do not look at.
+    /// Whether it is a post that would be delivered, without strings that we don't check.
     private static func isSurelyPost(_ message: BusMessage) -> Bool {
         var names = NameCache()
         guard names.name(in: message) != nil, !message.hasUnknownFields, message.destination == nil,

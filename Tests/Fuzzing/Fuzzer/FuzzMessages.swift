@@ -4,12 +4,12 @@ import Glibc
 import MessageComparison
 import NotifyCore
 
-/// Reads bytes in every way that the library and the agent read what a bus sends. Nothing may trap, and what libdbus
-/// says of a message we must say too.
+/// Reads bytes in every way that the library and the agent read what a bus sends. Nothing may trap, and our
+/// result must be the same as libdbus's.
 func tryReading(_ bytes: UnsafeRawBufferPointer) {
     if let fault = MessageComparison.fault(in: bytes) { fail(fault) }
     let whole = messages(bytes, .ofMessage, piece: bytes.count)
-    // The first byte also says where the stream is torn, so that the fuzzer finds those places.
+    // The first byte also determines where the stream is split, so that the fuzzer explores that.
     let piece = Int(bytes.first ?? 0) % 61 + 1
     guard messages(bytes, .ofMessage, piece: piece) == whole else { fail("torn in pieces it reads otherwise") }
     _ = messages(bytes, .anywhere, piece: bytes.count)
@@ -51,14 +51,14 @@ private func fail(_ reason: String) -> Never {
 }
 
 #if FUZZING
-    /// What libFuzzer calls.
+    /// Called by libFuzzer.
     @_cdecl("LLVMFuzzerTestOneInput")
     public func fuzzOne(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
         tryReading(UnsafeRawBufferPointer(start: start, count: count))
         return 0
     }
 #else
-    /// Reads files again, as a fuzzer has left them.
+    /// Replays files that the fuzzer has written.
     @main enum Replay {
         static func main() {
             for path in CommandLine.arguments.dropFirst() {

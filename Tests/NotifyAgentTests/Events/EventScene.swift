@@ -6,7 +6,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// A private bus, and an agent that may live in namespaces of its own: what happens there happens to nobody else.
+/// A private bus, and an agent that may run in namespaces of its own, so that what happens there affects nobody else.
 final class EventScene: Sendable {
     static let mayUnshare = geteuid() == 0 && isInstalled("unshare") && isInstalled("nsenter")
 
@@ -47,18 +47,18 @@ final class EventScene: Sendable {
         try #require(result.status == 0, "\(script): \(result.errorOutput)")
     }
 
-    /// What is heard of a name, until the observation is cancelled.
+    /// Records what is heard of a name, until the observation is cancelled.
     func observe(_ name: NotifyName) throws -> (heard: Counter, observation: NotifyCenter.Observation) {
         let heard = Counter()
         let observation = try center.addObserver(forName: name) { _ in heard.add() }
-        // The agent knows of it, and the source has said what is the case.
+        // The agent knows of it, and the source has reported.
         _ = try state(of: name)
         return (heard, observation)
     }
 
     func state(of name: NotifyName) throws -> UInt64 { try center.state(of: name) }
 
-    /// Waits until the source of a name has said what is the case.
+    /// Waits until the source of a name has reported.
     func waitUntilLive(_ name: NotifyName) throws {
         let isLive = try waitUntil {
             try status().split(separator: "\n").contains { line in
@@ -76,7 +76,7 @@ final class EventScene: Sendable {
         return command.output
     }
 
-    /// What the agent has open, by its kind.
+    /// The agent's descriptors, by kind.
     var descriptors: [String] {
         get throws {
             let links = try run("sh", ["-c", "for f in /proc/\(agent.pid)/fd/*; do readlink $f; done"]).output

@@ -13,7 +13,7 @@ import Testing
         EventTable([a: ["one"], b: ["one"], c: ["two"]], aliases: [:])
     }
 
-    @Test func `a source begins with the first who wants it and ends ten seconds after the last`() {
+    @Test func `a source starts with the first observer and stops ten seconds after the last one has gone`() {
         var table = Self.makeTable()
         #expect(table.handle(.wanted(Self.a, true), at: 0) == [.start(source: "one", wanted: [Self.a])])
         #expect(table.handle(.wanted(Self.b, true), at: 1) == [.change(source: "one", wanted: [Self.a, Self.b])])
@@ -21,7 +21,7 @@ import Testing
         let end = 3 + EventTable.lingering
         #expect(table.handle(.wanted(Self.b, false), at: 3) == [.alarm(at: end)])
         #expect(table.handle(.alarm, at: end - 1) == [.alarm(at: end)])
-        // Somebody came back in time.
+        // An observer came back in time.
         #expect(table.handle(.wanted(Self.b, true), at: end - 1) == [.change(source: "one", wanted: [Self.b])])
         #expect(table.handle(.alarm, at: end).isEmpty)
         #expect(table.handle(.wanted(Self.b, false), at: end) == [.alarm(at: end + EventTable.lingering)])
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test
-    func `a question for a state waits for the first word of the source, a second at most, and counts as interest`() {
+    func `reading a state waits for the source's first report, for a second at most, and counts as interest`() {
         var table = Self.makeTable()
         #expect(table.handle(.asked(Self.c, 1), at: 0).first == .start(source: "two", wanted: [Self.c]))
         let change = EventChange(Self.c, state: 5, isPosted: false)
@@ -44,18 +44,18 @@ import Testing
         #expect(!table.isRunning("one") && !table.isRunning("two"))
     }
 
-    @Test func `a source that fails is off with its reason, and its states are unknown until it is live again`() {
+    @Test func `a source that fails is off and says why, and its states are unknown until it is live again`() {
         var table = Self.makeTable()
         _ = table.handle(.wanted(Self.c, true), at: 0)
         #expect(table.handle(.said("two", .off("it is not there")), at: 0) == [.set(Self.c, nil)])
         #expect(table.entries.first { $0.name == Self.c }?.reason == "it is not there")
         _ = table.handle(.said("two", .live), at: 0)
         #expect(table.entries.first { $0.name == Self.c }?.isLive == true)
-        // What was stopped says nothing more.
+        // A stopped source reports nothing more.
         #expect(table.handle(.said("one", .found([EventChange(Self.a)])), at: 0).isEmpty)
     }
 
-    @Test func `a pair of aliases is posted each on its edge`() throws {
+    @Test func `two aliases are posted on one edge each`() throws {
         let lock = try #require(SystemEvent.all.first { $0.name == "org.notifybus.session.lock" })
         let aliases = SystemEvent.all.filter { $0.original == lock.name }
         var table = EventTable([lock.name: ["locker"]], aliases: [lock.name: aliases])

@@ -19,7 +19,7 @@ struct KernelEventTests {
             try scene.shell("ln -s ../usr/share/zoneinfo/\(zone) etc/.new; mv -T etc/.new etc/localtime")
             #expect(heard.wait(for: index + 1), "\(zone)")
         }
-        // Nobody is told of what is beside it.
+        // Changes to files beside it are not posted.
         try scene.shell(": >etc/other; chmod 600 etc/other")
         try scene.shell("ln -s ../usr/share/zoneinfo/UTC etc/.new; mv -T etc/.new etc/localtime")
         #expect(heard.wait(for: 5))
@@ -28,7 +28,7 @@ struct KernelEventTests {
     }
 
     @Test(arguments: busKinds)
-    func `the host's name is one post for each change of its text`(kind: BusKind) throws {
+    func `each change of the host name is one post`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--uts"])
         let (heard, observation) = try scene.observe("com.apple.system.hostname")
         for (index, name) in ["one", "two", "two", "three"].enumerated() {
@@ -40,7 +40,7 @@ struct KernelEventTests {
     }
 
     @Test(arguments: busKinds)
-    func `file systems that are mounted, changed and unmounted are a post each`(kind: BusKind) throws {
+    func `mounting, changing and unmounting a file system is one post each`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--mount"])
         let mounts = try scene.observe("com.apple.system.kernel.mount")
         let changes = try scene.observe("com.apple.system.kernel.mountupdate")
@@ -59,7 +59,7 @@ struct KernelEventTests {
     }
 
     @Test(.enabled(if: isInstalled("ip"), "iproute2 is not installed"), arguments: busKinds)
-    func `a link that comes up with an address and a route is one post, and a new MTU is none`(kind: BusKind) throws {
+    func `a link that comes up with an address and a route is one post; a new MTU is none`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--net"])
         let (heard, observation) = try scene.observe("com.apple.system.config.network_change")
         let alias = try scene.observe("com.apple.system.config.network_change.nwi")
@@ -78,7 +78,7 @@ struct KernelEventTests {
         )
         #expect(heard.wait(for: 1) && alias.heard.wait(for: 1))
         #expect(try scene.state(of: "com.apple.system.config.network_change") == 5)
-        // The next change that counts comes behind the one that does not.
+        // The next change that counts comes after the one that doesn't.
         try scene.inside("-n", script: "ip link set veth0 mtu 1400")
         try passTime("400ms")
         try scene.inside("-n", script: "ip route del default")
@@ -90,7 +90,7 @@ struct KernelEventTests {
     }
 
     @Test(.enabled(if: access("/proc/pressure/memory", W_OK) == 0, "the kernel measures no memory pressure"))
-    func `memory pressure is watched without waking up`() throws {
+    func `watching memory pressure causes no wake-ups`() throws {
         let scene = try EventScene(.daemon)
         let (_, observation) = try scene.observe("org.notifybus.system.memory")
         #expect(try scene.status().contains("org.notifybus.system.memory  live"))
@@ -99,7 +99,7 @@ struct KernelEventTests {
     }
 
     @Test(.enabled(if: MemoryGroup.isPossible, "that takes root and control groups that limit memory"))
-    func `a program that waits for memory raises the level, and the level falls after it`() throws {
+    func `a program that waits for memory raises the level, which falls once the program has ended`() throws {
         let scene = try EventScene(.daemon)
         let (heard, observation) = try scene.observe("org.notifybus.system.memory")
         let group = try MemoryGroup(in: scene.folder.path)
@@ -113,13 +113,13 @@ struct KernelEventTests {
     }
 }
 
-/// What follows files, and what it costs when nobody wants anything.
+/// The sources that follow files, and what they cost while nobody observes.
 @Suite
 struct EventTests {
     private static let files = "file = com.example.one FOLDER/one\nfile = com.example.two FOLDER/none/two\n"
 
     @Test(arguments: busKinds)
-    func `a name that stands for a file is posted once for each change, and its file may come with its folder`(
+    func `a file's name is posted once for each change, and the file may appear along with its folder`(
         kind: BusKind
     ) throws {
         let scene = try EventScene(kind, configuration: Self.files)
@@ -150,7 +150,7 @@ struct EventTests {
         next.closeInput()
         try next.waitForErrorOutput(containing: "ready")
         try scene.center.synchronize(timeout: .patience)
-        // It has registered again when its name is wanted.
+        // The observer has registered again once the agent lists its name.
         #expect(try waitUntil { try scene.status().contains("com.example.one  live  wanted by 1") })
         try scene.shell(": >one")
         #expect(one.wait(for: 1))
@@ -158,13 +158,14 @@ struct EventTests {
     }
 
     @Test(arguments: busKinds)
-    func `nobody wants anything: nothing is open; the last one leaves: it is closed after a while`(kind: BusKind) throws
+    func `nothing is open without observers, and everything is closed a while after the last one leaves`(kind: BusKind)
+        throws
     {
         let scene = try EventScene(kind, configuration: Self.files)
         _ = try scene.status()
         let threads = threadCount(of: scene.process)
         let (_, other) = try scene.observe("com.example.other")
-        // The sources have been started with it, and have found that there is nothing for them here.
+        // The sources have been started as well, and have found nothing here.
         #expect(waitUntil { threadCount(of: scene.process) == threads })
         let before = try scene.descriptors
         let names: [NotifyName] = [
@@ -174,7 +175,7 @@ struct EventTests {
         let observations = try names.map { try scene.observe($0).observation }
         #expect(try scene.descriptors.count >= before.count + 4)
         #expect(threadCount(of: scene.process) > threads)
-        // Sources that wait wake nobody.
+        // Waiting sources wake nobody.
         #expect(try sleeps(scene.process, for: "3s"))
         for observation in observations { observation.cancel() }
         #expect(try waitUntil(timeout: .patience) { try scene.descriptors == before })
@@ -183,8 +184,7 @@ struct EventTests {
     }
 
     @Test(arguments: busKinds)
-    func `the agent alone sets the state of an event, and a pinned state stays with nobody there`(kind: BusKind) throws
-    {
+    func `only the agent sets the state of an event, and a pinned state stays without observers`(kind: BusKind) throws {
         let scene = try EventScene(kind, configuration: "set = com.example.level 7\nset = com.example.zero\n")
         let (_, observation) = try scene.observe("com.apple.system.timezone")
         let refused = try run(
@@ -218,7 +218,7 @@ struct EventTests {
         for observation in observations { observation.cancel() }
     }
 
-    @Test func `lines that can't be meant end the agent`() throws {
+    @Test func `invalid lines end the agent`() throws {
         let bus = try PrivateBus(.daemon)
         for (line, fault) in [
             ("file = com.example.a", "is not a name followed by a path"),

@@ -6,7 +6,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// Real: both bus daemons, the agent, the observers. Not real: logind, which is the template of python3-dbusmock.
+/// Both bus daemons, the agent and the observers are real. logind is python3-dbusmock's.
 @Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"))
 struct LoginEventTests {
     private static let lock: NotifyName = "org.notifybus.session.lock"
@@ -22,7 +22,7 @@ struct LoginEventTests {
     }
 
     @Test(arguments: busKinds, ["", "session = background\n"])
-    func `locking and unlocking are heard once each, also by who is in the background in between`(
+    func `locking and unlocking are heard once each, even by a program that is in the background in between`(
         kind: BusKind,
         configuration: String
     ) throws {
@@ -49,7 +49,7 @@ struct LoginEventTests {
     }
 
     @Test(arguments: busKinds)
-    func `sessions that come, go to the back or are idle are a post each`(kind: BusKind) throws {
+    func `sessions that begin, become inactive or idle are one post each`(kind: BusKind) throws {
         let logind = try MockLogind()
         let scene = try makeScene(kind, logind)
         let active = try scene.observe("org.notifybus.session.active")
@@ -71,7 +71,7 @@ struct LoginEventTests {
     }
 
     @Test(arguments: busKinds)
-    func `the machine waits with its sleep while somebody observes that, and a second longer`(kind: BusKind) throws {
+    func `sleep is delayed by a second while somebody observes it`(kind: BusKind) throws {
         let logind = try MockLogind()
         let scene = try makeScene(kind, logind)
         let other = try scene.observe("org.notifybus.system.didwake")
@@ -97,8 +97,7 @@ struct LoginEventTests {
         for each in [sleep.observation, other.observation, end.observation] { each.cancel() }
     }
 
-    @Test func `logind goes: the states are 0 until it is back, and what has changed meanwhile is posted then`() throws
-    {
+    @Test func `without logind the states are 0; once it is back, what has changed is posted`() throws {
         let logind = try MockLogind()
         let scene = try makeScene(.daemon, logind)
         let lock = try scene.observe(Self.lock)
@@ -110,7 +109,7 @@ struct LoginEventTests {
         #expect(try scene.status().contains("systemd-logind went away"))
         try logind.restart()
         try logind.addSession("2", user: geteuid())
-        // Before this it was locked, so it is news.
+        // It was locked before, so this is a change.
         #expect(lock.heard.wait(for: 2))
         #expect(try scene.state(of: Self.lock) == 0)
         try logind.setLocked("2", true)

@@ -3,8 +3,8 @@
 import Glibc
 import TestSupport
 
-/// A control group with little memory, and programs in it that read a file larger than that again and again. So the
-/// kernel keeps dropping pages and reading them back.
+/// A control group with little memory, and programs in it that keep reading a larger file, so that the kernel keeps
+/// dropping pages and reading them back.
 final class MemoryGroup {
     /// Prints where groups with a limit can be made, and the name of the limit: the first version of control groups or
     /// the second one.
@@ -19,7 +19,7 @@ final class MemoryGroup {
         guard let result = try? run("sh", ["-c", find]), result.status == 0 else { return nil }
         let words = result.output.split(whereSeparator: \.isWhitespace).map(String.init)
         guard words.count == 2 else { return nil }
-        // In the second version a group with programs has no groups with limits, but its parent may.
+        // In the second version a group with processes can't have subgroups with limits, but its parent may.
         let folder = words[1] == "memory.max" ? "/sys/fs/cgroup" : words[0]
         return (folder, words[1])
     }()
@@ -35,7 +35,7 @@ final class MemoryGroup {
     private let path: String
     private let readers: RunningCommand
 
-    /// - Parameter folder: where the file is, which must not be in memory.
+    /// - Parameter folder: where the file is, not on a file system in memory.
     init(in folder: String) throws {
         guard let place = MemoryGroup.place else { throw TestSupportError("There is no memory controller.") }
         path = "\(place.folder)/\(MemoryGroup.name())"
@@ -48,7 +48,7 @@ final class MemoryGroup {
             echo ready
             wait
             """
-        // In case this process is killed.
+        // For the case that this process is killed.
         readers = try start("timeout", ["300", "sh", "-c", script, path, place.limit, folder])
         try readers.waitForOutput(containing: "ready")
     }

@@ -6,16 +6,16 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// What happens seldom to sources of events, and to the agent that has them.
+/// Rare events, for the sources and the agent.
 @Suite struct OddEventTests {
-    /// Whether this process may set the clock. It is set to what it is, within less than a millisecond.
+    /// Whether this process may set the clock. It is set to the current time, within a millisecond.
     private static func setClock() -> Bool {
         var now = timespec()
         return clock_gettime(CLOCK_REALTIME, &now) == 0 && clock_settime(CLOCK_REALTIME, &now) == 0
     }
 
     @Test(.enabled(if: setClock(), "this process may not set the clock"))
-    func `a clock that is set is a post each time`() throws {
+    func `setting the clock is a post each time`() throws {
         let scene = try EventScene(.daemon)
         let clock = try scene.observe("com.apple.system.clock_set")
         try scene.waitUntilLive("com.apple.system.clock_set")
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(.enabled(if: EventScene.mayUnshare, "needs root, for namespaces"), arguments: busKinds)
-    func `a time zone is followed over an absolute link as well`(kind: BusKind) throws {
+    func `a time zone is followed through an absolute link as well`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--mount"])
         try scene.shell("cp -a /etc etc; ln -sfn /usr/share/zoneinfo/UTC etc/localtime")
         try scene.inside("-m", script: "mount --bind \(scene.folder.path)/etc /etc")
@@ -41,7 +41,7 @@ import Testing
         zone.observation.cancel()
     }
 
-    /// Whether a user namespace may have a limit of its own.
+    /// Whether a user namespace can have a limit of its own.
     private static func limitsWatches() -> Bool {
         let script = "echo 1 >/proc/sys/user/max_inotify_watches"
         return EventScene.mayUnshare
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(.enabled(if: limitsWatches(), "needs root, and user namespaces with a limit of watches"))
-    func `without watches the status says so, and when there are some the file is followed`() throws {
+    func `without inotify watches the status says so, and once there are some the file is followed`() throws {
         let files = "file = com.example.one FOLDER/one\n"
         let scene = try EventScene(.daemon, ["--user", "--map-root-user"], configuration: files)
         func limit(_ watches: Int) throws {
@@ -59,7 +59,7 @@ import Testing
         let one = try scene.observe("com.example.one")
         #expect(try waitUntil { try scene.status().contains("no more inotify watches") })
         try limit(10_000)
-        // It is tried again.
+        // The agent tries again.
         try scene.waitUntilLive("com.example.one")
         try scene.shell(": >one")
         #expect(one.heard.wait(for: 1))
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `fifty programs that observe a file's name hear of each change once`(kind: BusKind) throws {
+    func `each of fifty observers of a file's name hears each change once`(kind: BusKind) throws {
         let scene = try EventScene(kind, configuration: "file = com.example.one FOLDER/one\n")
         let observers = try (0..<50).map { _ in
             try start(
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a pinned state outlives the agent if somebody has set it, and else is what the configuration says`(
+    func `a pinned state outlives the agent if a program has set it; otherwise it is the configured one`(
         kind: BusKind
     ) throws {
         let configuration = "set = com.example.level 7\nset = com.example.other 8\n"
@@ -115,12 +115,12 @@ import Testing
         next.closeInput()
         try next.waitForErrorOutput(containing: "ready")
         #expect(waitUntil { (try? scene.state(of: "com.example.level")) == 9 })
-        // Nobody was there to know this one.
+        // No program was there that knew this one.
         #expect(try scene.state(of: "com.example.other") == 8)
         level.observation.cancel()
     }
 
-    @Test func `an agent that nobody asks for events is no larger than one that has none`() throws {
+    @Test func `an agent whose events nobody observes is no larger than one without events`() throws {
         func resident(_ configuration: String) throws -> Int {
             let scene = try EventScene(.daemon, configuration: configuration)
             let other = try scene.observe("com.example.other")

@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"), arguments: busKinds)
-    func `a percent less is one post with the exact number, and charging alone is none`(kind: BusKind) throws {
+    func `one percent less is one post with the exact number; charging alone is none`(kind: BusKind) throws {
         let machine = try MockMachine(.upower)
         let scene = try makeScene(kind, machine)
         let percent = try scene.observe(PowerState.percent)
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"), arguments: busKinds)
-    func `UPower dies and comes back: the states are 0 meanwhile, and only what has changed is posted`(kind: BusKind)
+    func `while UPower is away the states are 0; once it is back only what has changed is posted`(kind: BusKind)
         throws
     {
         let machine = try MockMachine(.upower)
@@ -61,13 +61,13 @@ import Testing
         try machine.restart()
         #expect(percent.heard.wait(for: 1))
         #expect(try scene.state(of: PowerState.percent) == 20 | 1 << 19)
-        // The first return would have been heard before.
+        // The first return would have been heard before this.
         #expect(percent.heard.value == 1)
         percent.observation.cancel()
     }
 
     @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"), arguments: busKinds)
-    func `UPower is started by the bus once its names are asked for, and holds up nothing meanwhile`(kind: BusKind)
+    func `the bus starts UPower once its names are wanted, and nothing waits for it`(kind: BusKind)
         throws
     {
         let machine = try MockMachine(.upower, isActivated: true)
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(.enabled(if: MockMachine.isInstalled(.profiles), "power-profiles-daemon or umockdev is not installed"))
-    func `saving power and heat are a post for each change`() throws {
+    func `power saving and heat are one post for each change`() throws {
         let machine = try MockMachine(.profiles)
         let scene = try makeScene(.daemon, machine)
         let (mode, heat): (NotifyName, NotifyName) = (
@@ -111,9 +111,9 @@ import Testing
     }
 
     @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"))
-    func `nobody is on the system bus as long as nobody wants what is there`() throws {
+    func `the agent has no connection to the system bus while nobody needs it`() throws {
         let machine = try MockMachine(.upower)
-        // An agent that looks at logind's sessions for its observers is there anyway.
+        // An agent that follows logind's sessions for its observers is connected anyway.
         let scene = try EventScene(
             .daemon,
             configuration: "ignore = logind\n",
@@ -124,14 +124,14 @@ import Testing
         let percent = try scene.observe(PowerState.percent)
         let saves = try scene.observe("com.apple.system.lowpowermode")
         #expect(try waitUntil { try scene.state(of: PowerState.percent) != 0 })
-        // One connection for both.
+        // One connection serves both.
         #expect(try machine.connections() == before + 1)
         for each in [percent.observation, saves.observation] { each.cancel() }
         #expect(try waitUntil { try machine.connections() == before })
         other.observation.cancel()
     }
 
-    @Test func `each fact is in its bit, and only what counts is posted`() {
+    @Test func `each fact has its bit, and only relevant changes are posted`() {
         var state = PowerState()
         #expect(state.percentBits == 1 << 16 && state.timeBits == 1 << 16 | 1 << 19 | 1 << 56)
         (state.kind, state.percentage, state.isOnBattery, state.timeToEmpty) = (.battery, 99.6, true, 7_199)
@@ -151,7 +151,7 @@ import Testing
         (next.percentage, next.timeToEmpty, next.kind) = (.nan, -5, .ups)
         #expect(next.percentBits == 1 << 17 | 1 << 19 | 1 << 24)
         #expect(next.timeBits == 1 << 17 | 1 << 18 | 1 << 19 | 1 << 23 | 3 << 56)
-        // What is not known to have changed is not posted.
+        // Nothing is posted unless it is known to have changed.
         #expect(next.changes(from: nil, isNew: true).allSatisfy { !$0.isPosted })
     }
 }

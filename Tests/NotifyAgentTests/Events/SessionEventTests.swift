@@ -6,11 +6,11 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// Services of a session's bus. Real: both bus daemons, the agent, the observers. Not real: the services, which are
-/// python3-dbusmock's and speak as the real ones do.
+/// Services on a session bus. Both bus daemons, the agent and the observers are real; the services are
+/// python3-dbusmock's, with the interfaces of the real ones.
 @Suite(.enabled(if: MockLogind.isInstalled && isInstalled("busctl"), "python3-dbusmock or busctl is not installed"))
 struct SessionEventTests {
-    /// A service on a bus, until it is let go of.
+    /// A service on a bus, until the last reference is released.
     private final class MockService {
         let bus: PrivateBus
         let name: String
@@ -40,7 +40,9 @@ struct SessionEventTests {
     }
 
     @Test(arguments: busKinds)
-    func `dark and light are a post each, and what changed while the portal was away is one too`(kind: BusKind) throws {
+    func `each switch between dark and light is one post, and so is one made while the portal was away`(kind: BusKind)
+        throws
+    {
         let (name, settings) = ("org.freedesktop.portal.Desktop", "org.freedesktop.portal.Settings")
         let scene = try EventScene(kind)
         let appearance = try scene.observe("org.notifybus.session.appearance")
@@ -75,7 +77,7 @@ struct SessionEventTests {
         try choose(service, "org.freedesktop.appearance", 1)
         #expect(appearance.heard.wait(for: 1))
         #expect(try scene.state(of: "AppleInterfaceThemeChangedNotification") == 1)
-        // Neither another setting nor the same again is a change.
+        // Neither another setting nor the same value again is a change.
         try choose(service, "org.example.appearance", 2)
         try choose(service, "org.freedesktop.appearance", 1)
         try choose(service, "org.freedesktop.appearance", 2)
@@ -92,7 +94,7 @@ struct SessionEventTests {
     }
 
     @Test(arguments: busKinds)
-    func `a screen saver counts until logind has said that the session is locked`(kind: BusKind) throws {
+    func `a screen saver counts until logind first reports a lock`(kind: BusKind) throws {
         let logind = try MockLogind()
         try logind.addSession("2", user: geteuid())
         let scene = try EventScene(kind, environment: ["DBUS_SYSTEM_BUS_ADDRESS": logind.bus.address])
@@ -109,7 +111,7 @@ struct SessionEventTests {
         #expect(try scene.state(of: "org.notifybus.session.lock") == 0)
         try logind.setLocked("2", true)
         #expect(lock.heard.wait(for: 3))
-        // From here on it only blanks the screen.
+        // From now on it only blanks the screen.
         try saver.call(name, "SetActive", "b", "true")
         try logind.setLocked("2", false)
         #expect(lock.heard.wait(for: 4))
@@ -122,7 +124,7 @@ struct SessionEventTests {
     }
 
     @Test(arguments: busKinds)
-    func `without logind a screen saver alone tells of the lock`(kind: BusKind) throws {
+    func `without logind the screen saver alone reports the lock`(kind: BusKind) throws {
         let scene = try EventScene(kind)
         let name = "org.gnome.ScreenSaver"
         let lock = try scene.observe("org.notifybus.session.lock")

@@ -4,14 +4,14 @@ import Glibc
 import TestSupport
 import Testing
 
-/// How long the machine waits with its sleep. Real: the bus daemons, the agent, systemd's user manager. Not real: logind,
-/// which is the template of python3-dbusmock.
+/// How long sleep is delayed. The bus daemons, the agent and systemd's user manager are real; logind is
+/// python3-dbusmock's.
 @Suite(
     .enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"),
     .disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups")
 )
 struct SleepTests {
-    /// An agent that starts a unit for `willsleep`. The unit ends when there is a file.
+    /// An agent that starts a unit for `willsleep`. The unit ends once a certain file exists.
     private func makeSession(_ kind: BusKind, _ logind: MockLogind, longestDelay: UInt64) throws -> UserSession {
         try logind.addSession("2", user: geteuid())
         try logind.setLongestDelay(microseconds: longestDelay)
@@ -29,12 +29,12 @@ struct SleepTests {
     }
 
     @Test(arguments: busKinds)
-    func `the machine waits until what launch.d has started for its sleep has ended`(kind: BusKind) throws {
+    func `sleep waits until everything that launch.d started for it has ended`(kind: BusKind) throws {
         let logind = try MockLogind()
         let session = try makeSession(kind, logind, longestDelay: 300_000_000)
         try logind.prepareForSleep(true)
         try session.waitFor("starting", of: "save")
-        // Those who observe have a second; this is beyond it.
+        // Observers have a second; this takes longer.
         try passTime("1.5s")
         #expect(try logind.delays() == ["sleep"])
         try session.shell(": >\"$HOME/finish\"")
@@ -45,7 +45,7 @@ struct SleepTests {
     }
 
     @Test(arguments: busKinds)
-    func `what hangs does not keep the machine from its sleep`(kind: BusKind) throws {
+    func `a program that hangs doesn't prevent sleep`(kind: BusKind) throws {
         let logind = try MockLogind()
         let session = try makeSession(kind, logind, longestDelay: 2_000_000)
         try logind.prepareForSleep(true)

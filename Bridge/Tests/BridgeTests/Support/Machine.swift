@@ -5,7 +5,7 @@ import NotifyBus
 import Synchronization
 import TestSupport
 
-/// What stands for a machine: a bus of its own, a center on it, and a bridge.
+/// A simulated machine: a private bus, a center on it, and a bridge.
 final class Machine: Sendable {
     let bus: PrivateBus
     let center: NotifyCenter
@@ -14,7 +14,7 @@ final class Machine: Sendable {
     private let running: Mutex<RunningCommand?>
     private let observations = Mutex<[NotifyCenter.Observation]>([])
 
-    /// A machine whose bridge is configured and not started.
+    /// A machine whose bridge is configured but not started.
     init(_ kind: BusKind, _ lines: [String]) throws {
         bus = try PrivateBus(kind)
         center = NotifyCenter(bus: .address(bus.address))
@@ -33,7 +33,7 @@ final class Machine: Sendable {
         try folder.write(lines.joined(separator: "\n") + "\n", to: "bridge.conf")
     }
 
-    /// The bridge that runs.
+    /// The running bridge.
     var bridge: RunningCommand {
         get throws {
             guard let bridge = running.withLock({ $0 }) else { throw TestSupportError("There is no bridge.") }
@@ -41,9 +41,9 @@ final class Machine: Sendable {
         }
     }
 
-    /// Starts the bridge; returns when it says that it is connected.
+    /// Starts the bridge, and returns once it reports that it is connected.
     ///
-    /// - Parameter prefix: what runs it in another network.
+    /// - Parameter prefix: what to put before the command to run it in another network.
     func startBridge(through prefix: [String] = [], waitsFor text: String = "connected to") throws {
         let command =
             try prefix + [
@@ -74,7 +74,7 @@ final class Machine: Sendable {
         return "nb1-\(text.prefix(32))"
     }
 
-    /// Hears from now on what is posted by these names, or with these prefixes.
+    /// Records from now on what is posted under these names or with these prefixes.
     func hear(_ names: [String] = [], prefixes: [String] = []) throws -> Recorder<String> {
         let heard = Recorder<String>()
         let names = try names.map { try NotifyName($0) }
@@ -89,7 +89,7 @@ final class Machine: Sendable {
         return heard
     }
 
-    /// What `org.notifybus.Bridge1.Status` says, as dbus-send prints it: key and value.
+    /// The answer of `org.notifybus.Bridge1.Status`, as dbus-send prints it: key and value.
     func status() throws -> [String: String] {
         let result = try run(
             "dbus-send",
@@ -99,7 +99,7 @@ final class Machine: Sendable {
             ]
         )
         guard result.status == 0 else { throw TestSupportError("Status: \(result.errorOutput)") }
-        // "dict entry( KEY variant TYPE VALUE )", the whitespace at will.
+        // "dict entry( KEY variant TYPE VALUE )", with arbitrary whitespace.
         var entries: [String: String] = [:]
         for entry in result.output.split(separator: "dict entry(").dropFirst() {
             let fields = entry.split(whereSeparator: \.isWhitespace)
@@ -110,13 +110,13 @@ final class Machine: Sendable {
         return entries
     }
 
-    /// Waits until the bridge is connected, or is not.
+    /// Waits until the bridge is connected, or disconnected.
     func wait(connected: Bool, timeout: Duration = .seconds(120)) throws {
         let came = try waitUntil(timeout: timeout) { try status()["connected"] == "boolean \(connected)" }
         guard came else { throw TestSupportError("The bridge is \(connected ? "not " : "")connected: \(try status())") }
     }
 
-    /// A figure of the status.
+    /// A number in the status.
     func figure(_ key: String) throws -> Int {
         let text = try status()[key] ?? ""
         guard let number = text.split(separator: " ").last.flatMap({ Int($0) }) else {

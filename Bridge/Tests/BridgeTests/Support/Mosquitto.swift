@@ -5,9 +5,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A Mosquitto of one test's own. It ends with the last reference to it.
+/// A private Mosquitto for one test. It ends with the last reference to it.
 final class Mosquitto: Sendable {
-    /// Nil if it can be started here, else a sentence that says why not.
+    /// Why it can't be started here; nil if it can.
     static let unavailable: Comment? = program == nil ? "mosquitto is not installed." : nil
 
     private static let program: String? = ["/usr/sbin/mosquitto", "/usr/bin/mosquitto", "/usr/local/sbin/mosquitto"]
@@ -16,13 +16,13 @@ final class Mosquitto: Sendable {
     let port: Int
     let folder: TemporaryFolder
     private let process: Mutex<RunningCommand?>
-    /// What runs it in another network; empty for this one.
+    /// What to put before a command to run it in another network; empty for this one.
     private let prefix: [String]
 
     /// - Parameters:
     ///   - listener: more lines for the listener, such as certificates.
-    ///   - settings: lines for the whole broker; the first of it unless it allows anonymous clients itself.
-    ///   - port: where to listen; nil for a port that is free.
+    ///   - settings: lines for the whole broker.
+    ///   - port: where to listen; nil for any free port.
     init(
         port: Int? = nil,
         listener: [String] = [],
@@ -75,7 +75,7 @@ final class Mosquitto: Sendable {
         try running?.waitForErrorOutput(containing: text, timeout: timeout)
     }
 
-    /// How many pings of clients it has received.
+    /// The number of pings it has received.
     var pings: Int {
         get throws {
             let log = try process.withLock { $0 }?.waitForErrorOutput(containing: "mosquitto version") ?? ""
@@ -83,7 +83,7 @@ final class Mosquitto: Sendable {
         }
     }
 
-    /// Publishes as any MQTT client does.
+    /// Publishes like any MQTT client.
     func publish(_ topic: String, _ payload: [String] = ["-n"], _ more: [String] = []) throws {
         let result = try run(
             "mosquitto_pub",
@@ -93,10 +93,10 @@ final class Mosquitto: Sendable {
     }
 }
 
-/// A port of the loopback interface that nobody listens at now, another one each time.
+/// A free port of the loopback interface, another one each time.
 ///
-/// It is none of those that the kernel gives to clients: one of them could take it before the broker does, or while the
-/// broker is down.
+/// It is not one of those that the kernel gives to clients, because a client could take it before the broker does, or
+/// while the broker is down.
 func freePort() throws -> Int {
     let port = lastPort.withLock { last -> Int? in
         for _ in 0..<1_000 {
