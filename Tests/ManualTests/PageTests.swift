@@ -45,6 +45,19 @@ import Testing
         #expect(result.status == 0)
     }
 
+    @Test(.enabled(if: isInstalled("man"), "man is not installed."), arguments: pages)
+    func `a page hyphenates no word, since a name broken across lines can't be copied`(page: String) throws {
+        for width in ["60", "80", "100"] {
+            let result = try run(
+                "man",
+                ["-E", "UTF-8", "-l", Manuals.path("man/" + page)],
+                environment: ["MANWIDTH": width]
+            )
+            #expect(!result.output.contains("\u{2010}\n"), "\(width) columns")
+            #expect(result.lines.count > 20)
+        }
+    }
+
     @Test(.enabled(if: isInstalled("mandoc"), "mandoc is not installed."), arguments: pages)
     func `mandoc has no complaints`(page: String) throws {
         let result = try run("mandoc", ["-T", "lint", Manuals.path("man/" + page)])
