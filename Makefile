@@ -76,17 +76,29 @@ help: ## Lists all targets
 .PHONY: build
 build: build-needs ## Builds the commands, the C library and their manual pages, optimized, in .build/release
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
-	@$(FIND_STATIC); \
-	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
-	swift build $(RELEASE) $(RELEASE_LINK) $(COMPACT) --product notify-commands
-	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
-	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
-	@if pkg-config --exists libmosquitto; then \
+	@# The bridge is built beside the rest, which seldom keeps more than two processors busy.
+	@bridge='' status=0 log=$$(mktemp); \
+	trap '[[ -z $$bridge ]] || kill $$bridge 2>/dev/null || true; rm -f -- "$$log"' EXIT; \
+	if pkg-config --exists libmosquitto; then \
 		swift build --package-path Bridge $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)/bridge) $(LIBRARY_LINK) $(COMPACT) \
-			--product notify-bridge; \
+			--product notify-bridge >"$$log" 2>&1 & \
+		bridge=$$!; \
 	else \
 		echo "libmosquitto is not installed, so notify-bridge is skipped."; \
+	fi; \
+	( \
+		$(FIND_STATIC); \
+		[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
+		swift build $(RELEASE) $(RELEASE_LINK) $(COMPACT) --product notify-commands; \
+	); \
+	swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus; \
+	if [[ -n $$bridge ]]; then \
+		wait $$bridge || status=$$?; \
+		bridge=''; \
+		cat "$$log"; \
+		[[ $$status == 0 ]]; \
 	fi
+	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
 
 .PHONY: startup-order
