@@ -130,9 +130,9 @@ int linux_epoll_remove(int epoll, int descriptor) {
     return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL);
 }
 
-int linux_epoll_wait(int epoll, linux_event *events, int count) {
+int linux_epoll_wait(int epoll, linux_event *events, int count, int timeout) {
     struct epoll_event found[64];
-    int number = epoll_wait(epoll, found, count < 64 ? count : 64, -1);
+    int number = epoll_wait(epoll, found, count < 64 ? count : 64, timeout);
     for (int i = 0; i < number; i++)
         events[i] = (linux_event){.events = found[i].events, .number = found[i].data.u64};
     return number;

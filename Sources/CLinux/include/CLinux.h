@@ -116,8 +116,8 @@ int linux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t number)
 int linux_epoll_change(int epoll, int descriptor, uint32_t events, uint64_t number);
 int linux_epoll_remove(int epoll, int descriptor);
 
-/* linux_epoll_wait() - epoll_wait(2) without a time limit; at most 64 events at once */
-int linux_epoll_wait(int epoll, linux_event *events, int count);
+/* linux_epoll_wait() - epoll_wait(2), in milliseconds or -1 without a time limit; at most 64 events at once */
+int linux_epoll_wait(int epoll, linux_event *events, int count, int timeout);
 
 /* linux_pidfd_open() - pidfd_open(2): closed on exec, readable when the process has ended; Linux 5.3 and later */
 int linux_pidfd_open(pid_t process);

@@ -217,7 +217,7 @@ final class Watcher: Sendable {
     private func run() {
         var found = [linux_event](repeating: linux_event(), count: 64)
         while true {
-            let count = linux_epoll_wait(epoll, &found, 64)
+            let count = linux_epoll_wait(epoll, &found, 64, -1)
             let report = state.withLock { $0.isStopping ? nil : $0.report }
             guard let report else { return }
             for index in 0..<max(0, Int(count)) {

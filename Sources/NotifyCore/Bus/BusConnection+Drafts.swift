@@ -23,6 +23,16 @@ extension BusConnection {
                 activates: true
             )
         }
+
+        /// The same without a reply.
+        static func oneWayBusCall(_ member: String) -> Draft {
+            .oneWayCall(
+                destination: BusMessage.busName,
+                path: "/org/freedesktop/DBus",
+                interface: BusMessage.busName,
+                member: member
+            )
+        }
     }
 
     /// The reply to a call of a method that does not exist, or to one that is too long.

@@ -15,6 +15,8 @@ final class BusConnection {
     private var current = BusMessage(kind: .useless)
     private var lastSerial: UInt32 = 0
     private var isBroken = false
+    /// One for each method of the bus that was called with a string.
+    private var templates: [BusCallTemplate] = []
 
     /// Connects and calls Hello; the reply has `helloSerial`.
     ///
@@ -29,6 +31,9 @@ final class BusConnection {
     /// The socket. It changes once the bus has accepted the connection, and then stays open until the connection is
     /// released.
     var descriptor: Int32 { socket.descriptor }
+
+    /// Whether the bus has accepted the connection.
+    var isOpen: Bool { socket.isOpen }
 
     /// The events for which to poll(2) the socket.
     var events: Int16 { socket.events }
@@ -107,8 +112,24 @@ final class BusConnection {
     ///
     /// - Returns: the serial of the reply; 0 if it can't be sent.
     func callBus(_ member: String, _ argument: String? = nil) -> UInt32 {
-        let arguments = argument.map { [BusValue.string($0)] } ?? []
-        return send(.busCall(member), arguments)
+        guard let argument else { return send(.busCall(member), []) }
+        return callBus(member, argument, wantsReply: true)
+    }
+
+    /// Calls a method of the bus that replies nothing, or nothing of interest.
+    func tellBus(_ member: String, _ argument: String) {
+        _ = callBus(member, argument, wantsReply: false)
+    }
+
+    private func callBus(_ member: String, _ argument: String, wantsReply: Bool) -> UInt32 {
+        let known = templates.firstIndex { $0.member == member && $0.wantsReply == wantsReply }
+        if known == nil {
+            guard let new = BusCallTemplate(member, wantsReply: wantsReply) else { return 0 }
+            templates.append(new)
+        }
+        let serial = nextSerial()
+        let isSent = templates[known ?? templates.count - 1].withBytes(argument, serial: serial) { socket.write($0) }
+        return isSent ? serial : 0
     }
 
     /// Sends a message.

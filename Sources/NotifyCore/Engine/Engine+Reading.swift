@@ -18,12 +18,13 @@ extension Engine {
     /// Serves both connections until the thread no longer leads, and then runs the callbacks that were left to it.
     func lead(as number: Int, of threads: EngineThreads) {
         var leads = true
+        observing.sleep = threads.sleep
         // The thread that takes over may find messages that were read from the socket but not handled, which poll(2)
         // can't know.
         var mayWait = false
         var lastBatch: Int64 = 0
         while leads, !threads.isStopping {
-            let events = waitForEvents(threads, mayWait: mayWait)
+            let events = waitForEvents(threads, as: number, mayWait: mayWait)
             mayWait = true
             let batch = threads.beginBatch()
             if events.isAwake {
@@ -56,36 +57,14 @@ extension Engine {
         if leads { observing.close() }
     }
 
-    private struct Events {
-        var isAwake: Bool
-        var observing: Int16
-        var posting: Int16
-        var postingConnection: Int
-    }
-
-    private func waitForEvents(_ threads: EngineThreads, mayWait: Bool) -> Events {
+    private func waitForEvents(_ threads: EngineThreads, as number: Int, mayWait: Bool) -> LeaderSleep.Events {
         let observingRequest = observing.pollRequest
         let postingRequest = outbox.pollRequest
+        threads.sleep.watchObserving(observingRequest)
+        threads.sleep.watchPosting(postingRequest)
+        guard mayWait else { return threads.sleep.sleep(0) }
         let deadline = MonotonicTime.earlier(observingRequest.deadline, postingRequest.deadline)
-        return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 3) { requests in
-            requests.initializeElement(
-                at: 0,
-                to: pollfd(fd: threads.wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0)
-            )
-            // poll(2) ignores negative descriptors.
-            requests.initializeElement(at: 1, to: observingRequest.pollfd)
-            requests.initializeElement(at: 2, to: postingRequest.pollfd)
-            let timeout = mayWait ? deadline?.millisecondsFromNow ?? -1 : 0
-            guard poll(requests.baseAddress, 3, timeout) > 0 else {
-                return Events(isAwake: false, observing: 0, posting: 0, postingConnection: 0)
-            }
-            return Events(
-                isAwake: requests[0].revents != 0,
-                observing: requests[1].revents,
-                posting: requests[2].revents,
-                postingConnection: postingRequest.connection
-            )
-        }
+        return threads.lend(number) { threads.sleep.sleep(deadline?.millisecondsFromNow ?? -1) }
     }
 
     /// - Returns: whether the thread still leads.
@@ -137,12 +116,14 @@ struct Arrival {
 }
 
 /// The events for which a connection is to be woken.
-struct PollRequest {
+struct PollRequest: Equatable {
     var descriptor: Int32 = -1
     var events: Int16 = 0
     var deadline: MonotonicTime?
     /// Which of a center's connections this is for: another one may have replaced it by the time poll(2) returns.
     var connection = 0
+    /// Whether the descriptor may be replaced after the next event.
+    var isProvisional = false
 
     var pollfd: Glibc.pollfd { Glibc.pollfd(fd: descriptor, events: events, revents: 0) }
 }

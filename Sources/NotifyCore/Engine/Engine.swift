@@ -59,6 +59,8 @@ final class Engine: Sendable {
     let witness = PostWitness()
     /// Whether every registration is kept if there is no bus, and completed when there is one.
     let waitsForBus: Bool
+    /// Whether other threads may borrow the lead: not if the peer's code, which runs with it, belongs to somebody else.
+    let lendsLead: Bool
     private let life = Monitor(Life.idle)
 
     init(
@@ -69,6 +71,7 @@ final class Engine: Sendable {
         onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.waitsForBus = waitsForBus
+        lendsLead = peer is LifecyclePeer
         outbox = Outbox(bus: bus, counters: counters)
         observing = ObservingConnection(
             bus: bus,

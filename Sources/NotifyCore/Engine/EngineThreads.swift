@@ -11,6 +11,9 @@ import Synchronization
 ///   once it has run the callbacks that were left to it.
 /// - More has arrived than the leader can deliver in `leadersShare`. Then the leader only reads, and the follower runs
 ///   the callbacks until none is left.
+///
+/// While the leader sleeps, any other thread may borrow the lead to exchange some messages with the bus itself, which
+/// saves waking the leader and being woken by it. The leader has it recalled if it wakes up for another reason.
 final class EngineThreads: Sendable {
     /// How long a callback may keep the leader from reading, in nanoseconds.
     static let patience: Int64 = 5_000_000
@@ -19,12 +22,16 @@ final class EngineThreads: Sendable {
     static let leadersShare: Int64 = 200_000
 
     /// What a thread is doing. Only the thread itself changes it, except that the follower may turn `callback` into
-    /// `replaced`, by which it takes the lead.
+    /// `replaced`, by which it takes the lead, and that a thread that borrows it may turn `asleep` into `lent`, and back.
     private enum Phase {
         static let following: UInt8 = 0
         static let leading: UInt8 = 1
         static let callback: UInt8 = 2
         static let replaced: UInt8 = 3
+        static let asleep: UInt8 = 4
+        static let lent: UInt8 = 5
+        /// The leader waits for the thread that has borrowed the lead.
+        static let recalled: UInt8 = 6
     }
 
     private final class Member: Sendable {
@@ -41,6 +48,9 @@ final class EngineThreads: Sendable {
     }
 
     let wakeDescriptor: WakeDescriptor
+    let sleep: LeaderSleep
+    /// Woken when the lead is returned to a leader that waits for it.
+    private let returned = Monitor(())
     private let timer: TimerDescriptor
     private let members = (Member(Phase.leading), Member(Phase.following))
     private let threads = Monitor<[EngineThread]>([])
@@ -58,6 +68,7 @@ final class EngineThreads: Sendable {
 
     init() throws(NotifyBusError) {
         wakeDescriptor = try WakeDescriptor()
+        sleep = try LeaderSleep(wakeDescriptor)
         timer = try TimerDescriptor()
     }
 
@@ -136,6 +147,74 @@ final class EngineThreads: Sendable {
             ordering: .acquiringAndReleasing
         ).exchanged
     }
+
+    // MARK: - Borrowing the lead
+
+    /// Lets other threads borrow the lead while the leader sleeps.
+    @inline(__always)
+    func lend<Result>(_ number: Int, while sleep: () -> Result) -> Result {
+        let phase = member(number)
+        phase.phase.store(Phase.asleep, ordering: .releasing)
+        let result = sleep()
+        let isMine = phase.phase.compareExchange(
+            expected: Phase.asleep,
+            desired: Phase.leading,
+            ordering: .acquiring
+        ).exchanged
+        if !isMine { recall(number) }
+        return result
+    }
+
+    private func recall(_ number: Int) {
+        let phase = member(number)
+        while true {
+            let isRecalled = phase.phase.compareExchange(
+                expected: Phase.lent,
+                desired: Phase.recalled,
+                ordering: .acquiring
+            ).exchanged
+            if isRecalled { break }
+            // It was given back in the meantime, and may be borrowed again.
+            let isBack = phase.phase.compareExchange(
+                expected: Phase.asleep,
+                desired: Phase.leading,
+                ordering: .acquiring
+            ).exchanged
+            if isBack { return }
+        }
+        // The thread that has borrowed the lead gives it back when this is readable.
+        wakeDescriptor.signal()
+        _ = returned.wait(until: nil) { _ in phase.phase.load(ordering: .acquiring) == Phase.leading ? true : nil }
+    }
+
+    /// Borrows the lead if the leader sleeps. The caller must return it soon, at the latest once `wakeDescriptor` is
+    /// readable, and must not run callbacks meanwhile.
+    ///
+    /// - Returns: the number of the leader; nil if it doesn't sleep.
+    func borrowLead() -> Int? {
+        if isStopping { return nil }
+        return (0...1).first { number in
+            member(number).phase.compareExchange(
+                expected: Phase.asleep,
+                desired: Phase.lent,
+                ordering: .acquiring
+            ).exchanged
+        }
+    }
+
+    func returnLead(to number: Int) {
+        let phase = member(number)
+        let isAsleep = phase.phase.compareExchange(
+            expected: Phase.lent,
+            desired: Phase.asleep,
+            ordering: .releasing
+        ).exchanged
+        if isAsleep { return }
+        returned.withLock { _ in phase.phase.store(Phase.leading, ordering: .releasing) }
+        returned.wakeAll()
+    }
+
+    // MARK: - Helping the leader
 
     /// Makes the follower run callbacks until none is left.
     func leaveDelivery() {

@@ -70,8 +70,7 @@ extension ObservingConnection {
     }
 
     func withdraw(_ rules: [String]) {
-        // Nobody waits for the reply; it has a serial that is not tracked.
-        for rule in rules { _ = connection?.callBus("RemoveMatch", rule) }
+        for rule in rules { connection?.tellBus("RemoveMatch", rule) }
     }
 
     // MARK: - Too many names for one rule each

@@ -3,8 +3,8 @@
 /// The connection for reading: it is opened for the first observer, makes every registration again when the bus comes
 /// back, and determines who observes what arrives.
 ///
-/// `@unchecked Sendable`: only the leading thread touches it. The lead passes between the `EngineThreads` by an atomic
-/// exchange, which orders what both do.
+/// `@unchecked Sendable`: only the leading thread touches it, or a thread that has borrowed the lead. The lead passes
+/// between threads by an atomic exchange, which orders what both do.
 ///
 /// A run-time check for exclusive access takes some 60 instructions. The compiler omits it if it sees that each access
 /// to a variable is instantaneous. So everything on the path of a delivery is a plain value or a reference to an
@@ -47,6 +47,8 @@ final class ObservingConnection: @unchecked Sendable {
     private(set) var lossError: NotifyBusError?
 
     private(set) var connection: BusConnection?
+    /// What the leader sleeps on; nil until it leads for the first time.
+    var sleep: LeaderSleep?
     var uniqueName = ""
     /// Counts the sets of rules: one for each connection, and one for each opening of the gate. A topic remembers the
     /// set that its rules belong to.
@@ -102,8 +104,16 @@ final class ObservingConnection: @unchecked Sendable {
 
     private func request(deadline: MonotonicTime?) -> PollRequest {
         guard let connection else { return PollRequest() }
-        return PollRequest(descriptor: connection.descriptor, events: connection.events, deadline: deadline)
+        return PollRequest(
+            descriptor: connection.descriptor,
+            events: connection.events,
+            deadline: deadline,
+            isProvisional: !connection.isOpen
+        )
     }
+
+    /// Whether the bus has accepted the connection.
+    var isReady: Bool { if case .ready = phase { true } else { false } }
 
     /// Handles timeouts and the socket.
     func service(_ events: Int16, on engine: Engine) {
@@ -269,7 +279,7 @@ final class ObservingConnection: @unchecked Sendable {
     }
 
     func lose(_ error: NotifyBusError, on engine: Engine) {
-        let wasReady = if case .ready = phase { true } else { false }
+        let wasReady = isReady
         lossError = error
         let unanswered = questions.purposes
         lifecycle.keep(senders.takeAll())
@@ -316,6 +326,7 @@ final class ObservingConnection: @unchecked Sendable {
         earlyBarriers = []
         for case .barrier(let barrier) in questions.purposes { barrier.complete(.failure(error)) }
         questions.removeAll()
+        sleep?.forgetObserving()
         connection = nil
         phase = .closed
     }

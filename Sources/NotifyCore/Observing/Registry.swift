@@ -134,6 +134,28 @@ final class Registry: Sendable {
         }
     }
 
+    /// Whether the bus has yet to answer for some of these topics; those before them are removed.
+    func isUndecided(_ topics: inout ArraySlice<Topic>) -> Bool {
+        state.withLock { state in
+            if case nil = state.outcome(of: &topics, waitsForBus: false) { true } else { false }
+        }
+    }
+
+    /// Takes the commands if they are all about rules, which any thread may carry out.
+    func takeRuleCommands() -> [Command]? {
+        state.withLock { state in
+            let areRules = state.commands.allSatisfy { command in
+                switch command {
+                case .add, .remove: true
+                case .barrier, .open, .perform: false
+                }
+            }
+            guard areRules else { return nil }
+            defer { state.commands.removeAll() }
+            return state.commands
+        }
+    }
+
     func takeCommands() -> [Command] {
         state.withLock { state in
             defer { state.commands.removeAll() }
