@@ -8,16 +8,11 @@ package struct CommonOptions: Sendable {
         case quiet, normal, verbose
     }
 
-    package enum Bus: Equatable, Sendable {
-        case session, system
-        case address(String)
-    }
-
     package enum Question: Sendable {
         case help, version
     }
 
-    private var option: Bus?
+    private var option: NotifyCenter.Bus?
     package var verbosity = Verbosity.normal
     /// `--help` or `--version`, which are answered instead of running the command.
     package var question: Question?
@@ -25,25 +20,11 @@ package struct CommonOptions: Sendable {
     package init() {}
 
     /// The bus chosen by an option or else by `NOTIFYBUS_ADDRESS`; nil if neither names one.
-    package var bus: Bus? {
-        if let option { return option }
-        return switch NotifyCenter.Bus.inEnvironment {
-        case .session: .session
-        case .system: .system
-        case .address(let address): .address(address)
-        case nil: nil
-        }
-    }
+    package var bus: NotifyCenter.Bus? { option ?? .inEnvironment }
 
-    package var notifyBus: NotifyCenter.Bus {
-        switch bus {
-        case .system: .system
-        case .address(let address): .address(address)
-        case .session, nil: .session
-        }
-    }
+    package var notifyBus: NotifyCenter.Bus { bus ?? .session }
 
-    fileprivate mutating func choose(_ bus: Bus) throws(UsageError) {
+    fileprivate mutating func choose(_ bus: NotifyCenter.Bus) throws(UsageError) {
         if let option, option != bus {
             throw UsageError("use only one of --session, --system and --address")
         }

@@ -16,7 +16,7 @@ enum ConfigurationFile {
 
     /// Reads the first of the default files that exists; it is fine if there is none.
     static func readDefault(
-        for bus: CommonOptions.Bus?,
+        for bus: NotifyCenter.Bus?,
         into configuration: inout Agent.Configuration
     ) throws(ConfigurationError) {
         for path in ConfigurationFile.places(for: bus) {
@@ -31,7 +31,7 @@ enum ConfigurationFile {
 
     /// Where to look for the file: in `/etc` for the system bus, otherwise the user's directory and then those for all
     /// users. See the XDG Base Directory Specification.
-    static func places(for bus: CommonOptions.Bus?) -> [String] {
+    static func places(for bus: NotifyCenter.Bus?) -> [String] {
         if bus == .system { return ["/etc/notifybus/agent.conf"] }
         func variable(_ name: String) -> String? {
             getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }

@@ -29,13 +29,13 @@ final class AgentWatch: BusPeer {
         var hasBeenLive = false
     }
 
-    private let bus: CommonOptions.Bus?
+    private let bus: NotifyCenter.Bus?
     private let mailbox: Mailbox<Event>
     private let state = Mutex(State())
     private let rules: [String]
 
     /// - Parameter wantsFacts: whether to listen also to what the agent learns.
-    init(_ mailbox: Mailbox<Event>, on bus: CommonOptions.Bus?, wantsFacts: Bool) {
+    init(_ mailbox: Mailbox<Event>, on bus: NotifyCenter.Bus?, wantsFacts: Bool) {
         self.mailbox = mailbox
         self.bus = bus
         rules = AgentWatch.rules + (wantsFacts ? [AgentWatch.rule(for: AgentInterface.FactChanged.member)] : [])

@@ -7,7 +7,7 @@ extension LifecycleFailure {
     /// What an error from the agent, or from the bus on its behalf, means to the user of the command.
     ///
     /// - Parameter target: the target of the state change; nil if there was none.
-    init(_ fault: BusFault, to member: String, target: Whom? = nil, on bus: CommonOptions.Bus?) {
+    init(_ fault: BusFault, to member: String, target: Whom? = nil, on bus: NotifyCenter.Bus?) {
         let reason = fault.message.isEmpty ? fault.name : fault.message
         let standard = "org.freedesktop.DBus.Error."
         switch fault.name {

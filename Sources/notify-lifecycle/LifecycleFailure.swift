@@ -20,8 +20,15 @@ struct LifecycleFailure: Error {
         self.init(error.description, code: error.code == .timedOut ? .timedOut : ExitCode(error), isLasting: true)
     }
 
-    /// There is no agent to ask.
-    static func noAgent(on bus: CommonOptions.Bus?) -> LifecycleFailure {
+    /// There is no agent to ask, or none that this program could see.
+    static func noAgent(on bus: NotifyCenter.Bus?) -> LifecycleFailure {
+        guard (bus ?? .session).isWhole else {
+            return LifecycleFailure(
+                "a program in a sandbox can't reach the lifecycle agent; run notify-lifecycle outside",
+                code: .unavailable,
+                isLasting: true
+            )
+        }
         let option =
             switch bus {
             case .system: " --system"

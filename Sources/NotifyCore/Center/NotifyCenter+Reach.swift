@@ -74,6 +74,9 @@ extension NotifyCenter.Bus {
         default: return FlatpakInfo.ofThisProcess?.passage(on: self) ?? .open
         }
     }
+
+    /// Whether this process may talk to everybody on it, so that who does not answer isn't there.
+    package var isWhole: Bool { passage == .open }
 }
 
 extension SandboxPassage {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
+import NotifyCore
 import TestSupport
 import Testing
 
