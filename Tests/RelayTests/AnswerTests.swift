@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+import NotifyCoordinator
 import NotifyCore
 import TestSupport
 import Testing
@@ -10,18 +12,18 @@ import Testing
 @Suite struct AnswerTests {
     private static let emptyOptions: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0]
 
-    @Test(arguments: busKinds)
-    func `a program whose registration the agent has forgotten meanwhile is refused`(kind: BusKind) throws {
-        let bus = try PrivateBus(kind)
+    /// A relay for whose agent the test answers: whoever calls observes in the foreground.
+    private func serve(_ bus: PrivateBus, to process: ProcessID?) throws -> NotifyCenter {
         let opened = Recorder<String>()
         let serving = Locked<(relay: Relay, center: NotifyCenter)?>(nil)
         let relay = Relay(
             Relay.Outlet(
                 opened: { fault in opened.append(fault?.message ?? "") },
-                call: { call, _ in
+                call: { call, request in
                     guard let (relay, center) = serving.value else { return }
-                    let answer: BusAnswer = .success([.string("foreground"), .strings([])])
-                    center.perform { link in relay.answer(call, answer, process: nil, on: link) }
+                    let values: [BusValue] =
+                        if case .register = request { [.string("foreground"), .strings([])] } else { [] }
+                    center.perform { link in relay.answer(call, .success(values), process: process, on: link) }
                 },
                 told: { _, _ in },
                 lost: { _ in }
@@ -31,16 +33,63 @@ import Testing
         serving.set((relay, center))
         try center.open()
         #expect(opened.wait(forCount: 1) && opened.elements == [""])
-        let client = try RawBusClient(address: bus.address)
-        let reply = try client.call(
+        return center
+    }
+
+    private func ask(
+        _ client: RawBusClient,
+        _ member: String,
+        _ signature: String,
+        _ body: [UInt8]
+    ) throws -> RawMessage {
+        try client.call(
             destination: "org.notifybus.Relay1",
             path: "/org/notifybus/Relay1",
             interface: "org.notifybus.Relay1",
-            member: "Register",
-            signature: "a{sv}",
-            body: AnswerTests.emptyOptions
+            member: member,
+            signature: signature,
+            body: body
         )
+    }
+
+    @Test(arguments: busKinds)
+    func `a program whose registration the agent has forgotten meanwhile is refused`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = try serve(bus, to: nil)
+        let client = try RawBusClient(address: bus.address)
+        let reply = try ask(client, "Register", "a{sv}", AnswerTests.emptyOptions)
         #expect(reply.errorName == "org.freedesktop.DBus.Error.Failed")
+        center.close()
+    }
+
+    @Test(arguments: busKinds)
+    func `what a program could not take is passed on again, without another post`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = try serve(bus, to: ProcessID(pid: getpid(), startTime: 1, user: geteuid()))
+        let client = try RawBusClient(address: bus.address)
+        #expect(try ask(client, "Register", "a{sv}", AnswerTests.emptyOptions).kind == .reply)
+        var body = RawBody()
+        var names = RawBody()
+        names.append("com.example.a")
+        body.append(UInt32(names.bytes.count))
+        body.append(bytes: names.bytes)
+        body.append(UInt32(0))
+        #expect(try ask(client, "AddNames", "asas", body.bytes).kind == .reply)
+        let poster = NotifyCenter(bus: .address(bus.address))
+        try poster.post("com.example.a")
+        var batches: [[UInt8]] = []
+        while batches.count < 3 {
+            let message = try client.readMessage()
+            guard message.member == "DeliverPosts" else { continue }
+            batches.append(message.body)
+            var refusal = RawMessage(batches.count < 3 ? .error : .reply)
+            if batches.count < 3 { refusal.errorName = "org.freedesktop.DBus.Error.NoMemory" }
+            refusal.destination = message.sender
+            refusal.replySerial = message.serial
+            try client.send(refusal)
+        }
+        #expect(Set(batches).count == 1)
+        poster.close()
         center.close()
     }
 

@@ -44,6 +44,9 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     /// Calls of Synchronize that are waiting, by number.
     private var waiters: [Int: BusCall] = [:]
     private var lastNumber = 0
+    /// Programs that could not take their last batch, and when to try again.
+    private var refusing: Set<String> = []
+    private(set) var deadline: MonotonicTime?
     /// Match rules that the bus has not confirmed yet, and who is waiting for which of them.
     private var rulesUnderWay: Set<Int> = []
     private var ruleWaiters: [(rules: Set<Int>, body: @Sendable (NotifyBusError?, borrowing BusLink) -> Void)] = []
@@ -240,10 +243,19 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
                 endWaits(table.batchIsRead(by: name), on: link)
                 pass(to: name, on: link)
             case .failure:
-                // The program has gone, or can't take anything now; in that case the next post tries again.
+                // The program has gone, or can't take anything now.
                 table.batchWasRefused(by: name)
+                refusing.insert(name)
+                deadline = deadline ?? .now + 1_000
             }
         }
+    }
+
+    func deadlineHasPassed(_ link: borrowing BusLink) {
+        deadline = nil
+        let names = refusing
+        refusing = []
+        for name in names { pass(to: name, on: link) }
     }
 
     /// Replies when the caller has read everything that has been posted so far.
