@@ -62,9 +62,11 @@ extension Engine {
         let postingRequest = outbox.pollRequest
         threads.sleep.watchObserving(observingRequest)
         threads.sleep.watchPosting(postingRequest)
-        guard mayWait else { return threads.sleep.sleep(0) }
         let deadline = MonotonicTime.earlier(observingRequest.deadline, postingRequest.deadline)
-        return threads.lend(number) { threads.sleep.sleep(deadline?.millisecondsFromNow ?? -1) }
+        let plan = threads.sleep.plan(mayWait ? deadline?.millisecondsFromNow ?? -1 : 0)
+        let events = threads.lend(number) { threads.sleep.sleep(plan) }
+        threads.sleep.note(events)
+        return events
     }
 
     /// - Returns: whether the thread still leads.

@@ -98,28 +98,49 @@ final class LeaderSleep: @unchecked Sendable {
         return new
     }
 
+    /// How to sleep.
+    struct Plan {
+        fileprivate var timeout: Int32
+        fileprivate var missesObserving: Bool
+        fileprivate var missesPosting: Bool
+        fileprivate var postingConnection: Int
+    }
+
     /// - Parameter timeout: in milliseconds; -1 for none.
-    func sleep(_ timeout: Int32) -> Events {
-        let misses = (observing.descriptor >= 0 && !observing.isArmed, posting.descriptor >= 0 && !posting.isArmed)
-        var timeout = timeout
-        if misses.0 || misses.1, !(0..<LeaderSleep.lookAgain ~= timeout) { timeout = LeaderSleep.lookAgain }
-        var result = Events(postingConnection: posting.connection)
+    func plan(_ timeout: Int32) -> Plan {
+        var plan = Plan(
+            timeout: timeout,
+            missesObserving: observing.descriptor >= 0 && !observing.isArmed,
+            missesPosting: posting.descriptor >= 0 && !posting.isArmed,
+            postingConnection: posting.connection
+        )
+        if plan.missesObserving || plan.missesPosting, !(0..<LeaderSleep.lookAgain ~= timeout) {
+            plan.timeout = LeaderSleep.lookAgain
+        }
+        return plan
+    }
+
+    /// Sleeps. Touches no variables, because another thread may have the lead meanwhile.
+    func sleep(_ plan: Plan) -> Events {
+        var result = Events(postingConnection: plan.postingConnection)
         withUnsafeTemporaryAllocation(of: linux_event.self, capacity: 3) { found in
             guard let start = found.baseAddress else { return }
-            for event in found.prefix(max(0, Int(linux_epoll_wait(epoll, start, 3, timeout)))) {
+            for event in found.prefix(max(0, Int(linux_epoll_wait(epoll, start, 3, plan.timeout)))) {
                 switch event.number {
-                case Source.observing:
-                    result.observing = Int16(truncatingIfNeeded: event.events)
-                    if observing.isOnce { observing.isArmed = false }
-                case Source.posting:
-                    result.posting = Int16(truncatingIfNeeded: event.events)
-                    posting.isArmed = false
+                case Source.observing: result.observing = Int16(truncatingIfNeeded: event.events)
+                case Source.posting: result.posting = Int16(truncatingIfNeeded: event.events)
                 default: result.isAwake = true
                 }
             }
         }
-        if misses.0 { result.observing |= Int16(POLLIN) }
-        if misses.1 { result.posting |= Int16(POLLIN) | Int16(POLLOUT) }
+        if plan.missesObserving { result.observing |= Int16(POLLIN) }
+        if plan.missesPosting { result.posting |= Int16(POLLIN) | Int16(POLLOUT) }
         return result
+    }
+
+    /// Notes that sockets watched for one event have reported it.
+    func note(_ events: Events) {
+        if events.observing != 0, observing.isOnce { observing.isArmed = false }
+        if events.posting != 0 { posting.isArmed = false }
     }
 }
