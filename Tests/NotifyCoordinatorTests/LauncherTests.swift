@@ -321,6 +321,65 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
+    @Test func `a program that somebody else started is told what it was about to be started for`() {
+        var world = World { $0.settle = 100 }
+        world.post()
+        #expect(world.state == "settling")
+        // It was started before the post, and observes after it.
+        world.take(.activity(world.id, true))
+        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [World.name]), isNew: true))
+        #expect(world.delivered == [World.name])
+        world.wait(1_000)
+        #expect(world.starts.isEmpty && world.launcher.reports[0].due == 0)
+
+        // The same if it turns out to be the program only later.
+        world = World {
+            $0.settle = 100
+            $0.action = .activation("org.example.A")
+        }
+        world.post()
+        let subjects = Subjects(names: [World.name])
+        world.take(.mayObserve(ConnectionID(7), [world.id], subjects, isNew: true))
+        world.take(.activity(world.id, true))
+        world.take(.programIsKnown(world.id, [(ConnectionID(7), subjects)]))
+        #expect(world.delivered == [World.name])
+    }
+
+    @Test func `if the bus finds the program running, one more start follows`() {
+        var world = World { $0.action = .activation("org.example.A") }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end(.wasRunning)
+        #expect(world.state == "running" && world.launcher.reports[0].due == 1)
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 2)
+    }
+
+    @Test func `an entry is not started for a name that it no longer has`() {
+        var world = World()
+        var entry = LaunchEntry(title: "a", action: .unit("a.service"))
+        entry.subjects.names = [World.other]
+        world.take(.load([entry]))
+        // The agent has only now found out who posted it.
+        world.take(.heard(World.name, [world.id]))
+        #expect(world.starts.isEmpty && world.launcher.reports[0].due == 0)
+    }
+
+    @Test func `a name is heard all the time while its entry asks for it in another way`() {
+        var world = World()
+        var entry = LaunchEntry(title: "a", action: .unit("a.service"))
+        entry.subjects.prefixes = [NamePrefix("com.example.")]
+        // The bus has the new rules before it loses the old ones.
+        for subjects in [entry.subjects, Subjects(names: [World.name])] {
+            entry.subjects = subjects
+            let effects = world.launcher.handle(.load([entry]), at: Moment(nanoseconds: 0))
+            let place = effects.firstIndex { if case .hold = $0 { true } else { false } }
+            let other = effects.firstIndex { if case .release = $0 { true } else { false } }
+            #expect(place == 0 && other == 1, "\(effects)")
+            _ = world.launcher.handle(.held(world.id, failure: nil), at: Moment(nanoseconds: 0))
+        }
+    }
+
     @Test func `without a service manager units are off with a reason, and work again once there is one`() {
         var world = World()
         world.take(.manager(obstacle: "there is none"))

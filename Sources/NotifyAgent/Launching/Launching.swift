@@ -165,7 +165,11 @@ final class Launching: PostListener, @unchecked Sendable {
         case .activation(let name):
             link.callBus("StartServiceByName", [.string(name), .uint32(0)]) { [self] answer, link in
                 let outcome: Launcher.Outcome =
-                    if case .failure(let fault) = answer { .failed(fault.message) } else { .done }
+                    switch answer {
+                    case .failure(let fault): .failed(fault.message)
+                    // DBUS_START_REPLY_ALREADY_RUNNING
+                    case .success(let values): values.first?.uint32 == 2 ? .wasRunning : .done
+                    }
                 handle(.ended(id, number: number, outcome), on: link)
             }
         }

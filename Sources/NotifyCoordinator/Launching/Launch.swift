@@ -103,11 +103,12 @@ struct Launch {
         let wanted = wanted
         let (more, less) = (wanted.subtracting(held), held.subtracting(wanted))
         held = wanted
-        if !less.isEmpty { effects.append(.release(id, less)) }
+        // A prefix may give way to a name, or the other way round: at every moment one of them is heard.
         if !more.isEmpty {
             unconfirmed += 1
             effects.append(.hold(id, more))
         }
+        if !less.isEmpty { effects.append(.release(id, less)) }
     }
 
     // MARK: - Start and stop
@@ -151,6 +152,8 @@ struct Launch {
 
     mutating func heard(_ name: NotifyName, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         if case .off = phase { return }
+        // Its sender was identified after the entry had changed.
+        if !entry.subjects.contains(name) { return }
         if observers.hear(name) || observers.note(name) { return }
         note(name)
         if case .settling(let latest, _) = phase {
@@ -245,7 +248,11 @@ struct Launch {
         let used = begun
         begun = []
         switch outcome {
-        case .done: lastResult = "done"
+        case .wasRunning where entry.onBusy != .drop:
+            // Somebody else had started it, perhaps before they were posted.
+            lastResult = "was running"
+            restore(used)
+        case .done, .wasRunning: lastResult = "done"
         case .neverRan(let reason) where isTryingAgain, .failed(let reason):
             failures += 1
             lastResult = reason
@@ -333,9 +340,9 @@ struct Launch {
         _ effects: inout [Launcher.Effect]
     ) -> [NotifyName] {
         if case .off = phase { return [] }
-        let names = observers.join(connection, subjects, isNew: isNew, missed: missed)
+        let names = observers.join(connection, subjects, isNew: isNew, missed: missed, due: due)
         missed.remove(subjects.contains)
-        // It hears them, so there is no need to start it for them.
+        // It hears them and was told of them, so there is no need to start it for them.
         due.remove(subjects.contains)
         follow(&effects)
         return names
@@ -359,8 +366,8 @@ struct Launch {
         if case .off = phase { return [] }
         var news: [(ConnectionID, [NotifyName])] = []
         for (connection, subjects) in connections {
-            // One that existed before the start was requested has missed nothing.
-            let names = observers.join(connection, subjects, isNew: false, missed: PendingNames())
+            // One that existed before the start was requested has missed only what is to start it once more.
+            let names = observers.join(connection, subjects, isNew: false, missed: PendingNames(), due: due)
             if !names.isEmpty { news.append((connection, names)) }
         }
         for (_, subjects) in connections {

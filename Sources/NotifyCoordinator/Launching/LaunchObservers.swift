@@ -59,15 +59,19 @@ struct LaunchObservers {
     /// - Parameters:
     ///   - isNew: whether the bus has just accepted it, so that it has heard nothing yet.
     ///   - missed: what was posted since the start was requested.
+    ///   - due: what the program was to be started for: somebody else may have started it before that was posted.
     /// - Returns: what it is to be notified of.
     mutating func join(
         _ connection: ConnectionID,
         _ subjects: Subjects,
         isNew: Bool,
-        missed: PendingNames
+        missed: PendingNames,
+        due: PendingNames
     ) -> [NotifyName] {
         let candidate = candidates.removeValue(forKey: connection)
-        let names = (candidate?.missed ?? missed).names.filter(subjects.contains)
+        var all = candidate?.missed ?? missed
+        if candidate == nil { for name in due.names { _ = all.insert(name) } }
+        let names = all.names.filter(subjects.contains)
         var observation =
             observations[connection] ?? Observation(subjects: subjects, isJoining: candidate?.isJoining ?? isNew)
         observation.subjects = subjects

@@ -39,6 +39,8 @@ package struct Launcher {
 
     package enum Outcome: Equatable, Sendable {
         case done
+        /// It was running already, so nothing was started.
+        case wasRunning
         case failed(String)
         /// The service manager itself has failed, before the program ran: it is retried once.
         case neverRan(String)
