@@ -116,6 +116,29 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: busKinds)
+    func `a program that observes before its entry is read is not started again`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.unit(
+            "observer.service",
+            "[Service]",
+            "Type=exec",
+            "StandardOutput=append:%h/heard",
+            "ExecStart=\(try productPath("notify-wait")) -f com.example.go"
+        )
+        try session.entry("other", "name = com.example.other", "start = other.service")
+        try session.startAgent()
+        try session.shell("systemctl --user start observer.service")
+        try session.until("notify-lifecycle list -v | grep -q com.example.go")
+        try session.entry("observer", "name = com.example.go", "start = observer.service", "on-busy = restart")
+        try session.waitFor("running", of: "observer")
+        try session.shell("notify-post com.example.go")
+        try session.until("[[ $(cat \"$HOME/heard\" | wc -l) == 1 ]]")
+        // An agent that starts it again has begun with that before `notify-post` returns.
+        #expect(try session.field("starts", of: "observer") == "0")
+        #expect(try session.field("state", of: "observer") == "running")
+    }
+
+    @Test(arguments: busKinds)
     func `a failed start is reported, uses up its posts, and disturbs no other`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.unit("failing.service", "[Service]", "Type=oneshot", "ExecStart=/bin/false")

@@ -63,7 +63,7 @@ final class Launching: PostListener, @unchecked Sendable {
         if entries.isEmpty, launcher.isEmpty { return }
         let needsManager = entries.contains { $0.needsManager && $0.isEnabled }
         if needsManager, manager == nil {
-            manager = ServiceManager { [weak self] event, link in self?.handle(event, on: link) }
+            manager = ServiceManager { [weak self] event, link in self?.managerReports(event, on: link) }
         }
         handle(.load(entries), on: link)
         if needsManager {
@@ -101,6 +101,18 @@ final class Launching: PostListener, @unchecked Sendable {
             let event = events.removeFirst()
             for effect in launcher.handle(event, at: .now) { perform(effect, on: link) }
         }
+    }
+
+    /// With its first report about an entry the manager has also said which unit it is. If that runs, its programs may
+    /// have registered before.
+    private func managerReports(_ event: Launcher.Event, on link: borrowing BusLink) {
+        if case .activity(let id, true) = event, launcher.isWaking(id), let unit = manager?.unit(of: id) {
+            for connection in surroundings.connections() {
+                guard let process = surroundings.process(connection), self.unit(of: process) == unit else { continue }
+                observes(connection, isNew: false, on: link)
+            }
+        }
+        handle(event, on: link)
     }
 
     private func perform(_ effect: Launcher.Effect, on link: borrowing BusLink) {
