@@ -215,3 +215,8 @@ long linux_send(int socket, const void *bytes, size_t size, const int *descripto
 }
 
 void linux_give_memory_back(void) { malloc_trim(0); }
+
+char *__wrap_swift_copyAuxiliaryExecutablePath(const char *name) {
+    (void)name;
+    return NULL;
+}
