@@ -31,7 +31,7 @@ HARDENED := -Xcc -fstack-protector-strong -Xcc -fstack-clash-protection \
 REPRODUCIBLE := -Xswiftc -file-prefix-map -Xswiftc "$$PWD=." -Xcc "-ffile-prefix-map=$$PWD=." \
 	-Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
 # Puts each function into a section of its own, so that the linker can drop unused ones and group those used at startup.
-# And types are made without names that the library would have to look up: a fourth of the instructions of a short program.
+# And types are made without looking up their names, which was a fourth of the instructions of a short program.
 SECTIONS := -Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors \
 	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections -Xcc -fdata-sections
 # Commands include the Swift library and, if possible, everything else as well: 'notify-post --version' takes 1.2 ms
