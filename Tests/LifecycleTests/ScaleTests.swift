@@ -19,7 +19,7 @@ import Testing
                 "max_replies_per_connection": 50_000,
             ]
         )
-        // The observers have a process of their own, with two threads and three descriptors for each.
+        // The observers have a process of their own, with two threads and four descriptors for each.
         let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
             [address = agent.bus.address as String, agentProcess = agent.agentProcess as pid_t] in
             do {

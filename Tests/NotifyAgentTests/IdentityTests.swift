@@ -78,8 +78,10 @@ import Testing
     }
 
     @Test func `no handle is given out for a process that has ended, nor for another user's`() throws {
-        let ended = try start("true")
+        let ended = try start("cat")
         let pidfd = linux_pidfd_open(ended.pid)
+        try #require(pidfd >= 0)
+        ended.closeInput()
         _ = try ended.wait()
         #expect(throws: ProcessHandle.Doubt.gone) { try ProcessHandle.open(ended.pid, user: geteuid()).get() }
         // Not even if the bus gives its descriptor and another process has its number by now.

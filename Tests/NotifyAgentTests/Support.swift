@@ -94,10 +94,7 @@ extension RawBusClient {
             entries.align(to: 8)
             entries.append(key)
             entries.append(signature: "as")
-            var list = RawBody()
-            for text in texts { list.append(text) }
-            entries.append(UInt32(list.bytes.count))
-            entries.append(bytes: list.bytes)
+            entries.append(texts)
         }
         if let state { entry("state", state) }
         if let previous { entry("previous", previous) }

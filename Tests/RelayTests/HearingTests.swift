@@ -86,11 +86,8 @@ struct HearingTests {
             try #require(reply.kind == .reply, "\(member): \(reply.string ?? "")")
         }
         var names = RawBody()
-        var name = RawBody()
-        name.append("com.example.a")
-        names.append(UInt32(name.bytes.count))
-        names.append(bytes: name.bytes)
-        names.append(UInt32(0))
+        names.append(["com.example.a"])
+        names.append([])
         try call("Register", "a{sv}", [0, 0, 0, 0, 0, 0, 0, 0])
         try call("AddNames", "asas", names.bytes)
         try call("RemoveNames", "asas", names.bytes)

@@ -113,12 +113,7 @@ struct IsolationTests {
             let observation = try center.addObserver(forName: "com.example.a") { heard.append($0) }
             let stranger = try RawBusClient(address: scene.bus.address)
             var body = RawBody()
-            for text in ["com.example.a", ""] {
-                var element = RawBody()
-                element.append(text)
-                body.append(UInt32(element.bytes.count))
-                body.append(bytes: element.bytes)
-            }
+            for text in ["com.example.a", ""] { body.append([text]) }
             let reply = try stranger.call(
                 destination: center.observingName(),
                 path: "/org/notifybus/Observer1",

@@ -31,6 +31,15 @@ public struct RawBody: Sendable {
         bytes.append(0)
     }
 
+    /// Appends an `as`.
+    public mutating func append(_ texts: [String]) {
+        align(to: 4)
+        var elements = RawBody()
+        for text in texts { elements.append(text) }
+        append(UInt32(elements.bytes.count))
+        append(bytes: elements.bytes)
+    }
+
     /// Appends a `g`.
     public mutating func append(signature: String) {
         bytes.append(UInt8(truncatingIfNeeded: signature.utf8.count))
