@@ -19,7 +19,7 @@ extension Engine {
     func lead(as number: Int, of threads: EngineThreads) {
         var leads = true
         observing.sleep = threads.sleep
-        // The thread that takes over may find messages that were read from the socket but not handled, which poll(2)
+        // The thread that takes over may find messages that were read from the socket but not handled, which epoll(7)
         // can't know.
         var mayWait = false
         var lastBatch: Int64 = 0
@@ -122,7 +122,7 @@ struct PollRequest: Equatable {
     var descriptor: Int32 = -1
     var events: Int16 = 0
     var deadline: MonotonicTime?
-    /// Which of a center's connections this is for: another one may have replaced it by the time poll(2) returns.
+    /// Which of a center's connections this is for: another one may have replaced it by the time the leader wakes up.
     var connection = 0
     /// Whether the descriptor may be replaced after the next event.
     var isProvisional = false

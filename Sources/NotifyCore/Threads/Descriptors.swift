@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// A descriptor that another thread makes readable to wake poll(2). See eventfd(2).
+/// A descriptor that another thread makes readable to wake poll(2) or epoll_wait(2). See eventfd(2).
 package final class WakeDescriptor: Sendable {
     /// Readable when there is something to check.
     package let descriptor: Int32
