@@ -42,7 +42,7 @@ def measure(context, daemon):
             script = 'mount --bind "$1" /etc && exec "$2" --address "$3"'
             arguments = [str(etc), str(context.commands / "notify-agent"), bus.address]
             Program(context, [*namespace(), "sh", "-c", script, "sh", *arguments], "notify-agent")
-            wait_until(lambda: lifecycle(context, bus, "status", check=False), "notify-agent did not serve")
+            wait_until(lambda: lifecycle(context, bus, "status"), "notify-agent did not serve")
             observer = context.observer(context.notifybus, bus, EVENT)
             # The first observer of an event waits until its source is followed.
             wait_until(lambda: set_zone(link, 0) or set_zone(link, 1) or observer.has_record(), "no event came")

@@ -3,6 +3,7 @@
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 
 from .figures import OURS
@@ -58,4 +59,10 @@ class Sandbox:
         path = bus.folder / "proxy"
         self.address = f"unix:path={path}"
         Program(context, ["xdg-dbus-proxy", bus.address, path, "--filter", f"--talk={RELAY}"], "xdg-dbus-proxy")
-        wait_until(path.exists, "xdg-dbus-proxy did not listen")
+        wait_until(lambda: listens(path), "xdg-dbus-proxy did not listen")
+
+
+def listens(path):
+    """Whether somebody accepts connections to a socket, which is there before that: see proc_net_unix(5)."""
+    lines = Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace").splitlines()
+    return any(fields[3] == "00010000" and fields[-1] == str(path) for fields in map(str.split, lines))

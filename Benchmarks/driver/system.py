@@ -6,7 +6,7 @@ import time
 
 from .figures import OURS
 from .programs import Missing
-from .states import lifecycle, start_agent
+from .states import set_state, start_agent
 from .turns import take_turns
 
 NAME = "com.example.bench"
@@ -76,7 +76,7 @@ class System:
 
     def change(self, state, programs):
         """Moves programs to a state."""
-        lifecycle(self.context, self.bus, state, *(f"pid:{self.observers[index].pid}" for index in programs))
+        set_state(self.context, self.bus, state, [self.observers[index] for index in programs])
 
     def processor_time(self):
         """What everybody has used so far, in nanoseconds; those included that have ended."""
