@@ -40,8 +40,8 @@ extension AgentCommand {
                 "relay",
                 group: "Agent",
                 help:
-                    "Has the agent of the bus, which is started if need be, serve org.notifybus.Relay1 for programs in "
-                    + "sandboxes, and ends. The bus calls it so."
+                    "Make the agent of the bus, which is started if necessary, serve org.notifybus.Relay1 for programs in "
+                    + "sandboxes, and exit. The bus runs this."
             ) {
                 $0.opensRelay = true
             },

@@ -42,7 +42,7 @@ enum RelayRequest {
             switch mailbox.next(until: Deadline(after: patience)) {
             case .answer(.success): return .done
             case .answer(.failure(let fault)):
-                diagnostics.error("the agent opens no relay: \(fault.message)")
+                diagnostics.error("the agent did not open the relay: \(fault.message)")
                 return fault.saysGone ? .unavailable : .failed
             case .lost(let error): return diagnostics.fail(error)
             case nil:

@@ -37,7 +37,7 @@ struct StatusReport {
     private func events(_ key: String, _ value: BusValue) -> [String]? {
         guard key == "events", let all = try? AgentInterface.EventEntry.entries(in: value) else { return nil }
         let shown = all.filter { $0.wanted > 0 || $0.posts > 0 }
-        guard !shown.isEmpty else { return ["nobody asks for any of the \(all.count) names; see notifybus-events(7)"] }
+        guard !shown.isEmpty else { return ["none of the \(all.count) events is in use; see notifybus-events(7)"] }
         let names = shown.map { BusValue.string($0.name).readable }
         let width = names.map(\.count).max() ?? 0
         return zip(names, shown).map { name, event in

@@ -62,9 +62,12 @@ import Testing
         let lies: [(sentence: String, tell: (FakeSway.Talk) -> Void)] = [
             ("is not sway", { $0.send(Array("HTTP/1.1 400 Bad Request".utf8)) }),
             ("is not sway", { $0.send(SwayWire.magic + [0xff, 0xff, 0xff, 0xff, 4, 0, 0, 0]) }),
-            ("is not understood", { $0.send(SwayWire.Kind.windowEvent, "{\"change\": \"focus\"") }),
-            ("is not understood", { $0.send(SwayWire.Kind.windowEvent, String(repeating: "[", count: 100_000)) }),
-            ("does not say which process", { $0.focus(-1) }),
+            ("sent something unintelligible", { $0.send(SwayWire.Kind.windowEvent, "{\"change\": \"focus\"") }),
+            (
+                "sent something unintelligible",
+                { $0.send(SwayWire.Kind.windowEvent, String(repeating: "[", count: 100_000)) }
+            ),
+            ("does not report which process", { $0.focus(-1) }),
         ]
         for (sentence, tell) in lies {
             let talk = try sway.accept()

@@ -74,11 +74,11 @@ import Testing
     @Test(
         "Each mistake is reported with its line",
         arguments: [
-            ("broker = nowhere", "bridge.conf:1: 'nowhere' is no broker"),
-            ("realm = a/b", "bridge.conf:1: a realm is"),
+            ("broker = nowhere", "bridge.conf:1: 'nowhere' is not a broker"),
+            ("realm = a/b", "bridge.conf:1: a realm consists"),
             ("realm = a\nrealm = b", "bridge.conf:2: 'realm' is set twice"),
-            ("color = red", "bridge.conf:1: there is no setting 'color'"),
-            ("export", "bridge.conf:1: there is no '='"),
+            ("color = red", "bridge.conf:1: unknown setting 'color'"),
+            ("export", "bridge.conf:1: missing '='"),
             ("export =", "bridge.conf:1: 'export' has no value"),
             ("import = self.x", "bridge.conf:1: 'self.x' begins with 'self.'"),
             ("export = user.uid.*", "bridge.conf:1: 'user.uid.*' begins with 'user.uid.'"),
@@ -126,7 +126,7 @@ import Testing
         let environment: [String: String?] = ["XDG_CONFIG_HOME": folder.path, "XDG_CONFIG_DIRS": folder.path]
         let none = try run(program, ["--check"], environment: environment)
         #expect(none.status == 1)
-        #expect(none.errorOutput.contains("There is no configuration, so nothing may cross"))
+        #expect(none.errorOutput.contains("There is no configuration, so no name may cross"))
         _ = try run("mkdir", ["\(folder.path)/notifybus"])
         try folder.write(least, to: "notifybus/bridge.conf")
         #expect(try run(program, ["--check"], environment: environment).status == 0)

@@ -180,7 +180,7 @@ struct CrossingTests {
             environment: ["XDG_STATE_HOME": machine.folder.path]
         )
         #expect(second.status == 1)
-        #expect(second.errorOutput.contains("Another bridge serves this bus already"))
+        #expect(second.errorOutput.contains("Another bridge already serves this bus"))
         #expect(try machine.endBridge() == 0)
     }
 }

@@ -69,13 +69,14 @@ final class SwaySource: Source {
     }
 
     private static let gone = "sway went away"
-    private static let nonsense = "sway says something that is not understood"
+    private static let nonsense = "sway sent something unintelligible"
 
     /// - Returns: why the connection is to be given up, if it is.
     private func handle(_ message: SwayWire.Message) -> String? {
         switch message.kind {
         case SwayWire.Kind.subscribe:
-            return JSONValue(message.payload)?["success"]?.isTrue == true ? nil : "sway lets nobody follow its windows"
+            return JSONValue(message.payload)?["success"]?.isTrue == true
+                ? nil : "sway refused the subscription to its windows"
         case SwayWire.Kind.tree:
             guard isWaitingForTree, let tree = JSONValue(message.payload) else { return SwaySource.nonsense }
             isWaitingForTree = false
@@ -113,7 +114,7 @@ final class SwaySource: Source {
     }
 
     private func say(_ process: Int32?) -> String? {
-        guard let process else { return "the compositor does not say which process a window belongs to" }
+        guard let process else { return "the compositor does not report which process a window belongs to" }
         driver?.isLive()
         outlet.say(.focus(process == 0 ? [] : [FocusedProcess(pid: process)]))
         return nil

@@ -65,7 +65,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
             case .success(let values):
                 // PRIMARY_OWNER, ALREADY_OWNER
                 let isOwner = values.first?.uint32.map { $0 == 1 || $0 == 4 } ?? false
-                outlet.opened(isOwner ? nil : .failed("Somebody else has the name \(RelayInterface.name)."))
+                outlet.opened(isOwner ? nil : .failed("Another program owns the name \(RelayInterface.name)."))
             }
         }
     }

@@ -27,7 +27,7 @@ enum ProfileSource {
             ("org.freedesktop.UPower.PowerProfiles", "/org/freedesktop/UPower/PowerProfiles"),
         ].enumerated().map { index, service in
             let object = PropertyClient.Object(path: service.1, interface: service.0)
-            return PropertyClient(service.0, "the service of power profiles", [object]) { news in
+            return PropertyClient(service.0, "the power profiles service", [object]) { news in
                 state.withLock { state in
                     switch news {
                     case .found(let values): state.said[index] = .success(values[object] ?? [:])

@@ -71,7 +71,7 @@ final class PropertyClient: ServiceClient, @unchecked Sendable {
     private func ask(_ object: Object, on link: borrowing BusLink) {
         guard let current else { return }
         current.properties(of: object.interface, at: object.path, on: link) { [self] answer, _ in
-            guard let answer else { return tell(.away("\(service.title) does not say what is the case")) }
+            guard let answer else { return tell(.away("\(service.title) did not report its properties")) }
             values[object] = answer
             say()
         }

@@ -110,7 +110,7 @@ final class ServiceRouter: @unchecked Sendable {
             switch answer {
             case .success(let owner): ownerHasChanged(entry, to: owner, on: link)
             case .failure(let fault) where !facts.isActivated || fault.saysNobodyKnows:
-                entry.client.serviceIsAway("\(facts.title) does not run")
+                entry.client.serviceIsAway("\(facts.title) is not running")
             case .failure(let fault):
                 entry.client.serviceIsAway("\(facts.title) can't be started: \(fault.message)")
                 entry.retry.schedule()

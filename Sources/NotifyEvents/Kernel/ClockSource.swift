@@ -17,13 +17,13 @@ package final class ClockSource: EventSource {
 
     package func begin(on driver: SourceDriver) throws(SourceFault) {
         timer = linux_clock_timer()
-        guard timer >= 0, linux_clock_timer_arm(timer) == 0 else { throw .system("the clock can't be followed") }
+        guard timer >= 0, linux_clock_timer_arm(timer) == 0 else { throw .system("can't watch the clock") }
         loop = driver.loop
         driver.loop.watch(timer) { [weak self, weak driver] in
             guard let self, let driver else { return }
             var count: UInt64 = 0
             let wasSet = read(timer, &count, 8) < 0 && errno == ECANCELED
-            if linux_clock_timer_arm(timer) != 0 { return driver.fail(.system("the clock can't be followed")) }
+            if linux_clock_timer_arm(timer) != 0 { return driver.fail(.system("can't watch the clock")) }
             if wasSet { outlet.post(ClockSource.name) }
         }
         driver.isLive()

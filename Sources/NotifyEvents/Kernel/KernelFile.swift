@@ -25,7 +25,7 @@ final class KernelFile {
     func write(_ text: String) throws(SourceFault) {
         // The kernel wants the NUL along.
         let count = text.withCString { Glibc.write(descriptor, $0, strlen($0) + 1) }
-        if count < 0 { throw .system("'\(text)' is refused") }
+        if count < 0 { throw .system("the kernel refused '\(text)'") }
     }
 
     /// The whole file; nil if it can't be read.

@@ -26,7 +26,7 @@ package final class NetworkSource: EventSource {
 
     package func begin(on driver: SourceDriver) throws(SourceFault) {
         socket = linux_route_socket(true)
-        guard socket >= 0 else { throw .system("no netlink socket is to be had") }
+        guard socket >= 0 else { throw .system("can't create a netlink socket") }
         (self.driver, loop) = (driver, driver.loop)
         driver.loop.watch(socket) { [weak self] in self?.read() }
         look()
@@ -57,7 +57,7 @@ package final class NetworkSource: EventSource {
     private func look() {
         (timer, limit) = (nil, nil)
         guard let new = NetworkDigest.ofThisMoment() else {
-            driver?.fail(SourceFault("the kernel does not say what the network is"))
+            driver?.fail(SourceFault("the kernel did not report the state of the network"))
             return
         }
         defer { digest = new }

@@ -88,8 +88,8 @@ package struct EventTable {
     /// How long a request waits for the first report of a source.
     package static let patience: Int64 = 1_000_000_000
 
-    private static let resting = "nobody wants it; it starts with the first observer"
-    private static let silence = "has not said anything yet"
+    private static let resting = "idle until needed"
+    private static let silence = "has not reported anything yet"
 
     /// By the name that it posts; several may serve one.
     private let sources: [NotifyName: [String]]

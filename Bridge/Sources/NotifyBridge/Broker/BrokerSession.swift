@@ -185,7 +185,7 @@ final class BrokerSession {
             verdicts.append("\(filter): \(isGranted ? "granted" : MosquittoClient.reason(reason))")
             if !isGranted {
                 log.notice(
-                    "\(settings.broker) refuses \(filter): \(MosquittoClient.reason(reason)); nothing of it is heard"
+                    "\(settings.broker) refuses \(filter): \(MosquittoClient.reason(reason)); no such name will be heard"
                 )
             }
         }
@@ -220,7 +220,7 @@ final class BrokerSession {
     private func disconnected(_ reason: Int32) {
         guard end == nil else { return }
         if reason == Int32(MQTT_RC_SESSION_TAKEN_OVER.rawValue) {
-            end = .lost("Another client has taken this one's id", isTakenOver: true)
+            end = .lost("Another client connected with the same ID", isTakenOver: true)
         } else {
             let text = reason >= 0x80 ? MosquittoClient.reason(reason) : MosquittoClient.text(reason)
             end = .lost(text, isTakenOver: false)

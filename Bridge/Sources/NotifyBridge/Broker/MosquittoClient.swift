@@ -29,7 +29,7 @@ final class MosquittoClient {
     init(id: String, settings: Settings) throws(ConfigurationError) {
         mosquitto_lib_init()
         guard let client = mosquitto_new(id, true, nil) else {
-            throw ConfigurationError("Cannot make an MQTT client: \(String(cString: strerror(errno))).")
+            throw ConfigurationError("Cannot create an MQTT client: \(String(cString: strerror(errno))).")
         }
         self.client = client
         mosquitto_user_data_set(client, Unmanaged.passUnretained(self).toOpaque())

@@ -88,7 +88,7 @@ package struct SeenStamps {
         do {
             try SmallFile.replace(path, with: lines.joined(separator: "\n") + "\n")
         } catch {
-            throw ConfigurationError("\(path) \(error): after a restart names may be heard once more")
+            throw ConfigurationError("\(path) \(error): after a restart, names may be heard again")
         }
     }
 }

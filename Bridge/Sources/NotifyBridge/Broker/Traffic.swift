@@ -108,7 +108,7 @@ final class Traffic {
         }
         if let stamp, !isNews(stamp, of: name, isRetained) {
             exchange.count { $0.duplicates += 1 }
-            return log.detail("left out \(name): it has come before")
+            return log.detail("ignored a duplicate of \(name)")
         }
         if incoming.isEmpty, limit.take(now: Clock.now) { return post(name) }
         switch incoming.append(name) {

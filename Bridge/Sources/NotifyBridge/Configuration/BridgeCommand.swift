@@ -30,7 +30,7 @@ package struct BridgeCommand: Equatable {
             }
             func value() throws(UsageError) -> String {
                 guard let value = attached ?? rest.popFirst(), !value.isEmpty else {
-                    throw UsageError(reason: "\(name) needs a value")
+                    throw UsageError(reason: "option '\(name)' requires a value")
                 }
                 attached = nil
                 return value
@@ -45,15 +45,15 @@ package struct BridgeCommand: Equatable {
             case "-v", "--verbose": level = .verbose
             case "-h", "--help": answer = Self.help
             case "--version": answer = "notify-bridge (NotifyBus) \(Self.version)\n"
-            default: throw UsageError(reason: "there is no option '\(argument)'")
+            default: throw UsageError(reason: "unknown option '\(argument)'")
             }
-            if attached != nil { throw UsageError(reason: "\(name) takes no value") }
+            if attached != nil { throw UsageError(reason: "option '\(name)' doesn't take a value") }
         }
     }
 
     private mutating func choose(_ bus: NotifyCenter.Bus) throws(UsageError) {
         if let other = self.bus, other != bus {
-            throw UsageError(reason: "a bridge serves one bus; keep one of --session, --system and --address")
+            throw UsageError(reason: "use only one of --session, --system and --address")
         }
         self.bus = bus
     }
@@ -91,7 +91,7 @@ package struct BridgeCommand: Equatable {
     private func read(for bus: NotifyCenter.Bus) throws(ConfigurationError) -> Settings {
         guard let file = configuration ?? ConfigurationFile.find(forSystem: bus == .system) else {
             let places = ConfigurationFile.places(forSystem: bus == .system).joined(separator: ", ")
-            throw ConfigurationError("There is no configuration, so nothing may cross: write one of \(places).")
+            throw ConfigurationError("There is no configuration, so no name may cross: create one of \(places).")
         }
         return try ConfigurationFile.read(file)
     }
@@ -107,25 +107,33 @@ package struct BridgeCommand: Equatable {
     private static let help = """
         Usage: notify-bridge [OPTION]...
 
-        Carries notifications between this machine's bus and an MQTT broker: the names that bridge.conf lists.
+        Carries notifications between a bus of this machine and an MQTT broker. Only the
+        names that bridge.conf lists cross. See notify-bridge(8).
 
         Configuration:
-          --config FILE      Read the settings from there, not from the first notifybus/bridge.conf in
-                             $XDG_CONFIG_HOME or $XDG_CONFIG_DIRS, with --system in /etc.
-          --check            Only say whether the settings are in order.
+              --config FILE       Read settings from FILE instead of
+                                  notifybus/bridge.conf in $XDG_CONFIG_HOME or
+                                  $XDG_CONFIG_DIRS (with --system, in /etc).
+              --check             Check the settings and exit.
 
         Bus:
-          --session          The bus of the login session, the default without $NOTIFYBUS_ADDRESS.
-          --system           The bus of the whole machine.
-          --address ADDRESS  The bus at this D-Bus address.
+              --session           Use the session bus (the default unless
+                                  $NOTIFYBUS_ADDRESS is set).
+              --system            Use the system bus.
+              --address ADDRESS   Use the bus at this D-Bus address.
 
         Other:
-          -q, --quiet        Say only why it ends.
-          -v, --verbose      Say each name that crosses, too.
-          -h, --help         Say this.
-          --version          Say the version.
+          -q, --quiet             Log only why it exits.
+          -v, --verbose           Also log each name that crosses.
+          -h, --help              Show this help.
+              --version           Show the version.
 
-        notify-bridge(8) describes bridge.conf.
+        Exit status:
+          0                       A signal stopped it, or --check found no error.
+          1                       The configuration is wrong, the broker refused this
+                                  bridge, or another one serves the bus.
+          64                      The command line was invalid.
+          69                      There is no bus, or it went away.
 
         """
 }

@@ -56,11 +56,11 @@ package enum ConfigurationFile {
     private static func apply(_ line: Substring, to draft: inout Settings.Draft) -> String? {
         let line = trimmed(line)
         if line.isEmpty || line.first == "#" { return nil }
-        guard let equals = line.firstIndex(of: "=") else { return "there is no '=' in '\(line)'" }
+        guard let equals = line.firstIndex(of: "=") else { return "missing '=' in '\(line)'" }
         let key = String(trimmed(line[..<equals]))
         let value = String(trimmed(line[line.index(after: equals)...]))
         guard keys.contains(key) else {
-            return "there is no setting '\(key)'; there are \(keys.joined(separator: ", "))"
+            return "unknown setting '\(key)'; the settings are \(keys.joined(separator: ", "))"
         }
         if value.isEmpty { return "'\(key)' has no value" }
         switch key {
@@ -71,14 +71,14 @@ package enum ConfigurationFile {
                 &draft.broker,
                 BrokerAddress(value),
                 key,
-                "'\(value)' is no broker: write mqtt://HOST, mqtts://HOST or a path"
+                "'\(value)' is not a broker; use mqtt://HOST, mqtts://HOST or a path"
             )
         case "realm":
             return set(
                 &draft.realm,
                 isRealm(value) ? value : nil,
                 key,
-                "a realm is 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'"
+                "a realm consists of 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'"
             )
         case "user": return set(&draft.user, value, key, "")
         case "password-file":

@@ -36,15 +36,15 @@ package struct Settings: Sendable {
             throw ConfigurationError("has neither 'export' nor 'import', so no name would cross")
         }
         guard draft.password == nil || draft.user != nil else {
-            throw ConfigurationError("has a password-file and no user")
+            throw ConfigurationError("has a password-file but no user")
         }
         guard draft.password == nil || broker.isEncrypted || broker.isLocal else {
             throw ConfigurationError(
-                "would send a password to \(broker.host) for everyone on the way to read: use mqtts://"
+                "would send a password to \(broker.host) unencrypted: use mqtts://"
             )
         }
         guard (draft.tls.certificate == nil) == (draft.tls.key == nil) else {
-            throw ConfigurationError("has one of cert-file and key-file: they go together")
+            throw ConfigurationError("has only one of cert-file and key-file: both are needed")
         }
         let hasFiles = draft.tls.authorities != nil || draft.tls.certificate != nil
         guard broker.isEncrypted || !hasFiles else {

@@ -23,7 +23,7 @@ package enum NameRule: Hashable, Sendable {
         do {
             name = try NotifyName(prefix ?? text)
         } catch {
-            throw Fault(reason: "is no name: \(error.description)")
+            throw Fault(reason: "is not a valid name: \(error.description)")
         }
         if let border = Border.crossed(by: name) {
             throw Fault(reason: "begins with '\(border)', and such names never leave the machine")

@@ -16,10 +16,10 @@ package enum Bridge {
             log.error(error.description)
             return error.code == .noBus || error.code == .disconnected ? ExitStatus.noBus : ExitStatus.failed
         } catch StatusService.Fault.noBus(let reason) {
-            log.error("No bus could be reached: \(reason)")
+            log.error("Can't reach the bus: \(reason)")
             return ExitStatus.noBus
         } catch StatusService.Fault.anotherBridge {
-            log.error("Another bridge serves this bus already: it owns \(StatusService.name).")
+            log.error("Another bridge already serves this bus: it owns \(StatusService.name).")
             return ExitStatus.failed
         } catch StatusService.Fault.notAllowed(let reason) {
             log.error("The bus does not let this bridge own \(StatusService.name): \(reason)")
@@ -109,7 +109,7 @@ package enum Bridge {
             }
             if let deadline, deadline <= Clock.now { return 0 }
             if !service.isConnected {
-                log.error("The bus has gone away.")
+                log.error("The bus went away.")
                 return ExitStatus.noBus
             }
         }

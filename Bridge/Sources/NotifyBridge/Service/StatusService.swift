@@ -108,7 +108,7 @@ package final class StatusService {
             return dbus_message_new_error(
                 call,
                 DBUS_ERROR_UNKNOWN_METHOD,
-                "There is \(Self.name).Status at \(Self.path), and nothing else."
+                "The only method is \(Self.name).Status at \(Self.path)."
             )
         }
         guard let reply = dbus_message_new_method_return(call) else { return nil }

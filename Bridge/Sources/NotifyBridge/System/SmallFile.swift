@@ -40,7 +40,7 @@ enum SmallFile {
             bytes += chunk[..<count]
         }
         guard bytes.count <= limit, let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
-            throw Fault(description: "is no text, or longer than \(limit / 1_048_576) MB")
+            throw Fault(description: "is not text, or is larger than \(limit / 1_048_576) MB")
         }
         return text
     }
@@ -68,11 +68,11 @@ enum SmallFile {
     static func makeFolder(_ path: String) throws(Fault) {
         if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-            throw Fault(description: "can't be made: \(String(cString: strerror(errno)))")
+            throw Fault(description: "can't be created: \(String(cString: strerror(errno)))")
         }
         try makeFolder(String(path[..<slash]))
         if mkdir(path, 0o700) != 0, errno != EEXIST {
-            throw Fault(description: "can't be made: \(String(cString: strerror(errno)))")
+            throw Fault(description: "can't be created: \(String(cString: strerror(errno)))")
         }
     }
 }

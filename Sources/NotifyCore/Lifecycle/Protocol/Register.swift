@@ -51,7 +51,7 @@ extension AgentInterface {
             states = try fields.take("states", "a(stt)", NameStateEntry.read) ?? []
             if let text = try fields.take("state", "s", \.string), !text.isEmpty {
                 guard let known = LifecycleState(rawValue: text) else {
-                    throw .value("'\(text)' is no state.")
+                    throw .value("'\(text)' is not a state.")
                 }
                 state = known
             }
