@@ -24,6 +24,9 @@ final class Keeper: Sendable {
 
     private let state = Monitor(State())
 
+    /// Whether there is no work, and none under way.
+    var isAtRest: Bool { state.withLock { !$0.isRunning } }
+
     /// Writes pending tokens to a pipe once there is room.
     func watch(_ pipe: TokenPipe) {
         begin { state in

@@ -236,8 +236,8 @@ extension TokenEngine {
         for record in records { close(record) }
     }
 
-    /// How many names are observed on the bus without having a token.
-    package var idleNameCount: Int { state.withLock { $0.records.values.filter { $0.idleSince != nil }.count } }
+    /// Whether no deferred work is left or under way. Then every name that is observed on the bus has a token.
+    package var isAtRest: Bool { state.withLock { $0.keeper }.isAtRest }
 
     /// How many tokens fit before the table has doubled in size twice.
     package var tokenTableSize: Int { table.size }

@@ -38,8 +38,9 @@ import Testing
         let result = try bus.script("(yes com.example.a | head -50000; seq -f com.example.%g 1 20) | notify-post -")
         #expect(result.status == 0)
         #expect(result.errorOutput == "")
-        try center.barrier(timeout: .patience)
         try #require(heard.wait(timeout: .patience) { $0.last == "com.example.20" })
+        // The last callback counts when it has returned.
+        try center.barrier(timeout: .patience)
         let statistics = center.statistics
         // What the observer merged, because its thread had to wait for a processor, did reach it.
         #expect(statistics.delivered + statistics.coalescedDeliveries == 50_020)

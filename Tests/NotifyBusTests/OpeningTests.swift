@@ -95,8 +95,9 @@ import Testing
         let observation = try center.addObserver(forName: "com.example.heard") { _ in }
         try center.post("com.example.heard")
         try center.synchronize(timeout: .patience)
-        bus.kill()
+        // In this order, so that nobody finds neither of them.
         let hanging = try HangingBus(inPlaceOf: bus)
+        bus.kill()
         for _ in 0..<100 { try center.post("com.example.waits") }
         #expect(center.statistics.waiting > 0)
         let flush = #expect(throws: NotifyBusError.self) { try center.flush(timeout: .milliseconds(100)) }

@@ -61,7 +61,7 @@ struct StateTests {
         #expect(try other.state(of: theirs) == 1)
         try other.cancel(theirs)
         // A name that this process has not set is released after a second.
-        #expect(waitUntil { other.idleNameCount == 0 })
+        #expect(waitUntil { other.isAtRest })
         try room.other.barrier(timeout: .patience)
         var token = try room.register("com.example.a")
         #expect(try room.engine.state(of: token) == 0)

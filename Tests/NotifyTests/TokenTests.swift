@@ -166,7 +166,7 @@ struct TokenTests {
         try room.engine.cancel(again)
         let delivered = room.center.statistics.delivered
         // Without a post, time does.
-        #expect(waitUntil { room.engine.idleNameCount == 0 })
+        #expect(waitUntil { room.engine.isAtRest })
         try room.post("com.example.a")
         #expect(room.center.statistics.delivered == delivered)
     }

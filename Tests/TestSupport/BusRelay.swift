@@ -73,7 +73,7 @@ public final class HangingBus: Sendable {
     private let folder: String?
     private let listener: Int32
 
-    /// Listens at a new address, or at that of a killed bus.
+    /// Listens at a new address, or instead of a bus, which keeps the clients that it has.
     public init(inPlaceOf bus: PrivateBus? = nil) throws {
         folder = try bus == nil ? makeFolder() : nil
         address = bus?.address ?? BusAddress.unix(path: "\(folder ?? "")/bus")

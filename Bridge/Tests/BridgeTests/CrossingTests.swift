@@ -22,7 +22,9 @@ struct CrossingTests {
         #expect(heardHere.wait(forCount: 2))
         #expect(heardThere.wait(forCount: 2))
         #expect(try here.figure("sent") == 1)
-        #expect(try there.figure("received") == 1)
+        // A name counts as received once it is posted, and may be heard before.
+        let isCounted = try waitUntil { try there.figure("received") == 1 }
+        #expect(isCounted)
     }
 
     @Test("10,000 posts each way are each heard exactly once, and none comes back", arguments: BusKind.available)
@@ -56,7 +58,8 @@ struct CrossingTests {
             #expect(try machine.figure("sent") == 10_001)
             // The broker does not even send a bridge its own messages.
             #expect(try machine.figure("duplicates") == 0)
-            #expect(try machine.figure("received") == 10_001)
+            let isCounted = try waitUntil { try machine.figure("received") == 10_001 }
+            #expect(isCounted)
         }
     }
 

@@ -78,7 +78,8 @@ struct FailureTests {
         let pair = try Pair(kind, broker, ["keepalive = 5s"])
         broker.stop()
         try pair.post(names)
-        #expect(try pair.here.figure("sent") == names.count)
+        let isSent = try waitUntil { try pair.here.figure("sent") == names.count }
+        #expect(isSent)
         // Within three keepalives.
         try pair.here.wait(connected: false)
         try pair.there.wait(connected: false)

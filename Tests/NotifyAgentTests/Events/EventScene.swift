@@ -36,6 +36,12 @@ final class EventScene: Sendable {
 
     var process: pid_t { agent.pid }
 
+    /// Stops the agent until it gets SIGCONT.
+    func pause() throws {
+        kill(process, SIGSTOP)
+        try #require(waitUntil { processState(process) == "T" })
+    }
+
     /// Runs a script in the agent's namespaces.
     func inside(_ namespaces: String..., script: String) throws {
         let result = try run("nsenter", ["-t", "\(agent.pid)"] + namespaces + ["--", "sh", "-ec", script])
