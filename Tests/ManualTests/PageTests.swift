@@ -38,6 +38,19 @@ import Testing
         #expect(page.contains("NotifyBus \(notifyBusVersion)"))
     }
 
+    @Test(arguments: CommandFacts.all)
+    func `a page explains every environment variable that the command's help mentions`(command: CommandFacts) throws {
+        let help = try run(try productPath(command.name), ["--help"]).output
+        let variables = Set(help.matches(of: /\$([A-Z_]+)/).map { String($0.1) })
+        #expect(variables.contains("NOTIFYBUS_ADDRESS"))
+        let lines = try Manuals.text(command.page).split(separator: "\n")
+        let section = lines.drop { $0 != ".SH ENVIRONMENT" }.dropFirst().prefix { !$0.hasPrefix(".SH ") }
+        let heads = zip(section, section.dropFirst()).filter { $0.0 == ".TP" }.map(\.1)
+        for variable in variables {
+            #expect(heads.contains { $0.contains(variable) }, "\(command.page) does not explain \(variable)")
+        }
+    }
+
     @Test(.enabled(if: isInstalled("man"), "man is not installed."), arguments: pages)
     func `man has no complaints`(page: String) throws {
         let result = try run("man", ["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", Manuals.path("man/" + page)])
