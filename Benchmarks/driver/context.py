@@ -1,21 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every measurement needs: where the programs are, how much to measure, and what has to be ended afterwards."""
 
+import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from . import servers
-from .figures import OURS, Row
+from .figures import BARE, OURS, Row
 from .programs import Missing, Observer, Poster, Technology
 
 HERE = Path(__file__).resolve().parent.parent
+
+
+def copies_of(commands):
+    """Copies the commands, as installing does: a program starts slower from the file that the linker has written.
+
+    They are beside the peers, since a file in a temporary folder may be in memory.
+    """
+    copies = HERE / ".build" / "commands"
+    shutil.rmtree(copies, ignore_errors=True)
+    copies.mkdir(parents=True)
+    for name in ("notify-commands", "bus-launcher"):
+        shutil.copy2(commands / name, copies)
+    for link in commands.iterdir():
+        if link.is_symlink() and link.readlink() == Path("notify-commands"):
+            (copies / link.name).symlink_to("notify-commands")
+    return copies
 
 
 class Context:
     """One run of the benchmark."""
 
     def __init__(self, commands, is_check):
-        self.commands = Path(commands).resolve()
+        self.commands = copies_of(Path(commands).resolve())
         self.launcher = str(self.commands / "bus-launcher")
         # Beside the commands; SwiftPM's folder is a link.
         self.bridge = Path(commands).absolute().parent / "bridge" / "release" / "notify-bridge"
@@ -36,6 +54,8 @@ class Context:
         # Our C functions, which use the same center.
         self.notify = Technology("notify(3)", (str(self.peers / "notify"),), interface="-")
         self.libdbus = self._peer("libdbus")
+        # The floor: no library does anything in it.
+        self.bare = replace(self._peer("bare"), label=BARE)
         self.sd_bus = self._peer("sd-bus")
         self.gdbus = self._peer("GDBus")
         self.python = Technology(

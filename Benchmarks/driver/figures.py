@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median, quantiles
 
 OURS = "NotifyBus"
+BARE = "no library"
 
 
 def spread(samples):

@@ -22,7 +22,7 @@ def measure(context, daemon):
     ways = {OURS: ours}
     ways[f"{OURS}, dispatch queue"] = replace(ours, observer_style="queue")
     ways[f"{OURS}, AsyncSequence"] = replace(ours, observer_style="sequence")
-    ways |= {peer.label: peer for peer in (context.notify, *context.all_peers)}
+    ways |= {peer.label: peer for peer in (context.notify, context.bare, *context.all_peers)}
     # Two programs with the same interface must not hear each other.
     names = {label: f"{NAME}.{index}" for index, label in enumerate(ways)}
 

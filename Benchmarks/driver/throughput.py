@@ -12,7 +12,7 @@ FLUSH = 1000
 
 def measure(context, daemon):
     """From the first post until the last observer has had all of them, none merged."""
-    few = [context.libdbus, context.sd_bus, context.gdbus]
+    few = [context.bare, context.libdbus, context.sd_bus, context.gdbus]
     for full, posts, peers in [
         (1, 10000, [*few, context.python, context.redis, context.mqtt]),
         (10, 3000, [*few, context.redis, context.mqtt]),
