@@ -147,11 +147,10 @@ TIMES ?= 1
 elsewhere-test: test-needs ## Runs the tests in unusual surroundings: odd paths, another locale, no network; needs root
 	@TIMES=$(TIMES) Scripts/check-elsewhere
 
-# Of the lifecycle tests, only those in which this process observes. The sanitizer's own thread wakes up often, so the
-# test that counts context switches is skipped. Everything takes ten times as long, so storms are smaller, and few tests
-# run at once.
+# Of the lifecycle tests, only those in which this process observes. Everything takes ten times as long, so storms are
+# smaller, and few tests run at once.
 SANITIZED := --filter '^(NotifyBusTests|LifecycleTests\.(GateTests|AgentDeathTests)|NotifyTests\.(TokenTests|PipeTests|FileTests|StateTests|ConcurrencyTests))[./]' \
-	--skip 'makes.no.system.call' --experimental-maximum-parallelization-width 4
+	--experimental-maximum-parallelization-width 4
 
 # C programs with the C library, compiled with the sanitizer too, so that they also fail on leaks.
 ADDRESS_SANITIZED := --filter '^NotifyTests\.(CProgramTests|EndingTests|ForkTests)[./]'

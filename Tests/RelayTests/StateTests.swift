@@ -103,8 +103,9 @@ struct StateTests {
         observer.send(signal: SIGTERM)
         _ = try observer.wait()
         #expect(try waitUntil { try !isOpen() })
-        #expect(waitUntil { threadCount(of: scene.agentProcess) == threads })
-        #expect(waitUntil { descriptorCount(of: scene.agentProcess) == descriptors })
+        // There may have been more while the agent had just answered.
+        #expect(waitUntil { threadCount(of: scene.agentProcess) <= threads })
+        #expect(waitUntil { descriptorCount(of: scene.agentProcess) <= descriptors })
         try scene.openRelay()
         let next = try scene.startWaiting("-f", "com.example.a", in: sandbox)
         try scene.post(["com.example.a"])

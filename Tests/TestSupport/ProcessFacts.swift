@@ -35,6 +35,10 @@ public func wakeUps(of pid: pid_t) -> Int {
     }
 }
 
+/// Why ``wakeUps(of:)`` says nothing about a program built like this one; nil if it does.
+public let wakeUpObstacle: String? =
+    dlsym(nil, "__tsan_init") == nil ? nil : "ThreadSanitizer's own thread wakes up ten times a second."
+
 /// The open descriptors of this process.
 public func openDescriptorCount() -> Int {
     // Without the one that reads the folder.

@@ -82,7 +82,7 @@ extension Rules {
                 CFNotificationCenterRemoveEveryObserver(CFNotificationCenterGetDarwinNotifyCenter(), observer)
                 removed.signal()
             }
-            say(removed.wait(timeout: .now() + 20) == .success ? "removed meanwhile" : "waited")
+            say(removed.wait(timeout: .now() + 120) == .success ? "removed meanwhile" : "waited")
             post("a")
             post("end")
         }
