@@ -204,6 +204,71 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: busKinds)
+    func `what is posted while a program is being restarted goes to the one that follows`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        // It hears until it may end. Its start takes until it has registered. Each run has a file of its own.
+        try session.unit(
+            "observer.service",
+            "[Service]",
+            "Type=exec",
+            "ExecStart=/bin/sh -c 'echo run >>$HOME/runs; exec notify-wait -f com.example.a "
+                + ">$HOME/heard.$(cat $HOME/runs | wc -l)'",
+            "ExecStartPost=/bin/sh -c 'until notify-lifecycle list -v | grep -q com.example.a; do sleep 0.05; done'",
+            "ExecStop=/bin/sh -c '\(untilFinish)'",
+            "TimeoutStopSec=infinity"
+        )
+        try session.shell("systemctl --user set-environment PATH=\"$PATH\"")
+        try session.entry(
+            "observer",
+            "name = com.example.go",
+            "name = com.example.a",
+            "start = observer.service",
+            "on-busy = restart"
+        )
+        try session.startAgent()
+        try session.shell("notify-post com.example.go")
+        try session.waitFor("running", of: "observer")
+        try session.shell("notify-post com.example.go")
+        let state = "systemctl --user show --property=ActiveState --value observer.service"
+        try session.until("\(state) | grep -qx deactivating")
+        try session.shell("notify-post com.example.a")
+        try session.until("grep -qx com.example.a \"$HOME/heard.1\"")
+        try session.shell(": >\"$HOME/finish\"")
+        try session.until("grep -qx com.example.a \"$HOME/heard.2\"")
+        try session.waitFor("running", of: "observer")
+        #expect(try session.field("starts", of: "observer") == "2" && session.field("due", of: "observer") == "0")
+    }
+
+    @Test(arguments: busKinds)
+    func `a unit that somebody else has just started is started once more`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.unit(
+            "job.service",
+            "[Service]",
+            "Type=exec",
+            "ExecStart=/bin/sh -c 'echo run >>$HOME/runs; \(untilFinish)'"
+        )
+        // Who has posted it does not matter, so the agent need not ask the bus first.
+        try session.entry("job", "name = com.example.go", "start = job.service", "from = anyone")
+        try session.startAgent()
+        // The agent learns of the post before it learns that the unit has been started, but that after this.
+        try session.shell(
+            """
+            notify-wait com.example.go --then "kill -STOP $agent; notify-post com.example.go &"
+            systemctl --user start job.service
+            kill -CONT $agent
+            """
+        )
+        try session.waitFor("running", of: "job")
+        #expect(try session.field("result", of: "job") == "was running" && session.field("due", of: "job") == "1")
+        #expect(try session.lines("runs") == 1)
+        try session.shell(": >\"$HOME/finish\"")
+        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 2 ]]")
+        try session.waitFor("idle", of: "job")
+        #expect(try session.field("due", of: "job") == "0")
+    }
+
+    @Test(arguments: busKinds)
     func `files that appear, change or disappear count at once; a broken one doesn't affect the others`(kind: BusKind)
         throws
     {

@@ -345,6 +345,115 @@ import Testing
         #expect(world.delivered == [World.name])
     }
 
+    @Test func `a unit that somebody else has just started is started once more for what was posted`() {
+        // The service manager has nothing to do, and says so by ending the start at once.
+        var world = World()
+        world.post()
+        world.take(.activity(world.id, true))
+        world.take(.accepted(world.id, number: 1))
+        world.end()
+        #expect(world.state == "running" && world.launcher.reports[0].due == 1)
+        world.take(.activity(world.id, false))
+        #expect(world.starts.map(\.restarts) == [false, false])
+        // This time it is started.
+        world.take(.accepted(world.id, number: 2))
+        world.runThrough()
+        #expect(world.starts.count == 2 && world.state == "idle")
+
+        // With drop, the post has come while the program was running.
+        world = World { $0.onBusy = .drop }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.take(.accepted(world.id, number: 1))
+        world.end()
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1 && world.launcher.reports[0].due == 0)
+    }
+
+    /// The program observes one name, and another one restarts it.
+    private func makeRestart(old: ConnectionID) -> World {
+        var world = World {
+            $0.onBusy = .restart
+            $0.subjects.names = [World.name, World.other]
+        }
+        world.take(.activity(world.id, true))
+        world.take(.observes(old, [world.id], Subjects(names: [World.other]), isNew: true))
+        world.take(.marked(old))
+        #expect(world.heard == Subjects(names: [World.name]))
+        world.post()
+        #expect(world.starts.map(\.restarts) == [true])
+        return world
+    }
+
+    @Test func `what is posted while a program is being restarted goes to the one that follows`() {
+        let (old, new, subjects) = (ConnectionID(7), ConnectionID(8), Subjects(names: [World.other]))
+        var world = makeRestart(old: old)
+        world.take(.accepted(world.id, number: 1))
+        // The old one hears this too, but may not get to it; nor does it matter what else it begins to observe.
+        world.post(World.other)
+        world.take(.observes(old, [world.id], Subjects(names: [World.name, World.other]), isNew: false))
+        #expect(world.delivered.isEmpty)
+        world.take(.activity(world.id, false))
+        world.take(.left(old))
+        world.take(.activity(world.id, true))
+        world.take(.observes(new, [world.id], subjects, isNew: true))
+        world.take(.marked(new))
+        #expect(world.delivered == [World.other])
+        world.end()
+        #expect(world.starts.count == 1 && world.launcher.reports[0].due == 0)
+        #expect(world.heard == Subjects(names: [World.name]))
+    }
+
+    @Test func `a program is told what it has missed even if its predecessor was not seen to end`() {
+        let (old, new, subjects) = (ConnectionID(7), ConnectionID(8), Subjects(names: [World.other]))
+        var world = makeRestart(old: old)
+        world.take(.accepted(world.id, number: 1))
+        world.post(World.other)
+        world.take(.observes(new, [world.id], subjects, isNew: true))
+        world.take(.left(old))
+        #expect(world.delivered.isEmpty)
+        world.end()
+        #expect(world.delivered == [World.other])
+        world.take(.marked(new))
+        // It is not restarted for what it has been told, and hears the name itself.
+        #expect(world.starts.count == 1 && world.heard == Subjects(names: [World.name]))
+    }
+
+    @Test func `a program that ends before it is told is started again for that`() {
+        var world = World { $0.subjects.prefixes = [NamePrefix("com.example.")] }
+        world.take(.activity(world.id, true))
+        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [World.other]), isNew: true))
+        world.post(World.other)
+        #expect(world.starts.isEmpty && world.launcher.reports[0].due == 0)
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1)
+    }
+
+    @Test func `a program that somebody else starts before its names are heard again is not restarted`() {
+        var launcher = Launcher()
+        func take(_ event: Launcher.Event) -> [Launcher.Effect] {
+            launcher.handle(event, at: Moment(nanoseconds: 0))
+        }
+        var entry = LaunchEntry(title: "a", action: .unit("a.service"))
+        entry.limit = .init(starts: 1, window: 1_000)
+        entry.subjects.names = [World.name]
+        let id = LaunchID(1)
+        _ = take(.manager(obstacle: nil))
+        _ = take(.load([entry]))
+        _ = take(.activity(id, false))
+        _ = take(.held(id, failure: nil))
+        _ = take(.heard(World.name, [id]))
+        _ = take(.ended(id, number: 1, .done))
+        // Beyond the limit the name is given up, and requested again before the start.
+        let released = take(.heard(World.name, [id]))
+        #expect(released.contains(.release(id, Subjects(names: [World.name]))))
+        let requested = launcher.handle(.alarm, at: Moment(nanoseconds: 1_000))
+        #expect(requested.contains(.hold(id, Subjects(names: [World.name]))))
+        _ = take(.activity(id, true))
+        #expect(take(.held(id, failure: nil)).isEmpty)
+        #expect(launcher.reports[0].state == "running" && launcher.reports[0].due == 1)
+    }
+
     @Test func `if the bus finds the program running, one more start follows`() {
         var world = World { $0.action = .activation("org.example.A") }
         world.post()

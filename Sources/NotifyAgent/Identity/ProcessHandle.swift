@@ -78,6 +78,9 @@ final class ProcessHandle: Sendable {
         return body(folder)
     }
 
+    /// Whether it has not exited.
+    var isAlive: Bool { pidfd >= 0 ? ProcessHandle.isAlive(pidfd) : state != nil }
+
     /// The letter of its state; nil if it has exited.
     var state: UInt8? { read { $0.state } }
 

@@ -103,16 +103,29 @@ final class Launching: PostListener, @unchecked Sendable {
         }
     }
 
-    /// With its first report about an entry the manager has also said which unit it is. If that runs, its programs may
-    /// have registered before.
     private func managerReports(_ event: Launcher.Event, on link: borrowing BusLink) {
-        if case .activity(let id, true) = event, launcher.isWaking(id), let unit = manager?.unit(of: id) {
-            for connection in surroundings.connections() {
-                guard let process = surroundings.process(connection), self.unit(of: process) == unit else { continue }
-                observes(connection, isNew: false, on: link)
+        switch event {
+        case .activity(let id, true) where launcher.isWaking(id):
+            // With its first report about an entry the manager has also said which unit it is. If that runs, its
+            // programs may have registered before.
+            for connection in connections(of: id) { observes(connection, isNew: false, on: link) }
+            handle(event, on: link)
+        case .activity(let id, false) where launcher.isReplacing(id):
+            // The next program may have registered before the agent learned that the last one has ended.
+            handle(event, on: link)
+            for connection in connections(of: id) where surroundings.process(connection)?.isAlive == true {
+                observes(connection, isNew: true, on: link)
             }
+        default: handle(event, on: link)
         }
-        handle(event, on: link)
+    }
+
+    /// What has registered from the unit of an entry.
+    private func connections(of id: LaunchID) -> [ConnectionID] {
+        guard let unit = manager?.unit(of: id) else { return [] }
+        return surroundings.connections().filter { connection in
+            surroundings.process(connection).flatMap { self.unit(of: $0) } == unit
+        }
     }
 
     private func perform(_ effect: Launcher.Effect, on link: borrowing BusLink) {

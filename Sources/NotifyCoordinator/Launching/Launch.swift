@@ -21,6 +21,15 @@ struct Launch {
         case off(reason: String)
     }
 
+    /// What the start in progress does, as far as known.
+    private enum Course {
+        case begins
+        /// It ends the program first. Until that has happened, whoever observes belongs to the old one.
+        case replaces
+        /// Nothing: somebody else had started the program.
+        case nothing
+    }
+
     /// How long the service manager may take to reply, in nanoseconds.
     static let patience: Int64 = 90_000_000_000
     /// How many names are kept for one entry.
@@ -43,6 +52,7 @@ struct Launch {
     private(set) var held = Subjects()
     private(set) var unconfirmed = 0
     private var isAttached = false
+    private var course = Course.begins
     /// When it was started, as far as relevant to the limit.
     private var recentStarts: [Int64] = []
     /// How often a start was requested, and how often it was started.
@@ -91,10 +101,20 @@ struct Launch {
         }
     }
 
+    /// Whether the running program is being ended, to be started again.
+    var isReplacing: Bool {
+        if case .starting = phase { return course == .replaces }
+        return false
+    }
+
     private var wanted: Subjects {
         if case .off = phase { return Subjects() }
-        var wanted = Subjects(names: entry.subjects.names.filter { !observers.hear($0) && !isSatisfied($0) })
-        wanted.prefixes = entry.subjects.prefixes.filter { !observers.hear($0) }
+        // What a program hears that is to be ended, the next one has to be told.
+        let counts = !isReplacing && phase != .arming
+        var wanted = Subjects(
+            names: entry.subjects.names.filter { !(counts && observers.hear($0)) && !isSatisfied($0) }
+        )
+        wanted.prefixes = entry.subjects.prefixes.filter { !(counts && observers.hear($0)) }
         return wanted
     }
 
@@ -140,12 +160,14 @@ struct Launch {
         if case .off = phase { return }
         follow(&effects)
         goOn(now, &effects)
+        follow(&effects)
     }
 
     mutating func isHeld(_ failure: String?, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         unconfirmed -= 1
         if let failure { return turnOff(failure, &effects) }
         goOn(now, &effects)
+        follow(&effects)
     }
 
     // MARK: - What happens
@@ -154,7 +176,7 @@ struct Launch {
         if case .off = phase { return }
         // Its sender was identified after the entry had changed.
         if !entry.subjects.contains(name) { return }
-        if observers.hear(name) || observers.note(name) { return }
+        if !isReplacing, observers.hear(name) || observers.note(name) { return }
         note(name)
         if case .settling(let latest, _) = phase {
             phase = .settling(latest: latest, until: min(latest, now + entry.settle))
@@ -185,7 +207,7 @@ struct Launch {
         case .limited(let until):
             if until <= now { arm(now, &effects) }
         case .arming:
-            if unconfirmed == 0 { start(now, &effects) }
+            if isLeftAlone { phase = .running } else if unconfirmed == 0 { start(now, &effects) }
         case .starting, .off: break
         }
     }
@@ -195,10 +217,12 @@ struct Launch {
         phase = .settling(latest: now + 10 * entry.settle, until: now + entry.settle)
     }
 
+    /// Whether somebody else has started it in the meantime, and it is not to be restarted.
+    private var isLeftAlone: Bool { isActive == true && entry.onBusy != .restart }
+
     /// Has all names heard again, as what is posted after the start must be noted.
     private mutating func arm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
-        if isActive == true, entry.onBusy != .restart {
-            // Somebody else has started it in the meantime.
+        if isLeftAlone {
             phase = .running
             return
         }
@@ -215,6 +239,10 @@ struct Launch {
     }
 
     private mutating func start(_ now: Int64, _ effects: inout [Launcher.Effect]) {
+        if !due.isEmpty {
+            // The next program is told what the one to be ended has not been told yet.
+            for name in observers.takeLate() { _ = due.insert(name) }
+        }
         begun = due.take()
         guard let first = begun.first else {
             phase = isActive == true ? .running : .idle
@@ -228,6 +256,7 @@ struct Launch {
         lastNumber += 1
         starts += 1
         let restarts = isActive == true
+        course = restarts ? .replaces : .begins
         phase = .starting(answerBy: now + Launch.patience)
         effects.append(.start(id, number: lastNumber, entry, first: first, restarts: restarts))
     }
@@ -236,6 +265,8 @@ struct Launch {
     mutating func isAccepted(_ number: UInt64) {
         guard number == lastNumber, case .starting = phase else { return }
         phase = .starting(answerBy: nil)
+        // The service manager accepts a start before it begins with it.
+        if course == .begins, isActive == true { course = .nothing }
     }
 
     mutating func ended(
@@ -245,10 +276,11 @@ struct Launch {
         _ effects: inout [Launcher.Effect]
     ) {
         guard number == lastNumber, case .starting = phase else { return }
+        let wasReplacing = isReplacing
         let used = begun
         begun = []
         switch outcome {
-        case .wasRunning where entry.onBusy != .drop:
+        case .wasRunning where entry.onBusy != .drop, .done where course == .nothing && entry.onBusy != .drop:
             // Somebody else had started it, perhaps before they were posted.
             lastResult = "was running"
             restore(used)
@@ -268,6 +300,12 @@ struct Launch {
         isTryingAgain = if case .neverRan = outcome { !isTryingAgain } else { false }
         phase = isActive == true ? .running : .idle
         if phase == .idle { programHasEnded(&effects) }
+        if wasReplacing {
+            // Nobody knows whether these belong to the old program, or to a new one.
+            for (connection, names) in observers.tell(missed.names) { effects.append(.deliver(connection, names)) }
+            missed.remove(observers.observe)
+            due.remove(observers.observe)
+        }
         goOn(now, &effects)
         follow(&effects)
     }
@@ -281,6 +319,11 @@ struct Launch {
     mutating func note(isActive new: Bool, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         if case .off = phase { return }
         isActive = new
+        if !new {
+            if course == .replaces { course = .begins }
+            // It will not be told of these any more.
+            for name in observers.dropMembers() { note(name) }
+        }
         switch phase {
         case .idle where new: phase = .running
         case .running where !new:
@@ -288,7 +331,6 @@ struct Launch {
             programHasEnded(&effects)
         default: break
         }
-        if !new { observers.dropMembers() }
         goOn(now, &effects)
         follow(&effects)
     }
@@ -340,6 +382,10 @@ struct Launch {
         _ effects: inout [Launcher.Effect]
     ) -> [NotifyName] {
         if case .off = phase { return [] }
+        if isReplacing {
+            let none = PendingNames()
+            return observers.join(connection, subjects, isNew: isNew, missed: none, due: none)
+        }
         let names = observers.join(connection, subjects, isNew: isNew, missed: missed, due: due)
         missed.remove(subjects.contains)
         // It hears them and was told of them, so there is no need to start it for them.

@@ -90,6 +90,21 @@ struct LaunchObservers {
         candidates[connection] = candidate
     }
 
+    /// The connections of the program are notified of these now.
+    ///
+    /// - Returns: those that each of them observes.
+    mutating func tell(_ names: [NotifyName]) -> [(ConnectionID, [NotifyName])] {
+        observations.keys.sorted { $0.number < $1.number }.compactMap { connection in
+            guard let observation = observations[connection] else { return nil }
+            let own = names.filter(observation.subjects.contains)
+            if observation.isJoining { observations[connection]?.told.formUnion(own) }
+            return own.isEmpty ? nil : (connection, own)
+        }
+    }
+
+    /// Whether a connection of the program observes a name, even if it may not hear it yet.
+    func observe(_ name: NotifyName) -> Bool { observations.values.contains { $0.subjects.contains(name) } }
+
     /// It is known which connections belong to the program: the others do not.
     mutating func dropCandidates() { candidates = [:] }
 
@@ -113,8 +128,18 @@ struct LaunchObservers {
         return observation.late.take().filter { !hear($0) }
     }
 
+    /// - Returns: what connections of the program are yet to be notified of, which they no longer are.
+    mutating func takeLate() -> [NotifyName] {
+        observations.keys.sorted { $0.number < $1.number }.flatMap { observations[$0]?.late.take() ?? [] }
+    }
+
     /// The program has exited. Any that may turn out to belong to the one being started stay.
-    mutating func dropMembers() { observations = [:] }
+    ///
+    /// - Returns: what they were to be notified of.
+    mutating func dropMembers() -> [NotifyName] {
+        defer { observations = [:] }
+        return takeLate()
+    }
 
     mutating func removeAll() { self = LaunchObservers() }
 }

@@ -99,6 +99,9 @@ package struct Launcher {
     /// Whether it is not known yet whether the program of an entry runs, or not all of its names are heard.
     package func isWaking(_ id: LaunchID) -> Bool { launches[id]?.phase == .waking }
 
+    /// Whether the program of an entry is being ended, to be started again.
+    package func isReplacing(_ id: LaunchID) -> Bool { launches[id]?.isReplacing == true }
+
     /// The entries that a post of a name concerns, and whose posts count for each.
     package func entries(for name: NotifyName) -> [(LaunchID, LaunchEntry.Trust)] {
         launches.values.filter { $0.entry.subjects.contains(name) }.map { ($0.id, $0.entry.trust) }
