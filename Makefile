@@ -163,13 +163,15 @@ sanitize: test-needs ## Runs the library's tests under the thread and address sa
 # How long to run, and how long a stream of messages is in bytes.
 FUZZ_SECONDS ?= 60
 FUZZ_LENGTH ?= 4096
+# The seed of the random messages; 0 for another one each time.
+FUZZ_SEED ?= 0
 
 .PHONY: fuzz
 fuzz: test-needs ## Compares our reading of random messages with libdbus's, for a minute; FUZZ_SECONDS=3600 for an hour
 	@swift build --scratch-path .build-fuzz -c release --sanitize=fuzzer -Xswiftc -DFUZZING $(SWIFT_FLAGS) --product fuzz-messages
 	@mkdir -p .build-fuzz/corpus
 	@tar -xJf Tests/Fuzzing/corpus.tar.xz -C .build-fuzz/corpus
-	@.build-fuzz/release/fuzz-messages -max_total_time=$(FUZZ_SECONDS) -max_len=$(FUZZ_LENGTH) -timeout=120 \
+	@.build-fuzz/release/fuzz-messages -seed=$(FUZZ_SEED) -max_total_time=$(FUZZ_SECONDS) -max_len=$(FUZZ_LENGTH) -timeout=120 \
 		-rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -artifact_prefix=.build-fuzz/ \
 		.build-fuzz/corpus Tests/Fuzzing/Corpus
 
