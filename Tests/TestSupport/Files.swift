@@ -52,6 +52,9 @@ public func isInstalled(_ program: String) -> Bool {
     return path.split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
 }
 
+/// Whether a program can have mounts of its own: not without root, and not below chroot(2), where / is no mount.
+public let canUnshareMounts = geteuid() == 0 && (try? run("unshare", ["--mount", "true"]).status) == 0
+
 /// A folder that is removed with the last reference to it. Every user may read it.
 public final class TemporaryFolder: Sendable {
     /// Its path.

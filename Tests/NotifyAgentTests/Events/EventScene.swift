@@ -8,7 +8,7 @@ import Testing
 
 /// A private bus, and an agent that may run in namespaces of its own, so that what happens there affects nobody else.
 final class EventScene: Sendable {
-    static let mayUnshare = geteuid() == 0 && isInstalled("unshare") && isInstalled("nsenter")
+    static let mayUnshare = canUnshareMounts && isInstalled("nsenter")
 
     let bus: PrivateBus
     let center: NotifyCenter

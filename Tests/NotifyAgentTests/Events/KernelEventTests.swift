@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The kernel itself, in namespaces of the agent's own.
-@Suite(.enabled(if: EventScene.mayUnshare, "needs root, for namespaces"))
+@Suite(.enabled(if: EventScene.mayUnshare, "needs root and mount namespaces"))
 struct KernelEventTests {
     @Test(arguments: busKinds)
     func `a time zone set as timedated does it is one post each time`(kind: BusKind) throws {

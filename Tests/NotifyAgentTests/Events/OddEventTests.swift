@@ -27,7 +27,7 @@ import Testing
         clock.observation.cancel()
     }
 
-    @Test(.enabled(if: EventScene.mayUnshare, "needs root, for namespaces"), arguments: busKinds)
+    @Test(.enabled(if: EventScene.mayUnshare, "needs root and mount namespaces"), arguments: busKinds)
     func `a time zone is followed through an absolute link as well`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--mount"])
         try scene.shell("cp -a /etc etc; ln -sfn /usr/share/zoneinfo/UTC etc/localtime")
