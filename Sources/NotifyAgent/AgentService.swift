@@ -54,6 +54,7 @@ package final class AgentService: Sendable {
         logger: Logger,
         report: @escaping @Sendable (Agent.Report) -> Void
     ) throws(NotifyBusError) {
+        Memory.keepLittle()
         watcher = try Watcher()
         let (watcher, look) = (watcher, DeferredCall<Void>())
         let board = FactBoard { moment in

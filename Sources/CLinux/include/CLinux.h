@@ -169,4 +169,10 @@ char *_Nullable __wrap_swift_copyAuxiliaryExecutablePath(const char *name);
 /* linux_give_memory_back() - malloc_trim(3): return memory that the allocator keeps to the kernel */
 void linux_give_memory_back(void);
 
+/* linux_keep_little_memory() - mallopt(3): keep no more than 128 kB unused at the end of each arena
+ *
+ * The allocator otherwise raises this threshold, and the size from which a block is a mapping of its own, with the largest
+ * block that is freed. malloc_trim(3) gives back only the end of the first arena. */
+void linux_keep_little_memory(void);
+
 #endif
