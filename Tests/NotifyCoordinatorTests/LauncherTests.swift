@@ -419,6 +419,19 @@ import Testing
         #expect(world.starts.count == 1 && world.heard == Subjects(names: [World.name]))
     }
 
+    @Test func `a restart that is accepted late counts as one`() {
+        var world = makeRestart(old: ConnectionID(7))
+        // The service manager was still busy with an earlier restart.
+        world.take(.activity(world.id, false))
+        world.take(.activity(world.id, true))
+        world.take(.accepted(world.id, number: 1))
+        world.take(.activity(world.id, false))
+        world.take(.activity(world.id, true))
+        world.end()
+        #expect(world.starts.count == 1 && world.launcher.reports[0].due == 0)
+        #expect(world.launcher.reports[0].lastResult == "done")
+    }
+
     @Test func `a program that ends before it is told is started again for that`() {
         var world = World { $0.subjects.prefixes = [NamePrefix("com.example.")] }
         world.take(.activity(world.id, true))

@@ -26,6 +26,7 @@ struct Launch {
         case begins
         /// It ends the program first. Until that has happened, whoever observes belongs to the old one.
         case replaces
+        case hasReplaced
         /// Nothing: somebody else had started the program.
         case nothing
     }
@@ -320,7 +321,7 @@ struct Launch {
         if case .off = phase { return }
         isActive = new
         if !new {
-            if course == .replaces { course = .begins }
+            if course == .replaces { course = .hasReplaced }
             // It will not be told of these any more.
             for name in observers.dropMembers() { note(name) }
         }
