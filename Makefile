@@ -27,9 +27,11 @@ SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peer
 HARDENED := -Xcc -fstack-protector-strong -Xcc -fstack-clash-protection \
 	-Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now
 # Keeps the folder's path out of the build, so that two builds are identical. The compiler would also put a hash of its
-# intermediate code, in which the path occurs, into a section '.swift_modhash', to skip what has not changed.
+# intermediate code, in which the path occurs, into a section '.swift_modhash', to skip what has not changed. And the
+# debug information would name the compiled C modules, whose file names contain a hash of the path.
 REPRODUCIBLE := -Xswiftc -file-prefix-map -Xswiftc "$$PWD=." -Xcc "-ffile-prefix-map=$$PWD=." \
-	-Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
+	-Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen \
+	-Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs
 # Puts each function into a section of its own, so that the linker can drop unused ones and group those used at startup.
 # And types are made without looking up their names, which was a fourth of the instructions of a short program.
 SECTIONS := -Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors \
