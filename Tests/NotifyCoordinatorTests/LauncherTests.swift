@@ -345,31 +345,6 @@ import Testing
         #expect(world.delivered == [World.name])
     }
 
-    @Test func `a unit that somebody else has just started is started once more for what was posted`() {
-        // The service manager has nothing to do, and says so by ending the start at once.
-        var world = World()
-        world.post()
-        world.take(.activity(world.id, true))
-        world.take(.accepted(world.id, number: 1))
-        world.end()
-        #expect(world.state == "running" && world.launcher.reports[0].due == 1)
-        world.take(.activity(world.id, false))
-        #expect(world.starts.map(\.restarts) == [false, false])
-        // This time it is started.
-        world.take(.accepted(world.id, number: 2))
-        world.runThrough()
-        #expect(world.starts.count == 2 && world.state == "idle")
-
-        // With drop, the post has come while the program was running.
-        world = World { $0.onBusy = .drop }
-        world.post()
-        world.take(.activity(world.id, true))
-        world.take(.accepted(world.id, number: 1))
-        world.end()
-        world.take(.activity(world.id, false))
-        #expect(world.starts.count == 1 && world.launcher.reports[0].due == 0)
-    }
-
     /// The program observes one name, and another one restarts it.
     private func makeRestart(old: ConnectionID) -> World {
         var world = World {

@@ -27,8 +27,6 @@ struct Launch {
         /// It ends the program first. Until that has happened, whoever observes belongs to the old one.
         case replaces
         case hasReplaced
-        /// Nothing: somebody else had started the program.
-        case nothing
     }
 
     /// How long the service manager may take to reply, in nanoseconds.
@@ -266,8 +264,6 @@ struct Launch {
     mutating func isAccepted(_ number: UInt64) {
         guard number == lastNumber, case .starting = phase else { return }
         phase = .starting(answerBy: nil)
-        // The service manager accepts a start before it begins with it.
-        if course == .begins, isActive == true { course = .nothing }
     }
 
     mutating func ended(
@@ -281,7 +277,7 @@ struct Launch {
         let used = begun
         begun = []
         switch outcome {
-        case .wasRunning where entry.onBusy != .drop, .done where course == .nothing && entry.onBusy != .drop:
+        case .wasRunning where entry.onBusy != .drop:
             // Somebody else had started it, perhaps before they were posted.
             lastResult = "was running"
             restore(used)
