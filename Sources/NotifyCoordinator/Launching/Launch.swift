@@ -21,14 +21,6 @@ struct Launch {
         case off(reason: String)
     }
 
-    /// What the start in progress does, as far as known.
-    private enum Course {
-        case begins
-        /// It ends the program first. Until that has happened, whoever observes belongs to the old one.
-        case replaces
-        case hasReplaced
-    }
-
     /// How long the service manager may take to reply, in nanoseconds.
     static let patience: Int64 = 90_000_000_000
     /// How many names are kept for one entry.
@@ -51,7 +43,9 @@ struct Launch {
     private(set) var held = Subjects()
     private(set) var unconfirmed = 0
     private var isAttached = false
-    private var course = Course.begins
+    /// Whether the latest start ends the program first, and has not done so yet. Until then, whoever observes belongs to
+    /// the old one.
+    private var endsFirst = false
     /// When it was started, as far as relevant to the limit.
     private var recentStarts: [Int64] = []
     /// How often a start was requested, and how often it was started.
@@ -102,7 +96,7 @@ struct Launch {
 
     /// Whether the running program is being ended, to be started again.
     var isReplacing: Bool {
-        if case .starting = phase { return course == .replaces }
+        if case .starting = phase { return endsFirst }
         return false
     }
 
@@ -255,7 +249,7 @@ struct Launch {
         lastNumber += 1
         starts += 1
         let restarts = isActive == true
-        course = restarts ? .replaces : .begins
+        endsFirst = restarts
         phase = .starting(answerBy: now + Launch.patience)
         effects.append(.start(id, number: lastNumber, entry, first: first, restarts: restarts))
     }
@@ -317,7 +311,7 @@ struct Launch {
         if case .off = phase { return }
         isActive = new
         if !new {
-            if course == .replaces { course = .hasReplaced }
+            endsFirst = false
             // It will not be told of these any more.
             for name in observers.dropMembers() { note(name) }
         }
