@@ -240,6 +240,35 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: busKinds)
+    func `a unit that somebody else has just started is started once more`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.unit(
+            "job.service",
+            "[Service]",
+            "Type=exec",
+            "ExecStart=/bin/sh -c 'echo run >>$HOME/runs; \(untilFinish)'"
+        )
+        // Who has posted it does not matter, so the agent need not ask the bus first.
+        try session.entry("job", "name = com.example.go", "start = job.service", "from = anyone")
+        try session.startAgent()
+        // The agent learns of the post before it learns that the unit has been started, but that after this.
+        try session.shell(
+            """
+            notify-wait com.example.go --then "kill -STOP $agent; notify-post com.example.go &"
+            systemctl --user start job.service
+            kill -CONT $agent
+            """
+        )
+        try session.waitFor("running", of: "job")
+        #expect(try session.field("result", of: "job") == "was running" && session.field("due", of: "job") == "1")
+        #expect(try session.lines("runs") == 1)
+        try session.shell(": >\"$HOME/finish\"")
+        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 2 ]]")
+        try session.waitFor("idle", of: "job")
+        #expect(try session.field("due", of: "job") == "0")
+    }
+
+    @Test(arguments: busKinds)
     func `files that appear, change or disappear count at once; a broken one doesn't affect the others`(kind: BusKind)
         throws
     {

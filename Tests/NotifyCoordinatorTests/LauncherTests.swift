@@ -442,6 +442,125 @@ import Testing
         #expect(launcher.reports[0].state == "running" && launcher.reports[0].due == 1)
     }
 
+    @Test(arguments: [false, true])
+    func `a unit that somebody else has started before the post is started once more`(isOneshot: Bool) {
+        // The service manager has nothing to do, or its job is under way already. It reports what the unit does before
+        // the end of the job.
+        var world = World()
+        world.now = 10
+        world.post()
+        world.take(.activity(world.id, true))
+        world.take(.accepted(world.id, number: 1))
+        if isOneshot { world.take(.activity(world.id, false)) }
+        world.end(.begun(at: 9))
+        if !isOneshot {
+            #expect(world.state == "running" && world.launcher.reports[0].due == 1)
+            world.take(.activity(world.id, false))
+        }
+        #expect(world.starts.map(\.restarts) == [false, false])
+        // This time it is started.
+        world.now = 20
+        world.take(.accepted(world.id, number: 2))
+        world.take(.activity(world.id, true))
+        world.end(.begun(at: 20))
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 2 && world.state == "idle" && world.launcher.reports[0].due == 0)
+
+        // With drop, the post has come while the program was running.
+        world = World { $0.onBusy = .drop }
+        world.now = 10
+        world.post()
+        world.take(.activity(world.id, true))
+        world.take(.accepted(world.id, number: 1))
+        world.end(.begun(at: 9))
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1 && world.state == "idle" && world.launcher.reports[0].due == 0)
+    }
+
+    /// In each order in which the service manager may report its start.
+    @Test(arguments: 0..<4) func `entries for one unit share a run that begins after the post, and no earlier one`(
+        order: Int
+    ) {
+        var launcher = Launcher()
+        var starts: [LaunchID] = []
+        func take(_ event: Launcher.Event, at time: Int64) {
+            for effect in launcher.handle(event, at: Moment(nanoseconds: time)) {
+                switch effect {
+                case .start(let id, _, _, _, _): starts.append(id)
+                case .hold(let id, _): take(.held(id, failure: nil), at: time)
+                default: break
+                }
+            }
+        }
+        let (one, two) = (LaunchID(1), LaunchID(2))
+        take(.manager(obstacle: nil), at: 0)
+        take(
+            .load(
+                ["1", "2"].map { title in
+                    var entry = LaunchEntry(title: title, action: .unit("a.service"))
+                    entry.subjects.names = [World.name]
+                    return entry
+                }
+            ),
+            at: 0
+        )
+        for id in [one, two] { take(.activity(id, false), at: 0) }
+        take(.heard(World.name, [one, two]), at: 10)
+        #expect(starts == [one, two])
+        let begins = [one, two].map { Launcher.Event.activity($0, true) }
+        let acceptances = [one, two].map { Launcher.Event.accepted($0, number: 1) }
+        let ends = [one, two].map { Launcher.Event.ended($0, number: 1, .begun(at: 20)) }
+        let events =
+            switch order {
+            case 0: begins + acceptances + ends
+            case 1: acceptances + begins + ends
+            case 2: [acceptances[0]] + begins + [ends[0], acceptances[1], ends[1]]
+            default: [acceptances[0]] + begins + [acceptances[1], ends[1], ends[0]]
+            }
+        for event in events { take(event, at: 30) }
+        #expect(launcher.reports.map(\.state) == ["running", "running"])
+        for id in [one, two] { take(.activity(id, false), at: 40) }
+        #expect(starts == [one, two] && launcher.reports.map(\.state) == ["idle", "idle"])
+
+        // Only one of them learns of the next post before the unit begins.
+        take(.heard(World.name, [one]), at: 50)
+        take(.heard(World.name, [two]), at: 70)
+        for event in begins { take(event, at: 71) }
+        for id in [one, two] { take(.ended(id, number: 2, .begun(at: 60)), at: 72) }
+        #expect(launcher.reports.map(\.due) == [0, 1])
+        for id in [one, two] { take(.activity(id, false), at: 80) }
+        #expect(starts == [one, two, one, two, two])
+    }
+
+    @Test func `with drop, a program that somebody else starts is told of what was posted, but not started again`() {
+        // What the service manager had not answered in time succeeds after all.
+        var world = World {
+            $0.onBusy = .drop
+            $0.settle = 100
+        }
+        world.post()
+        world.wait(100)
+        world.wait(Launch.patience)
+        #expect(world.complaints.count == 1 && world.state == "idle")
+        world.post()
+        world.take(.activity(world.id, true))
+        world.wait(100)
+        #expect(world.state == "running" && world.launcher.reports[0].due == 0)
+        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [World.name]), isNew: true))
+        #expect(world.delivered == [World.name])
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1 && world.state == "idle")
+
+        // The same while the agent finds out what is running.
+        world.take(.manager(obstacle: "none"))
+        world.take(.manager(obstacle: nil))
+        world.post()
+        world.take(.activity(world.id, true))
+        #expect(world.state == "running" && world.launcher.reports[0].due == 0)
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1 && world.state == "idle")
+    }
+
     @Test func `if the bus finds the program running, one more start follows`() {
         var world = World { $0.action = .activation("org.example.A") }
         world.post()

@@ -117,7 +117,11 @@ extension ServiceManager {
         case .start(let id, let number):
             let text = "the start ended with '\(result)'"
             switch result {
-            case "done", "skipped": report(.ended(id, number: number, .done), link)
+            case "done":
+                findBegin(of: id, on: link) { [self] time, link in
+                    report(.ended(id, number: number, time.map { .begun(at: $0) } ?? .done), link)
+                }
+            case "skipped": report(.ended(id, number: number, .done), link)
             case "canceled": report(.ended(id, number: number, .canceled), link)
             case "failed":
                 findWhetherRan(id, on: link) { [self] hasRun, link in
@@ -125,6 +129,31 @@ extension ServiceManager {
                 }
             default: report(.ended(id, number: number, .failed(text)), link)
             }
+        }
+    }
+
+    /// When the unit of an entry was last started: the service manager has nothing to do for a unit that somebody else has
+    /// started, and shares the job with whoever is starting it. It tests the conditions of a unit, even if there are none,
+    /// just before it starts it. Nil if this is not known, or nobody else can have started it.
+    private func findBegin(
+        of id: LaunchID,
+        on link: borrowing BusLink,
+        then completion: @escaping @Sendable (Int64?, borrowing BusLink) -> Void
+    ) {
+        guard let owner, let unit = units[id], !unit.hasPrefix(ServiceManager.stem) else {
+            return completion(nil, link)
+        }
+        link.call(
+            owner,
+            path: UnitName.path(of: unit),
+            interface: ServiceManager.properties,
+            member: "Get",
+            [.string(ServiceManager.unit), .string("ConditionTimestampMonotonic")]
+        ) { answer, link in
+            guard case .success(let values) = answer, case .variant(.number(_, let microseconds))? = values.first,
+                microseconds > 0, let time = Int64(exactly: microseconds)
+            else { return completion(nil, link) }
+            completion(time * 1_000, link)
         }
     }
 

@@ -17,7 +17,7 @@ final class ServiceManager: @unchecked Sendable {
     static let name = "org.freedesktop.systemd1"
     static let path = "/org/freedesktop/systemd1"
     static let manager = "org.freedesktop.systemd1.Manager"
-    private static let unit = "org.freedesktop.systemd1.Unit"
+    static let unit = "org.freedesktop.systemd1.Unit"
     static let service = "org.freedesktop.systemd1.Service"
     static let properties = "org.freedesktop.DBus.Properties"
     static let absence = "no service manager on this bus: nobody owns \(name)"
@@ -152,7 +152,10 @@ final class ServiceManager: @unchecked Sendable {
         forget(unit, for: id, on: link)
     }
 
-    static func stem(of title: String) -> String { "notifybus-launch-\(UnitName.escaped(title))-" }
+    /// What the names of all units of commands begin with.
+    static let stem = "notifybus-launch-"
+
+    static func stem(of title: String) -> String { "\(stem)\(UnitName.escaped(title))-" }
 
     private static func isActive(_ state: String) -> Bool { !["inactive", "failed", "maintenance"].contains(state) }
 
@@ -214,7 +217,7 @@ final class ServiceManager: @unchecked Sendable {
         for id in watches[unit]?.entries.sorted() ?? [] {
             report(.activity(id, isActive), link)
             // That of a command is gone for good.
-            if !isActive, unit.hasPrefix("notifybus-launch-"), watches[unit]?.isReferenced == false,
+            if !isActive, unit.hasPrefix(ServiceManager.stem), watches[unit]?.isReferenced == false,
                 !jobs.values.joined().contains(where: { if case .start(id, _) = $0 { true } else { false } })
             {
                 detach(id, on: link)

@@ -34,6 +34,9 @@ struct Launch {
     /// Posted and still due, without those for which the start in progress was begun.
     private(set) var due = PendingNames()
     private(set) var begun: [NotifyName] = []
+    /// When the latest of these was heard, in nanoseconds; and when the latest post was.
+    private var begunPost: Int64 = 0
+    private var latestPost: Int64 = 0
     /// Posted since the trigger, and not yet heard by the program.
     private(set) var missed = PendingNames()
     private var observers = LaunchObservers()
@@ -169,6 +172,7 @@ struct Launch {
         if case .off = phase { return }
         // Its sender was identified after the entry had changed.
         if !entry.subjects.contains(name) { return }
+        latestPost = now
         if !isReplacing, observers.hear(name) || observers.note(name) { return }
         note(name)
         if case .settling(let latest, _) = phase {
@@ -188,8 +192,9 @@ struct Launch {
     private mutating func goOn(_ now: Int64, _ effects: inout [Launcher.Effect]) {
         switch phase {
         case .waking:
-            guard let isActive, unconfirmed == 0 else { return }
-            phase = isActive ? .running : .idle
+            guard isActive != nil, unconfirmed == 0 else { return }
+            if isLeftAlone { return leaveAlone() }
+            phase = isActive == true ? .running : .idle
             goOn(now, &effects)
         case .idle:
             if !due.isEmpty { beginSettling(now, &effects) }
@@ -200,7 +205,7 @@ struct Launch {
         case .limited(let until):
             if until <= now { arm(now, &effects) }
         case .arming:
-            if isLeftAlone { phase = .running } else if unconfirmed == 0 { start(now, &effects) }
+            if isLeftAlone { leaveAlone() } else if unconfirmed == 0 { start(now, &effects) }
         case .starting, .off: break
         }
     }
@@ -213,12 +218,16 @@ struct Launch {
     /// Whether somebody else has started it in the meantime, and it is not to be restarted.
     private var isLeftAlone: Bool { isActive == true && entry.onBusy != .restart }
 
+    private mutating func leaveAlone() {
+        phase = .running
+        guard entry.onBusy == .drop else { return }
+        // It is told of these if it observes them, but not started once more.
+        for name in due.take() { _ = missed.insert(name) }
+    }
+
     /// Has all names heard again, as what is posted after the start must be noted.
     private mutating func arm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
-        if isLeftAlone {
-            phase = .running
-            return
-        }
+        if isLeftAlone { return leaveAlone() }
         let window = entry.limit.window
         recentStarts.removeAll { $0 + window <= now }
         if recentStarts.count >= entry.limit.starts {
@@ -237,6 +246,7 @@ struct Launch {
             for name in observers.takeLate() { _ = due.insert(name) }
         }
         begun = due.take()
+        begunPost = latestPost
         guard let first = begun.first else {
             phase = isActive == true ? .running : .idle
             return
@@ -270,12 +280,14 @@ struct Launch {
         let wasReplacing = isReplacing
         let used = begun
         begun = []
+        var outcome = outcome
+        if case .begun(let time) = outcome { outcome = time < begunPost ? .wasRunning : .done }
         switch outcome {
         case .wasRunning where entry.onBusy != .drop:
             // Somebody else had started it, perhaps before they were posted.
             lastResult = "was running"
             restore(used)
-        case .done, .wasRunning: lastResult = "done"
+        case .done, .begun, .wasRunning: lastResult = "done"
         case .neverRan(let reason) where isTryingAgain, .failed(let reason):
             failures += 1
             lastResult = reason
