@@ -5,8 +5,8 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Processes that are stopped while they observe. The tests run one by one because they read the memory of the bus.
-@Suite(.serialized) struct StoppedTests {
+/// Processes that are stopped while they observe.
+struct StoppedTests {
     private static let names = (0..<10).map { "com.example.stop.\($0)" }
 
     /// A notify-wait that prints ten names, or what it is told to.
@@ -191,6 +191,9 @@ import Testing
         )
         _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
         let (stranger, poster) = (agent.makeCenter(), agent.makeCenter())
+        // The agent must not park it yet.
+        kill(agent.agentProcess, SIGSTOP)
+        #expect(waitUntil { processState(agent.agentProcess) == "T" })
         observer.send(signal: SIGSTOP)
         #expect(waitUntil { processState(observer.pid) == "T" })
         try stranger.post(owned)
@@ -203,6 +206,7 @@ import Testing
         #expect(try observer.waitForOutputLines(1, timeout: .patience) == ["com.example.stop.1"])
         observer.send(signal: SIGSTOP)
         #expect(waitUntil { processState(observer.pid) == "T" })
+        kill(agent.agentProcess, SIGCONT)
         agent.bus.resume()
         try poster.post("com.example.stop.2")
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })

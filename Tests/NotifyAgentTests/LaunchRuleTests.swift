@@ -5,10 +5,7 @@ import TestSupport
 import Testing
 
 /// The rules of an entry one by one, with systemd's user manager.
-@Suite(
-    .serialized,
-    .disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups")
-)
+@Suite(.disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups"))
 struct LaunchRuleTests {
     @Test(arguments: busKinds)
     func `with settle a burst is one start, and with drop what comes while the program runs starts nothing`(

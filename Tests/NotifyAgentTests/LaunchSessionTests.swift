@@ -5,10 +5,7 @@ import TestSupport
 import Testing
 
 /// Starting programs for names, with systemd's user manager, on both daemons.
-@Suite(
-    .serialized,
-    .disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups")
-)
+@Suite(.disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups"))
 struct LaunchSessionTests {
     private static let isLong = getenv("NOTIFYBUS_LONG") != nil
     /// What a program runs that takes as long as the test wants.

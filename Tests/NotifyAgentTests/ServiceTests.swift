@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `notify-agent` as a program.
-@Suite(.serialized) struct ServiceTests {
+struct ServiceTests {
     @Test(arguments: busKinds)
     func `a second agent names the first; with --replace it takes its place`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
