@@ -3,28 +3,30 @@
 /// A queue that can't grow without bound, because equal elements can be coalesced.
 ///
 /// Up to `individualLimit` elements are queued individually. Beyond that an element that is already queued is
-/// coalesced, and new ones are queued up to `limit` in all.
+/// coalesced, and new ones are queued up to `limit` in all. A simulation makes both small.
 package struct CoalescingQueue<Element: Hashable> {
     package enum Outcome { case queued, coalesced, full }
 
-    package static var individualLimit: Int { 4_096 }
-    package static var limit: Int { 65_536 }
-
+    private let individualLimit: Int
+    private let limit: Int
     private var elements: [Element] = []
     private var head = 0
     /// How often each element is queued. Kept only once the queue has become long, as it is usually short.
     private var occurrences: [Element: Int]?
 
-    package init() {}
+    package init(individualLimit: Int = 4_096, limit: Int = 65_536) {
+        self.individualLimit = individualLimit
+        self.limit = limit
+    }
 
     package var count: Int { elements.count - head }
     package var isEmpty: Bool { head == elements.count }
 
     package mutating func enqueue(_ element: Element) -> Outcome {
-        if count >= Self.individualLimit {
+        if count >= individualLimit {
             if occurrences == nil { countOccurrences() }
             if occurrences?[element] != nil { return .coalesced }
-            if count >= Self.limit { return .full }
+            if count >= limit { return .full }
         }
         elements.append(element)
         occurrences?[element, default: 0] += 1
@@ -45,10 +47,10 @@ package struct CoalescingQueue<Element: Hashable> {
             elements.removeAll(keepingCapacity: elements.capacity <= 256)
             head = 0
             occurrences = nil
-        } else if head >= 1_024, head * 2 >= elements.count {
+        } else if head >= individualLimit / 4, head * 2 >= elements.count {
             elements.removeFirst(head)
             head = 0
-            if count < Self.individualLimit / 2 { occurrences = nil }
+            if count < individualLimit / 2 { occurrences = nil }
         }
         return element
     }
@@ -62,7 +64,7 @@ package struct CoalescingQueue<Element: Hashable> {
     }
 
     package mutating func removeAll() {
-        self = CoalescingQueue()
+        self = CoalescingQueue(individualLimit: individualLimit, limit: limit)
     }
 
     private mutating func countOccurrences() {

@@ -141,8 +141,7 @@ extension Outbox {
         return nil
     }
 
-    /// Gives up a lost connection. What was being written is sent again on the next one: it may be heard twice, but no
-    /// name is lost.
+    /// Gives up a lost connection. What was being written is sent again on the next one.
     func lose(_ state: inout State) {
         for barrier in state.takeBarriers() { barrier.complete(.failure(BusConnection.lossError(bus.title))) }
         ownName.forget()
@@ -152,9 +151,7 @@ extension Outbox {
         state.link = .closed
         state.rest = WriteBuffer()
         state.pace = PostingPace()
-        state.dequeued -= state.inFlight.count
-        state.backlog.putBack(state.inFlight)
-        state.inFlight.removeAll()
+        state.queue.startAgain()
         if !state.isDrained { state.retry.schedule() }
     }
 
@@ -195,7 +192,7 @@ extension Outbox {
     func service(_ events: Int16, on number: Int) {
         let (hasChanged, mustConnect) = state.withLock { state in
             let events = number == state.connectionNumber ? events : 0
-            let before = (state.link, state.written)
+            let before = (state.link, state.queue.written)
             switch state.link {
             case .shut, .connecting:
                 break
@@ -213,7 +210,7 @@ extension Outbox {
                 if mayGoOn { drain(&state) }
                 restIfIdle(&state)
             }
-            return ((state.link, state.written) != before, false)
+            return ((state.link, state.queue.written) != before, false)
         }
         if mustConnect { try? connectAgain() }
         if hasChanged { state.wakeAll() }

@@ -41,7 +41,7 @@ extension Outbox {
         guard state.link == .open, let connection = state.connection else { return }
         while true {
             if state.rest.isEmpty {
-                state.inFlight.removeAll(keepingCapacity: true)
+                state.queue.noteWritten()
                 fill(&state)
                 if state.rest.isEmpty { return }
             }
@@ -56,14 +56,12 @@ extension Outbox {
     /// Prepares what may be written next.
     private func fill(_ state: inout State) {
         askWhatIsDue(&state)
-        while state.rest.count < Outbox.batchSize, !state.pace.isFull, let name = state.backlog.popFirst() {
-            state.dequeued += 1
-            state.inFlight.append(name)
+        while state.rest.count < Outbox.batchSize, !state.pace.isFull, let name = state.queue.beginNext() {
             state.rest.append(state.templates.bytes(for: name, serial: state.nextSerial()))
             state.pace.notePost()
             askWhatIsDue(&state)
         }
-        if state.pace.isFull, !state.backlog.isEmpty { listen(&state) }
+        if state.pace.isFull, state.queue.hasNext { listen(&state) }
     }
 
     /// Subscribes to every post, unless already subscribed.
@@ -72,13 +70,13 @@ extension Outbox {
         state.rest.append(BusConnection.callBytes("AddMatch", PostingPace.rule, serial: state.nextSerial()))
     }
 
-    /// Asks the questions that follow what has been taken out of the backlog.
+    /// Asks the questions that follow what has been taken out of the queue.
     private func askWhatIsDue(_ state: inout State) {
         if state.pace.wantsQuestion {
             askAboutPosts(&state)
             if state.pace.isStorm { listen(&state) }
         }
-        while let next = state.laterBarriers.first, next.position <= state.dequeued {
+        while let next = state.laterBarriers.first, next.position <= state.queue.dequeued {
             state.laterBarriers.removeFirst()
             switch next.question {
             case .bus: state.barriers.set(next.barrier, for: UInt64(ask(.anything, &state)))
@@ -127,7 +125,7 @@ extension Outbox {
 
 extension Outbox.State {
     /// Whether something could be written if the socket accepted it.
-    var canWrite: Bool { !rest.isEmpty || (!backlog.isEmpty && !pace.isFull) }
+    var canWrite: Bool { !rest.isEmpty || (queue.hasNext && !pace.isFull) }
 
     mutating func takeBarriers() -> [Barrier] {
         defer {

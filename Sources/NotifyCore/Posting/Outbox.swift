@@ -49,15 +49,9 @@ final class Outbox: Sendable {
         var openingError: NotifyBusError?
         var retry = BackOff()
 
-        /// The queue, in addition to `inFlight`.
-        var backlog = CoalescingQueue<NotifyName>()
-        /// Bytes that must be written before anything else: the rest of what the socket accepted in part.
+        var queue = PostQueue<NotifyName>()
+        /// Bytes that must be written before anything else: those of the posts that are being written.
         var rest = WriteBuffer()
-        /// The names whose bytes are in `rest`, to be sent again if the connection is lost.
-        var inFlight: [NotifyName] = []
-        /// How many posts have been added to the backlog, and how many were taken out of it.
-        var enqueued = 0
-        var dequeued = 0
         var pace = PostingPace()
 
         var templates = SignalTemplates()
@@ -65,16 +59,13 @@ final class Outbox: Sendable {
         /// Barriers requested from the bus.
         var barriers = ObjectTable<Barrier>()
         /// Barriers that come after queued posts: to be requested once this many posts have been taken out of the
-        /// backlog.
+        /// queue.
         var laterBarriers: [(position: Int, barrier: Barrier, question: Question)] = []
         /// Barriers requested from the launcher, or from the bus in its place.
         var launcherBarriers = ObjectTable<Barrier>()
 
-        var waitingCount: Int { backlog.count + inFlight.count }
         /// Whether a post may be written immediately.
-        var isDrained: Bool { rest.isEmpty && backlog.isEmpty }
-        /// How many of the posts ever added to the backlog have been written.
-        var written: Int { dequeued - inFlight.count }
+        var isDrained: Bool { rest.isEmpty && !queue.hasNext }
 
         mutating func nextSerial() -> UInt32 {
             // Zero is not a valid serial.
@@ -85,7 +76,7 @@ final class Outbox: Sendable {
 
     /// How long the bus may take to accept the connection, in milliseconds.
     static let openingLimit: Int64 = 10_000
-    /// How much of the backlog is prepared for one write(2), in bytes.
+    /// How much of the queue is prepared for one write(2), in bytes.
     static let batchSize = 32_768
 
     let bus: NotifyCenter.Bus
@@ -98,7 +89,7 @@ final class Outbox: Sendable {
         self.counters = counters
     }
 
-    var waitingCount: Int { state.withLock { $0.waitingCount } }
+    var waitingCount: Int { state.withLock { $0.queue.count } }
     var wasOpen: Bool { state.withLock { $0.wasOpen } }
 
     /// Writes a post, or leaves it to the leader if the socket is full or the bus is far behind.
@@ -145,9 +136,7 @@ final class Outbox: Sendable {
             return !state.isDrained || state.pace.isListening
         case .part(let rest):
             state.rest.append(rest)
-            state.inFlight.append(name)
-            state.enqueued += 1
-            state.dequeued += 1
+            state.queue.begin(name)
             state.pace.notePost()
             counters.posted.increment()
             state.pace.noteFullSocket()
@@ -165,13 +154,13 @@ final class Outbox: Sendable {
     /// - Returns: whether the leader must be notified, because nothing was queued before.
     private func queue(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool {
         let wasDrained = state.isDrained
-        switch state.backlog.enqueue(name) {
-        case .queued: state.enqueued += 1
+        switch state.queue.enqueue(name) {
+        case .queued: break
         case .coalesced: counters.coalescedPosts.increment()
         case .full:
             throw NotifyBusError(
                 .queueFull,
-                "The post of '\(name)' was rejected: \(state.backlog.count) names are already queued and the bus is "
+                "The post of '\(name)' was rejected: \(state.queue.count) names are already queued and the bus is "
                     + "not reading them; call flush() before posting more."
             )
         }
@@ -185,15 +174,15 @@ final class Outbox: Sendable {
     }
 
     /// Whether everything posted so far has been written.
-    var isWritten: Bool { state.withLock { $0.written >= $0.enqueued } }
+    var isWritten: Bool { state.withLock { $0.queue.written >= $0.queue.enqueued } }
 
     /// Waits until everything posted before has been written; does not wait for a bus that is away.
     func flush(until deadline: MonotonicTime?) throws(NotifyBusError) {
         var target: Int?
         let outcome: Result<Void, NotifyBusError>? = state.wait(until: deadline) { state in
-            let end = target ?? state.enqueued
+            let end = target ?? state.queue.enqueued
             target = end
-            if state.written >= end { return .success(()) }
+            if state.queue.written >= end { return .success(()) }
             switch state.link {
             case .shut: return .failure(.closed)
             case .closed: return .failure(.disconnected)
@@ -218,7 +207,7 @@ final class Outbox: Sendable {
             case .closed: throw .disconnected
             case .connecting, .opening, .open: break
             }
-            state.laterBarriers.append((state.enqueued, barrier, question))
+            state.laterBarriers.append((state.queue.enqueued, barrier, question))
             drain(&state)
         }
         state.wakeAll()
@@ -242,7 +231,7 @@ final class Outbox: Sendable {
     func close() {
         ExitFlush.forget(self)
         let barriers = state.withLock { state in
-            counters.dropped.increment(by: state.waitingCount)
+            counters.dropped.increment(by: state.queue.count)
             let barriers = state.takeBarriers()
             if state.openingDescriptor >= 0 { shutdown(state.openingDescriptor, Int32(SHUT_RDWR)) }
             state = State(link: .shut)

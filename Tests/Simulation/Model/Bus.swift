@@ -37,6 +37,8 @@ struct Bus {
             heard = rules.indices.reduce(0) { rules[$1] > 0 ? $0 | Subject.masks[$1] : $0 }
         }
 
+        /// Whether its program has come to its end, and the bus still knows it.
+        var lingers = false
         /// Which user it belongs to.
         var user: UInt32 { if case .poster(let number) = owner { Post.users[number] } else { 0 } }
     }
@@ -90,7 +92,8 @@ struct Bus {
         case .getOwner(let serial):
             if let agent { reply(index, serial, connections[agent].name) } else { fail(index, serial) }
         case .getUser(let name, let serial):
-            if let owner = self.index(of: name) {
+            // One that posts a name that has an owner stays until observers have asked.
+            if let owner = self.index(of: name) ?? connections.lastIndex(where: { $0.name == name && $0.lingers }) {
                 reply(index, serial, String(connections[owner].user))
             } else {
                 fail(index, serial)
@@ -175,6 +178,7 @@ struct Bus {
     /// A program ends. The bus still reads what it has written.
     mutating func hangUp(_ index: Int) {
         if connections[index].isOpen { connections[index].outbox.append(.hangUp) }
+        if case .poster = connections[index].owner { connections[index].lingers = true }
     }
 
     /// A connection ends.

@@ -6,7 +6,7 @@ import NotifyNames
 /// everything comes to rest and is checked.
 package struct History: Sendable {
     package let seed: UInt64
-    package let setting: World.Setting
+    package var setting: World.Setting
     package var steps: [Step]
     /// What went wrong; nil if every promise was kept.
     package var failure: String?
@@ -14,20 +14,23 @@ package struct History: Sendable {
     package var stepsTaken = 0
     package var checks = 0
     package var tolerated: [Int] = []
+    package var exceeded: [Int] = []
 
     private static let chapters = 3
 
     /// Generates one and runs it.
     package static func run(seed: UInt64, mutation: Mutation? = nil, isKept: Bool = false) -> History {
         var random = SplitMix(seed: seed)
+        var strain = SplitMix(seed: ~seed)
         var history = History(seed: seed, setting: .random(&random), steps: [])
+        history.setting.scarcity = .random(&strain)
         let world = World(history.setting, mutation: mutation)
         var enabled: [Step] = []
         for _ in 0..<chapters {
             var mood = Mood(&random)
             for _ in 0..<(12 + random.below(36)) {
                 world.collect(&enabled)
-                let step = mood.next(&random, world, enabled)
+                let step = world.strain(&strain) ?? mood.next(&random, world, enabled)
                 if isKept { history.steps.append(step) }
                 world.take(step)
                 if world.failure != nil { break }
@@ -55,6 +58,7 @@ package struct History: Sendable {
         stepsTaken = world.steps
         checks = world.oracle.checks
         tolerated = world.oracle.tolerated
+        exceeded = world.oracle.exceeded
     }
 
     /// A line for each step, and for what follows from it.

@@ -37,6 +37,10 @@ package enum Mutation: String, CaseIterable, Sendable {
     case callsCancelled = "a registration that was canceled is called"
     case forgetsThaw = "a frozen process is never thawed"
     case ignoresStream = "the agent parks a stopped program and forgets what it has read from its stream"
+    case coalescesEarly = "a poster's queue coalesces posts although there is room for each"
+    case forgetsInFlight = "posts that were being written are lost with the poster's connection"
+    case writesAgainLast = "posts that were being written are written again after later ones"
+    case exitsAtOnce = "a poster exits without sending what is queued"
     case forgetsAnswer = "a call is not answered"
     case forgetsProcess = "the agent does not learn that a process has ended"
 }

@@ -46,6 +46,8 @@ enum Subject {
 struct Post {
     let name: Int
     let poster: Int
+    /// The poster's connection.
+    let connection: Int
 
     /// The posters' users.
     static let users: [UInt32] = [Subject.owner, 8]

@@ -47,6 +47,14 @@ extension Oracle {
         }
     }
 
+    /// The agent tells an observer that it is suspended, and does not know all that it observes yet.
+    mutating func isToldToSuspend(_ observer: Int, knows subjects: [Int]) {
+        for index in registrations.indices
+        where registrations[index].observer == observer && !subjects.contains(registrations[index].subject) {
+            registrations[index].isLate = true
+        }
+    }
+
     /// A post is in the stream of a stopped program, and the agent hears it as well. Its name may be kept from each.
     mutating func standsTwice(_ name: Int, _ observer: Int) {
         for index in registrations.indices
@@ -72,6 +80,16 @@ extension Oracle {
                 tolerate(.noRoom, (registrations[index].cover & masks[name]).nonzeroBitCount)
                 registrations[index].cover &= ~masks[name]
             }
+        }
+    }
+
+    /// The bus no longer knows who made these posts of a name that has an owner.
+    mutating func posterIsLost(_ posts: [Int]) {
+        let mask = posts.reduce(UInt64(0)) { $0 | 1 << UInt64($1) }
+        for index in registrations.indices {
+            tolerate(.connectionLost, ((registrations[index].due | registrations[index].cover) & mask).nonzeroBitCount)
+            registrations[index].due &= ~mask
+            registrations[index].cover &= ~mask
         }
     }
 

@@ -17,13 +17,16 @@ struct Oracle {
     var stoppedSuspended: Set<Int> = []
     var failure: String?
     var tolerated = [Int](repeating: 0, count: Row.allCases.count)
+    var exceeded = [Int](repeating: 0, count: Excess.allCases.count)
     var checks = 0
     /// The posts of each name, and the number of posts.
     var masks = [UInt64](repeating: 0, count: Subject.nameCount)
     var postCount = 0
-    var posters: [Int] = []
+    var posters: [(poster: Int, connection: Int)] = []
 
     mutating func fail(_ text: String) { if failure == nil { failure = text } }
+
+    mutating func exceed(_ excess: Excess, _ count: Int = 1) { exceeded[excess.rawValue] += count }
 
     mutating func tolerate(_ row: Row, _ count: Int = 1) { tolerated[row.rawValue] += count }
 

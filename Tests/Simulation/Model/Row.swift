@@ -37,7 +37,7 @@ package enum Row: Int, CaseIterable, Sendable {
         case .comingFromBackground: "coming back from the background"
         case .beingSuspended: "being suspended"
         case .beingResumed: "being resumed"
-        case .addedLate: "an observer added while suspended, or just before its program is stopped"
+        case .addedLate: "an observer added while suspended, or just before its program is suspended or stopped"
         case .stopped: "stopped, not yet noticed"
         case .torn: "stopped in the middle of reading a post"
         case .agentDied: "suspended, parked or being resumed, and the agent dies"

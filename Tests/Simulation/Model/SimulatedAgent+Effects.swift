@@ -64,6 +64,7 @@ extension SimulatedAgent {
             guard let caller = calls.removeValue(forKey: call), caller.serial >= 0 else { return }
             world.bus[connection].outbox.append(.send(to: caller.name, .refused(caller.serial)))
         case .tell(let id, let state, let marks):
+            if state == .suspended { world.isToldToSuspend(id, self) }
             if marks, world.mutation == .marksAtOnce { news.append(.markIsReached(id)) }
             if marks, world.mutation != .neverMarks, world.mutation != .marksAtOnce {
                 ask(.mark(id), .ask(serial: lastSerial + 1), world)

@@ -18,6 +18,11 @@ package enum Step: Equatable, Sendable {
     /// The agent notices that a process was stopped or continued.
     case notice(Int)
     case post(poster: Int, name: Int)
+    /// A poster's socket accepts more of what is queued.
+    case poster(Int)
+    case cutPoster(Int)
+    /// A poster returns from `main`.
+    case endPoster(Int)
     case observe(Int, Int)
     case cancel(Int)
     case change(process: Int, LifecycleState, freezes: Bool)

@@ -41,6 +41,13 @@ extension World {
         }
     }
 
+    func isToldToSuspend(_ id: ConnectionID, _ agent: SimulatedAgent) {
+        guard agent === self.agent, let index = agent.known[id], case .observer(let number) = bus[index].owner else {
+            return
+        }
+        oracle.isToldToSuspend(number, knows: namesKnown(of: observers[number]))
+    }
+
     func notice(_ process: Int) {
         guard let agent, agent.isAlive, canNotice(process, agent) else { return }
         processes[process].isKnownToStand = processes[process].isStoppedByOthers

@@ -8,6 +8,7 @@ import NotifyNames
 extension World {
     var nextMoment: Int64? {
         var moments = observers.filter { !$0.hasEnded && !processes[$0.process].isStopped }.compactMap(\.deadline)
+        moments += posters.compactMap(\.deadline)
         if let alarm = agent?.alarm { moments.append(alarm) }
         return moments.min()
     }
@@ -18,6 +19,7 @@ extension World {
         for observer in observers where !observer.hasEnded && !processes[observer.process].isStopped {
             if let deadline = observer.deadline, deadline <= clock { observer.deadlineHasPassed(self) }
         }
+        for poster in posters where poster.deadline.map({ $0 <= clock }) ?? false { poster.deadlineHasPassed(self) }
         if let agent, let alarm = agent.alarm, alarm <= clock { agent.alarmHasCome(self) }
     }
 
@@ -45,6 +47,7 @@ extension World {
 
     func check() {
         if !requests.isEmpty { oracle.fail("request \(requests[0].serial) is not answered") }
+        for poster in posters { poster.check(self) }
         let living = observers.filter { !$0.hasEnded && !standsStill($0) }
         oracle.rest(living, hasAgent: agent != nil)
         for observer in living {

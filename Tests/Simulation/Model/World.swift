@@ -42,8 +42,7 @@ package final class World {
     var unansweredSettings = SIMD4<Int>.zero
     var lastSerial = 0
     var agents = 0
-    let posters: [Int]
-    let posterNames: [String]
+    private(set) var posters: [SimulatedPoster] = []
     let setting: Setting
     let control: Int
     let encodes: Bool
@@ -58,13 +57,14 @@ package final class World {
         encodes = setting.encodes
         bus.startsAgents = setting.busStartsAgents
         self.setting = setting
-        posters = [bus.connect(.poster(0)), bus.connect(.poster(1))]
-        posterNames = posters.map { [bus] in bus[$0].name }
+        var connections: [Int] = []
+        for number in Post.users.indices { connections.append(bus.connect(.poster(number))) }
         control = bus.connect(.control)
         processes = Array(repeating: Process(), count: (setting.processes.max() ?? 0) + 1)
         oracle.reportedTogether = processes.indices.map { process in
             setting.processes.indices.filter { setting.processes[$0] == process }
         }
+        posters = connections.enumerated().map { SimulatedPoster(number: $0, connection: $1, self) }
         for (number, process) in setting.processes.enumerated() {
             let follows = process == setting.follower
             observers.append(SimulatedObserver(number: number, process: process, followsDesktop: follows))
@@ -97,6 +97,7 @@ package final class World {
         package var sleepFollowers: Desktop.Who
         /// How many names may wait for programs; nil for the usual limit.
         package var pendingLimit: Int?
+        package var scarcity = Scarcity.none
         /// Whether messages are encoded and decoded on their way.
         package var encodes: Bool
     }
@@ -121,6 +122,11 @@ package final class World {
         }
         for observer in observers where hasWork(observer: observer) { enabled.append(.observer(observer.number)) }
         if !bus[control].inbox.isEmpty { enabled.append(.control) }
+        if setting.scarcity.socket != nil {
+            for poster in posters where poster.hasPosts && (poster.connection == nil || poster.hasRoom(self)) {
+                enabled.append(.poster(poster.number))
+            }
+        }
         guard let agent, agent.isAlive else { return }
         if !bus[agent.connection].inbox.isEmpty { enabled.append(.agent) }
         if !agent.news.isEmpty { enabled.append(.news) }
@@ -156,6 +162,9 @@ package final class World {
         case .stream(let place): agent?.readStream(place, self)
         case .notice(let process): notice(process)
         case .post(let poster, let name): post(poster, name)
+        case .poster(let number): posters[number].step(self)
+        case .cutPoster(let number): cutPoster(number)
+        case .endPoster(let number): posters[number].beginExit(self)
         case .observe(let observer, let subject): register(observer, subject)
         case .cancel(let registration): cancel(registration)
         case .change(let process, let state, let freezes):
@@ -258,13 +267,11 @@ package final class World {
     }
 
     func post(_ poster: Int, _ name: Int) {
-        guard posts.count < 64 else { return }
-        posts.append(Post(name: name, poster: poster))
-        oracle.posted(Post(name: name, poster: poster))
-        bus[posters[poster]].outbox.append(.post(posts.count - 1, name: name))
+        guard posts.count + posters.reduce(0, { $0 + $1.waiting }) < 60 else { return }
+        posters[poster].post(name, self)
     }
 
-    func posterName(of post: Int) -> String { posterNames[posts[post].poster] }
+    func posterName(of post: Int) -> String { bus[posts[post].connection].name }
 
     // MARK: - Registrations
 

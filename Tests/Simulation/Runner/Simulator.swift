@@ -45,6 +45,7 @@ enum Simulator {
                 + "\(outcome.milliseconds / 1_000).\(outcome.milliseconds / 100 % 10) s"
         )
         for row in Row.allCases { print("  \(pad(outcome.tolerated[row.rawValue])) \(row.title)") }
+        for excess in Excess.allCases { print("  \(pad(outcome.exceeded[excess.rawValue])) \(excess.title)") }
         return 0
     }
 
@@ -83,6 +84,7 @@ enum Simulator {
         var steps = 0
         var checks = 0
         var tolerated = [Int](repeating: 0, count: Row.allCases.count)
+        var exceeded = [Int](repeating: 0, count: Excess.allCases.count)
         var milliseconds = 0
     }
 
@@ -103,6 +105,7 @@ enum Simulator {
                         own.steps += history.stepsTaken
                         own.checks += history.checks
                         for row in own.tolerated.indices { own.tolerated[row] += history.tolerated[row] }
+                        for excess in own.exceeded.indices { own.exceeded[excess] += history.exceeded[excess] }
                         if history.failure != nil { failed.min(Int(seed), ordering: .relaxed) }
                     }
                 }
@@ -110,6 +113,7 @@ enum Simulator {
                     sum.steps += own.steps
                     sum.checks += own.checks
                     for row in own.tolerated.indices { sum.tolerated[row] += own.tolerated[row] }
+                    for excess in own.exceeded.indices { sum.exceeded[excess] += own.exceeded[excess] }
                 }
             }
         }

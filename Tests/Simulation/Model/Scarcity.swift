@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCore
+
+/// What there is little of in a history. In most there is plenty of everything, and nothing of this happens.
+package struct Scarcity: Sendable {
+    /// How many messages a poster's socket holds.
+    package var socket: Int?
+    /// How many names a queue holds individually, and in all. There are four names.
+    package var individual = 2
+    package var all = 3
+
+    static let none = Scarcity()
+
+    /// It has a generator of its own, so that the other histories stay what they are.
+    static func random(_ random: inout SplitMix) -> Scarcity {
+        var scarcity = Scarcity()
+        if random.chance(8) { scarcity.socket = 1 + random.below(3) }
+        scarcity.all = 1 + random.below(3)
+        scarcity.individual = 1 + random.below(scarcity.all)
+        return scarcity
+    }
+
+    func queue<Name>() -> CoalescingQueue<Name> { CoalescingQueue(individualLimit: individual, limit: all) }
+}
+
+/// What is lost or coalesced because a queue is full. The right column of the README's table says so; it is counted.
+package enum Excess: Int, CaseIterable, Sendable {
+    case coalescedPost, refusedPost, unsentPost
+
+    package var title: String {
+        switch self {
+        case .coalescedPost: "posts coalesced in the poster's queue"
+        case .refusedPost: "posts refused, because the poster's queue was full"
+        case .unsentPost: "posts lost, because the bus did not read for a second at the poster's exit"
+        }
+    }
+}
+
+/// What has a place in a queue: equal to any other of its name.
+struct Waiting: Hashable {
+    let name: Int
+    let serial: Int
+
+    static func == (a: Waiting, b: Waiting) -> Bool { a.name == b.name }
+    func hash(into hasher: inout Hasher) { hasher.combine(name) }
+}
+
+/// What a queue is promised to do, in the words of the README: it says whether an outcome was right.
+struct QueuePromise {
+    private let individual: Int
+    private let all: Int
+    private var waiting = SIMD4<Int>.zero
+    private var last = -1
+
+    init(_ scarcity: Scarcity) { (individual, all) = (scarcity.individual, scarcity.all) }
+
+    var count: Int { waiting.wrappedSum() }
+
+    /// - Returns: what is wrong.
+    mutating func offered<Name>(_ name: Int, _ outcome: CoalescingQueue<Name>.Outcome) -> String? {
+        switch outcome {
+        case .queued:
+            defer { waiting[name] += 1 }
+            return count < individual || waiting[name] == 0 && count < all ? nil : "grows beyond its limit"
+        case .coalesced: return count >= individual && waiting[name] > 0 ? nil : "coalesces too early"
+        case .full: return count >= all && waiting[name] == 0 ? nil : "is full too early"
+        }
+    }
+
+    mutating func taken(_ one: Waiting) -> String? {
+        guard one.serial > last else { return "is out of order" }
+        last = one.serial
+        waiting[one.name] -= 1
+        return waiting[one.name] >= 0 ? nil : "has more than was put into it"
+    }
+
+    /// These were taken, and must be taken again.
+    mutating func untaken(_ some: some Collection<Waiting>) {
+        for one in some { waiting[one.name] += 1 }
+        if let first = some.first { last = first.serial - 1 }
+    }
+
+    mutating func removeAll() { waiting = .zero }
+}
+
+extension World {
+    /// What happens because something is scarce; nil if that is nothing now.
+    func strain(_ random: inout SplitMix) -> Step? {
+        if setting.scarcity.socket != nil, random.chance(4) {
+            let poster = random.below(posters.count)
+            switch random.below(8) {
+            case 0: return .cutPoster(poster)
+            case 1: return .endPoster(poster)
+            default: return .post(poster: poster, name: setting.names[random.below(setting.names.count)])
+            }
+        }
+        return nil
+    }
+}
