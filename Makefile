@@ -77,31 +77,36 @@ TESTING := --disable-xctest
 help: ## Lists all targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# $(call beside_bridge,FLAGS,COMMANDS): builds the bridge beside what COMMANDS build, which seldom keeps more than two
+# processors busy.
+define beside_bridge
+bridge='' status=0 log=$$(mktemp); \
+trap '[[ -z $$bridge ]] || kill $$bridge 2>/dev/null || true; rm -f -- "$$log"' EXIT; \
+if pkg-config --exists libmosquitto; then \
+	swift build --package-path Bridge $(1) --product notify-bridge >"$$log" 2>&1 & \
+	bridge=$$!; \
+else \
+	echo "libmosquitto is not installed, so notify-bridge is skipped."; \
+fi; \
+$(2); \
+if [[ -n $$bridge ]]; then \
+	wait $$bridge || status=$$?; \
+	bridge=''; \
+	cat "$$log"; \
+	[[ $$status == 0 ]]; \
+fi
+endef
+
 .PHONY: build
 build: build-needs ## Builds the commands, the C library and their manual pages, optimized, in .build/release
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
-	@# The bridge is built beside the rest, which seldom keeps more than two processors busy.
-	@bridge='' status=0 log=$$(mktemp); \
-	trap '[[ -z $$bridge ]] || kill $$bridge 2>/dev/null || true; rm -f -- "$$log"' EXIT; \
-	if pkg-config --exists libmosquitto; then \
-		swift build --package-path Bridge $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)/bridge) $(LIBRARY_LINK) $(COMPACT) \
-			--product notify-bridge >"$$log" 2>&1 & \
-		bridge=$$!; \
-	else \
-		echo "libmosquitto is not installed, so notify-bridge is skipped."; \
-	fi; \
-	( \
-		$(FIND_STATIC); \
-		[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
-		swift build $(RELEASE) $(RELEASE_LINK) $(COMPACT) --product notify-commands; \
-	); \
-	swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus; \
-	if [[ -n $$bridge ]]; then \
-		wait $$bridge || status=$$?; \
-		bridge=''; \
-		cat "$$log"; \
-		[[ $$status == 0 ]]; \
-	fi
+	@$(call beside_bridge,$(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)/bridge) $(LIBRARY_LINK) $(COMPACT), \
+		( \
+			$(FIND_STATIC); \
+			[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
+			swift build $(RELEASE) $(RELEASE_LINK) $(COMPACT) --product notify-commands; \
+		); \
+		swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus)
 	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
 
@@ -129,12 +134,19 @@ docs: docs-needs build ## Makes the documentation, as a website in .build/docs
 include Scripts/install.mk
 
 .PHONY: demo
-demo: run-needs build ## Demonstrates the commands on a private bus
-	@Scripts/demo $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH)/bridge/release)
+demo: demo-build ## Demonstrates the commands on a private bus
+	@Scripts/demo $(call quote,$(SCRATCH)/debug/commands) Bridge/.build/debug
+
+# Built for debugging: the compiler takes half as long, and the tests use the same.
+.PHONY: demo-build
+demo-build: run-needs
+	@$(call beside_bridge,$(SWIFT_FLAGS),swift build $(DEBUG) --product notify-commands)
+	@mkdir -p $(call quote,$(SCRATCH)/debug/commands) && cd $(call quote,$(SCRATCH)/debug/commands) && \
+	for command in $(COMMANDS); do ln -sfn ../notify-commands "$$command"; done
 
 .PHONY: demo-picture
-demo-picture: run-needs build ## Draws the README's picture from the demo's output
-	@Scripts/demo $(SCRATCH)/release >$(SCRATCH)/demo.txt
+demo-picture: demo-build ## Draws the README's picture from the demo's output
+	@Scripts/demo $(call quote,$(SCRATCH)/debug/commands) >$(SCRATCH)/demo.txt
 	@Scripts/draw-demo.py 'One program waits, another posts' 'Ask and wait for the answer, with no race' \
 	  'A program in the background gets nothing, then or later' <$(SCRATCH)/demo.txt >Documentation/demo.svg
 
