@@ -43,7 +43,7 @@ extern "C" {
 #define NOTIFY_STATUS_INVALID_NAME 1      /* the name is NULL, empty, longer than 511 bytes, or not UTF-8 */
 #define NOTIFY_STATUS_INVALID_TOKEN 2     /* there is no such registration, or it was cancelled */
 #define NOTIFY_STATUS_INVALID_PORT 3      /* not used here: there are no Mach ports */
-#define NOTIFY_STATUS_INVALID_FILE 4      /* no place for a descriptor, not a descriptor of this library, or no such directory */
+#define NOTIFY_STATUS_INVALID_FILE 4      /* no place for a descriptor, not a descriptor of this library, or a file that can't be watched */
 #define NOTIFY_STATUS_INVALID_SIGNAL 5    /* there is no signal with this number */
 #define NOTIFY_STATUS_INVALID_REQUEST 6   /* not possible for this token, or not on Linux */
 #define NOTIFY_STATUS_NOT_AUTHORIZED 7    /* the name, or the process, belongs to someone else */

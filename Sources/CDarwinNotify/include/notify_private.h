@@ -46,14 +46,14 @@ uint32_t notify_peek(int token, uint32_t *val);
 
 /*
  * notify_monitor_file() - notify a token, and no other of its name, whenever a file changes, until it is cancelled
- * @path: the file; it need not exist, but its directory must
+ * @path: the file; neither it nor its directory needs to exist yet
  * @flags: 0
  *
  * Each creation (including by rename(2) over it), write and removal of the file is one notification. Writes within
- * 50 ms before the file is closed count as one. A symbolic link itself is watched, not its target.
+ * 50 ms before the file is closed count as one. Symbolic links are followed.
  *
  * Return: NOTIFY_STATUS_INVALID_REQUEST if the path is NULL, the token already monitors a file, or its name begins with
- * "self."; NOTIFY_STATUS_INVALID_FILE if there is no such directory.
+ * "self."; NOTIFY_STATUS_INVALID_FILE if the path ends in "/", "." or "..", or can't be watched.
  */
 uint32_t notify_monitor_file(int token, char *path, int flags);
 
