@@ -6,6 +6,7 @@ import subprocess
 from statistics import median
 
 from .context import HERE
+from .figures import BARE
 from .programs import PATIENCE, Missing
 from .turns import take_turns
 
@@ -65,7 +66,7 @@ def measure_posting(context, bus):
         "post-command", "A command that posts, from start to end", "ms", bus.kind, reference="notify-post"
     )
     memory = context.row("post-memory", "A command that posts: peak memory", "MB", bus.kind, reference="notify-post")
-    commands = commands_that_post()
+    commands = {**commands_that_post(), BARE: [context.peers / "command", "post", NAME]}
     observer = context.observer(context.notifybus, bus, NAME, 1, f"every:{runs}")
     made = 0
 
@@ -127,6 +128,7 @@ def measure_waiting(context, bus):
         "notify-wait": ["notify-wait", "--follow", "--ready-fd", "3", NAME],
         "dbus-monitor": ["dbus-monitor", "--session", rule],
         "gdbus monitor": ["gdbus", "monitor", "--session", "--dest", "org.freedesktop.DBus"],
+        BARE: [context.peers / "command", "wait", NAME],
     }
 
     def turn(label, command):

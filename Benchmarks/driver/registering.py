@@ -29,7 +29,7 @@ def measure(context, daemon):
         adding.add(label, added / count / 1000)
         cancelling.add(label, cancelled / count / 1000)
 
-    take_turns(context.count(9, 1), 3, ways, start, turn, [adding, cancelling])
+    take_turns(context.count(25, 1), 6, ways, start, turn, [adding, cancelling])
     context.close(keep=context.kept.index(bus))
     measure_many(context, daemon)
 
