@@ -12,12 +12,6 @@ package final class Observer: Sendable {
         case client(any ObserverClient)
     }
 
-    private struct Waiting {
-        var names = CoalescingQueue<NotifyName>()
-        /// Whether the client has been notified, and has not yet found the queue empty.
-        var isAnnounced = false
-    }
-
     let runner: Runner
     /// Whether a client runs the callback; checked for each delivery.
     let isClient: Bool
@@ -27,7 +21,7 @@ package final class Observer: Sendable {
     let cancellation = CancellationGuard()
     private let callback: @Sendable (NotifyName) -> Void
     /// What is queued. Most observers never need it: their callbacks run as soon as a post is read.
-    private let queue = AtomicLazyReference<Monitor<Waiting>>()
+    private let queue = AtomicLazyReference<Monitor<DeliveryQueue<NotifyName>>>()
 
     init(
         runner: Runner,
@@ -53,25 +47,19 @@ package final class Observer: Sendable {
     /// - Returns: whether the client must be notified that something is queued.
     func enqueue(_ name: NotifyName) -> Bool {
         if cancellation.isCancelled { return false }
-        let queue = queue.load() ?? queue.storeIfNil(Monitor(Waiting()))
-        return queue.withLock { waiting in
-            switch waiting.names.enqueue(name) {
-            case .queued: break
-            case .coalesced: counters.coalescedDeliveries.increment()
-            case .full: counters.dropped.increment()
-            }
-            defer { waiting.isAnnounced = true }
-            return !waiting.isAnnounced
+        let queue = queue.load() ?? queue.storeIfNil(Monitor(DeliveryQueue()))
+        let (outcome, mustAnnounce) = queue.withLock { $0.enqueue(name) }
+        switch outcome {
+        case .queued: break
+        case .coalesced: counters.coalescedDeliveries.increment()
+        case .full: counters.dropped.increment()
         }
+        return mustAnnounce
     }
 
     /// Takes the next queued name; nil ends the turn of the notified client.
     package func takeNext() -> NotifyName? {
-        queue.load()?.withLock { waiting in
-            if let name = waiting.names.popFirst() { return name }
-            waiting.isAnnounced = false
-            return nil
-        }
+        queue.load()?.withLock { $0.takeNext() }
     }
 
     /// Takes the next name for a client that has no callback; counts as a delivery.
@@ -82,7 +70,7 @@ package final class Observer: Sendable {
     }
 
     var isCancelled: Bool { cancellation.isCancelled }
-    var waitingCount: Int { queue.load()?.withLock { $0.names.count } ?? 0 }
+    var waitingCount: Int { queue.load()?.withLock { $0.count } ?? 0 }
 
     /// Cancels: when this returns, no callback is running and none will.
     ///
@@ -91,7 +79,7 @@ package final class Observer: Sendable {
     @discardableResult
     func cancel(waits: Bool = true) -> Bool {
         let isRunning = cancellation.cancel(waits: waits)
-        queue.load()?.withLock { $0.names.removeAll() }
+        queue.load()?.withLock { $0.removeAll() }
         if case .client(let client) = runner { client.end() }
         return isRunning
     }

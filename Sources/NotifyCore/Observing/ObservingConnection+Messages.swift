@@ -54,9 +54,7 @@ extension ObservingConnection {
         case .wideRule(generation):
             wideRuleAnswered(message.ruleOutcome(by: bus.title), on: engine)
             peer?.ruleIsAnswered(BusLink(observing: self, engine: engine))
-        case .spareRule(generation):
-            reach.hasSpares = reach.hasSpares || message.kind == .reply
-        case .rule, .wideRule, .spareRule:
+        case .rule, .wideRule:
             break  // About rules that have been taken off since.
         case .call(let completion):
             let values = message.kind == .reply ? connection?.arguments() : nil
@@ -72,7 +70,11 @@ extension ObservingConnection {
 }
 
 extension BusMessage {
-    enum RuleOutcome { case accepted, limitReached, refused(NotifyBusError) }
+    enum RuleOutcome {
+        case accepted, limitReached, refused(NotifyBusError)
+
+        var isAccepted: Bool { if case .accepted = self { true } else { false } }
+    }
 
     /// The bus's reply to AddMatch.
     func ruleOutcome(by title: String) -> RuleOutcome {

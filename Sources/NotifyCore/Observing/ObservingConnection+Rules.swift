@@ -7,27 +7,30 @@ extension ObservingConnection {
         guard topic.generation != generation, !hearsByRelay else { return }
         guard lifecycle.hasRules else { return activate([topic], on: engine) }
         topic.generation = generation
-        reach.ruleCount += topic.ruleCount
+        reach.add(rules: topic.ruleCount)
         if reach.hearsEverything { activate([topic], on: engine) }
         guard reach.sendsRules else { return }
         askForRules(of: topic, on: engine)
-        if reach.wantsSpares {
-            reach.hasAskedForSpares = true
-            for rule in MatchRule.spares { ask("AddMatch", rule, .spareRule(generation: generation), on: engine) }
-        }
+        keepSpares()
+    }
+
+    /// Asks for the spare rules; whether the bus has them shows when they are needed.
+    private func keepSpares() {
+        guard reach.asksForSpares() else { return }
+        for rule in MatchRule.spares { connection?.tellBus("AddMatch", rule) }
     }
 
     private func askForRules(of topic: Topic, on engine: Engine) {
         let rules = topic.rules
         engine.registry.settle { _ in topic.unanswered = rules.count }
-        if reach.mode == .narrowing { reach.unanswered += rules.count }
+        reach.narrows(by: rules.count)
         lifecycle.rulesAreAsked(rules.count)
         for rule in rules { ask("AddMatch", rule, .rule(topic, generation: generation), on: engine) }
     }
 
     func removeRules(of topic: Topic, on engine: Engine) {
         guard lifecycle.hasRules, topic.generation == generation else { return }
-        reach.ruleCount -= topic.ruleCount
+        reach.remove(rules: topic.ruleCount)
         if reach.mode != .wide { withdraw(topic.rules) }
         if reach.shouldNarrow { narrow(on: engine) }
     }
@@ -76,24 +79,17 @@ extension ObservingConnection {
     // MARK: - Too many names for one rule each
 
     private func widen(on engine: Engine) {
-        reach.mode = .widening
-        reach.limit = reach.ruleCount
-        reach.wasRefused = false
-        reach.unanswered = MatchRule.everything.count
-        if reach.hasSpares { withdraw(MatchRule.spares) }
-        reach.hasSpares = false
+        if reach.beginWidening(rules: MatchRule.everything.count) { withdraw(MatchRule.spares) }
         lifecycle.rulesAreAsked(MatchRule.everything.count)
         for rule in MatchRule.everything { ask("AddMatch", rule, .wideRule(generation: generation), on: engine) }
     }
 
     func wideRuleAnswered(_ outcome: BusMessage.RuleOutcome, on engine: Engine) {
-        if case .accepted = outcome {} else { reach.wasRefused = true }
-        reach.unanswered -= 1
-        guard reach.unanswered == 0 else { return }
+        let change = reach.changeAnswered(isAccepted: outcome.isAccepted)
+        if case .none = change { return }
         var topics: [Topic] = []
         engine.registry.settle { table in table.forEach { topics.append($0) } }
-        if reach.wasRefused {
-            reach.mode = .narrow
+        if case .refused = change {
             withdraw(MatchRule.everything)
             engine.registry.settle { _ in
                 for topic in topics {
@@ -101,7 +97,6 @@ extension ObservingConnection {
                 }
             }
         } else {
-            reach.mode = .wide
             // Those that are no longer in the table count as registered again.
             unrestored = topics.count { $0.isOwed }
             activate(topics, on: engine)
@@ -110,32 +105,28 @@ extension ObservingConnection {
     }
 
     private func narrow(on engine: Engine) {
-        reach.mode = .narrowing
-        reach.wasRefused = false
-        reach.unanswered = 0
+        reach.beginNarrowing()
         var topics: [Topic] = []
         engine.registry.settle { table in table.forEach { topics.append($0) } }
         for topic in topics where topic.generation == generation { askForRules(of: topic, on: engine) }
-        if topics.isEmpty { finishNarrowing(on: engine) }
+        if topics.isEmpty { finishNarrowing(reach.finish(), on: engine) }
     }
 
     private func narrowRuleAnswered(_ outcome: BusMessage.RuleOutcome, on engine: Engine) {
-        if case .accepted = outcome {} else { reach.wasRefused = true }
-        reach.unanswered -= 1
-        if reach.unanswered == 0 { finishNarrowing(on: engine) }
+        finishNarrowing(reach.changeAnswered(isAccepted: outcome.isAccepted), on: engine)
     }
 
-    private func finishNarrowing(on engine: Engine) {
-        guard reach.wasRefused else {
-            reach.mode = .narrow
-            reach.hasAskedForSpares = false
+    private func finishNarrowing(_ change: RuleReach.Outcome, on engine: Engine) {
+        switch change {
+        case .none: break
+        case .changed:
             withdraw(MatchRule.everything)
-            return
-        }
-        reach.mode = .wide
-        reach.limit = reach.ruleCount
-        engine.registry.settle { table in
-            table.forEach { topic in withdraw(topic.rules) }
+            // There is room for them now, whatever has been added meanwhile.
+            keepSpares()
+        case .refused:
+            engine.registry.settle { table in
+                table.forEach { topic in withdraw(topic.rules) }
+            }
         }
     }
 }

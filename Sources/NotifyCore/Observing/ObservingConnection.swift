@@ -17,7 +17,6 @@ final class ObservingConnection: @unchecked Sendable {
         case hello
         case rule(Topic, generation: Int)
         case wideRule(generation: Int)
-        case spareRule(generation: Int)
         case barrier(Barrier)
         case call(@Sendable (BusAnswer, borrowing BusLink) -> Void)
     }

@@ -20,7 +20,7 @@ struct Bus {
         var outbox = Queue<ToBus>()
         var inbox = Queue<FromBus>()
         /// How many rules it has for each subject.
-        private(set) var rules = [Int](repeating: 0, count: Subject.everything + 1)
+        private(set) var rules = [Int](repeating: 0, count: Subject.ruleCount)
         /// The names that it hears, a bit for each.
         private(set) var heard: UInt8 = 0
         var watchesOwner = false
@@ -39,6 +39,7 @@ struct Bus {
 
         /// Whether its program has come to its end, and the bus still knows it.
         var lingers = false
+        var isObserver: Bool { if case .observer = owner { true } else { false } }
         /// Which user it belongs to.
         var user: UInt32 { if case .poster(let number) = owner { Post.users[number] } else { 0 } }
     }
@@ -55,6 +56,8 @@ struct Bus {
     private var pending: [Pending] = []
     /// Those who are waiting for the agent to be started.
     private(set) var starters: [(connection: Int, serial: Int)] = []
+    /// How many rules it allows each observer.
+    var ruleLimit: Int?
     /// Whether the bus can start an agent.
     var startsAgents = false
 
@@ -83,6 +86,10 @@ struct Bus {
         guard connections[index].isOpen, let message = connections[index].outbox.popFirst() else { return .nothing }
         switch message {
         case .addMatch(let subject, let serial):
+            if let ruleLimit, connections[index].isObserver, connections[index].rules.reduce(0, +) >= ruleLimit {
+                fail(index, serial)
+                break
+            }
             connections[index].add(rule: subject)
             reply(index, serial)
         case .removeMatch(let subject):

@@ -11,6 +11,10 @@ enum Subject {
     static let count = 7
     /// The rule for every name, which an agent that holds many prefixes asks for.
     static let everything = 7
+    /// The two rules that together match every name, and the two that match nothing, of an observer that has too many.
+    static let wide = [8, 9]
+    static let spares = [10, 11]
+    static let ruleCount = 12
     /// A name that counts only if its owner posted it.
     static let owned = 1
     static let owner: UInt32 = 7
@@ -19,8 +23,9 @@ enum Subject {
     static let names: [NotifyName] = texts[..<nameCount].compactMap { try? NotifyName($0) }
     static let prefixes: [NamePrefix] = texts[nameCount...].map { NamePrefix($0) }
     /// The names that each of them matches, a bit for each.
-    static let masks: [UInt8] = [1, 2, 4, 8, 12, 2, 4, 15]
+    static let masks: [UInt8] = [1, 2, 4, 8, 12, 2, 4, 15, 5, 10, 0, 0]
 
+    static func ruleTitle(_ rule: Int) -> String { rule < count ? texts[rule] : "number \(rule)" }
     static func matches(_ subject: Int, _ name: Int) -> Bool { masks[subject] >> UInt8(name) & 1 == 1 }
     static func isPrefix(_ subject: Int) -> Bool { subject >= nameCount }
 

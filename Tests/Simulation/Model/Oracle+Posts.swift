@@ -111,6 +111,13 @@ extension Oracle {
         }
     }
 
+    /// A callback is called for a name that was queued.
+    mutating func isCalled(_ registration: Int) {
+        checks += 1
+        guard registrations[registration].isCancelled else { return }
+        fail("registration \(registration) is called although it was canceled")
+    }
+
     // MARK: - At rest
 
     /// Nothing is under way, so every promise must have been kept.

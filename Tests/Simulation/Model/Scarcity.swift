@@ -6,6 +6,10 @@ import NotifyCore
 package struct Scarcity: Sendable {
     /// How many messages a poster's socket holds.
     package var socket: Int?
+    /// Whether callbacks may take long.
+    package var slowCallbacks = false
+    /// How many rules the bus allows an observer.
+    package var rules: Int?
     /// How many names a queue holds individually, and in all. There are four names.
     package var individual = 2
     package var all = 3
@@ -16,6 +20,8 @@ package struct Scarcity: Sendable {
     static func random(_ random: inout SplitMix) -> Scarcity {
         var scarcity = Scarcity()
         if random.chance(8) { scarcity.socket = 1 + random.below(3) }
+        scarcity.slowCallbacks = random.chance(8)
+        if random.chance(8) { scarcity.rules = 6 + random.below(2) }
         scarcity.all = 1 + random.below(3)
         scarcity.individual = 1 + random.below(scarcity.all)
         return scarcity
@@ -26,13 +32,15 @@ package struct Scarcity: Sendable {
 
 /// What is lost or coalesced because a queue is full. The right column of the README's table says so; it is counted.
 package enum Excess: Int, CaseIterable, Sendable {
-    case coalescedPost, refusedPost, unsentPost
+    case coalescedPost, refusedPost, unsentPost, coalescedDelivery, droppedDelivery
 
     package var title: String {
         switch self {
         case .coalescedPost: "posts coalesced in the poster's queue"
         case .refusedPost: "posts refused, because the poster's queue was full"
         case .unsentPost: "posts lost, because the bus did not read for a second at the poster's exit"
+        case .coalescedDelivery: "deliveries coalesced in the queue of a slow callback"
+        case .droppedDelivery: "deliveries lost, because the queue of a slow callback was full"
         }
     }
 }
@@ -94,6 +102,16 @@ extension World {
             case 1: return .endPoster(poster)
             default: return .post(poster: poster, name: setting.names[random.below(setting.names.count)])
             }
+        }
+        if setting.scarcity.slowCallbacks, random.chance(6) {
+            return random.chance(3)
+                ? .slow(observer: random.below(observers.count))
+                : .post(poster: random.below(posters.count), name: setting.names[random.below(setting.names.count)])
+        }
+        if setting.scarcity.rules != nil, random.chance(5) {
+            return random.chance(2)
+                ? .cancel(random.below(max(1, registrations.count)))
+                : .observe(random.below(observers.count), setting.subjects[random.below(setting.subjects.count)])
         }
         return nil
     }

@@ -55,7 +55,8 @@ extension SimulatedObserver {
             questions[lastSerial] = .register(agent: agent)
             send(agent, .register(lastSerial, registration), world)
         case .confirmRegistrations:
-            let held = heldTopics
+            // One that has ended since, and begun anew, has other rules.
+            let held = heldTopics.filter { topics[$0.subject]?.number == $0.number }.map(\.subject)
             heldTopics = []
             activate(held, world)
         case .withdrawRules: withdrawRules(world)
@@ -100,17 +101,6 @@ extension SimulatedObserver {
     func passBarrier(_ number: Int, _ world: World) {
         for _ in subjects { run(.ruleAnswered, world) }
         run(.barrierPassed(number), world)
-    }
-
-    func withdrawRules(_ world: World) {
-        guard let connection else { return }
-        var waiting: [Int] = []
-        for subject in subjects {
-            if topics[subject]?.generation == generation { world.bus[connection].outbox.append(.removeMatch(subject)) }
-            if topics[subject]?.state != .active { waiting.append(subject) }
-        }
-        generation += 1
-        activate(waiting, world)
     }
 
     func tell(_ agent: String, _ statement: ObserverLifecycle.Statement, _ world: World) {

@@ -8,6 +8,7 @@ import NotifyNames
 final class SimulatedObserver {
     enum Question {
         case rule(Int, topic: Int, generation: Int)
+        case wideRule(generation: Int)
         case barrier(Int)
         case findOwner(search: Int)
         case startAgent(search: Int)
@@ -41,8 +42,9 @@ final class SimulatedObserver {
     var hasEnded = false
     var topics = [Topic?](repeating: nil, count: Subject.count)
     var generation = 0
+    var reach: RuleReach
     var lastTopic = 0
-    var heldTopics: [Int] = []
+    var heldTopics: [(subject: Int, number: Int)] = []
     var questions: [Int: Question] = [:]
     var senders = SenderCheck()
     var lastSerial = 0
@@ -50,14 +52,16 @@ final class SimulatedObserver {
     var requests: [Int: Request] = [:]
     var lastRequest = 0
     /// Its registrations that were not canceled, and what each observes.
-    var callbacks: [(registration: Int, subject: Int)] = []
+    var registrations: [(registration: Int, subject: Int)] = []
+    var callbacks = SimulatedCallbacks()
     var followsDesktop: Bool
     /// The states of names that it has set, which it tells the next agent.
     var nameStates: [Int: (value: UInt64, stamp: UInt64)] = [:]
     /// Whether the bus has cut it off and is still running.
     var wasCutOff = false
 
-    init(number: Int, process: Int, followsDesktop: Bool) {
+    init(number: Int, process: Int, followsDesktop: Bool, _ world: World) {
+        reach = RuleReach(world)
         self.number = number
         self.process = process
         self.followsDesktop = followsDesktop
@@ -65,8 +69,6 @@ final class SimulatedObserver {
 
     func isActive(_ subject: Int) -> Bool { topics[subject]?.state == .active }
     func observes(_ subject: Int) -> Bool { topics[subject] != nil }
-    /// The names and prefixes for which the bus should have a rule, now that nothing is under way.
-    var wantedRules: [Int] { lifecycle.gate == .closed ? [] : topics.indices.filter { topics[$0] != nil } }
     var subjects: [Int] { topics.indices.filter { topics[$0] != nil } }
 
     // MARK: - The connection
@@ -138,9 +140,12 @@ final class SimulatedObserver {
         guard let question = questions.removeValue(forKey: serial) else { return }
         switch question {
         case .rule(let subject, let number, generation):
-            if topics[subject]?.number == number { activate([subject], world) }
+            ruleAnswered(subject, number, isDone, world)
             if lifecycle.gate == .opening { run(.ruleAnswered, world) }
-        case .rule: break  // About rules that were removed meanwhile.
+        case .wideRule(generation):
+            wideRuleAnswered(isDone, world)
+            if lifecycle.gate == .opening { run(.ruleAnswered, world) }
+        case .rule, .wideRule: break  // About rules that were removed meanwhile.
         case .barrier(let barrier): run(.barrierPassed(barrier), world)
         case .findOwner(let search):
             if let text { findAgent(search, text, world) } else { askBus(.startAgent(search: search), world) }
@@ -177,6 +182,7 @@ final class SimulatedObserver {
         if world.mutation != .forgetsHeldBack { lifecycle.keep(heldBack) }
         for name in heldBack { Subject.number(of: name).map { world.oracle.wasHeldBack($0, number) } }
         senders = SenderCheck()
+        reach = RuleReach(world)
         run(.lost, world)
         for subject in topics.indices where topics[subject] != nil { topics[subject]?.state = .lost }
         replay(world)
@@ -193,7 +199,7 @@ final class SimulatedObserver {
     // MARK: - Registrations
 
     func observe(_ subject: Int, as registration: Int, _ world: World) {
-        callbacks.append((registration, subject))
+        registrations.append((registration, subject))
         if topics[subject] != nil {
             topics[subject]?.count += 1
             return
@@ -209,12 +215,15 @@ final class SimulatedObserver {
 
     /// The registrations that are called for a name.
     func audience(of name: Int, _ world: World) -> [Int] {
-        let all = callbacks.filter { Subject.matches($0.subject, name) }.map(\.registration)
+        let all = registrations.filter { Subject.matches($0.subject, name) }.map(\.registration)
         return world.mutation == .callsOne ? Array(all.prefix(1)) : all
     }
 
     func hear(_ post: Int, _ world: World) {
-        world.oracle.heard(post, world.posts[post].name, number, by: audience(of: world.posts[post].name, world))
+        let name = world.posts[post].name
+        let audience = audience(of: name, world)
+        world.oracle.heard(post, name, number, by: audience)
+        if world.setting.scarcity.slowCallbacks { callbacks.take(name, for: audience, world) }
     }
 
     func follow(_ follows: Bool, _ world: World) {
@@ -230,7 +239,8 @@ final class SimulatedObserver {
     }
 
     func observeNoMore(_ subject: Int, as registration: Int, _ world: World) {
-        if world.mutation != .callsCancelled { callbacks.removeAll { $0.registration == registration } }
+        if world.mutation != .callsCancelled { registrations.removeAll { $0.registration == registration } }
+        callbacks.cancel(registration, world)
         guard let topic = topics[subject] else { return }
         guard topic.count == 1 else {
             topics[subject]?.count -= 1
@@ -238,10 +248,8 @@ final class SimulatedObserver {
         }
         topics[subject] = nil
         nameStates[subject] = nil
-        guard let connection else { return }
-        if lifecycle.gate != .closed, topic.generation == generation {
-            world.bus[connection].outbox.append(.removeMatch(subject))
-        }
+        guard connection != nil else { return }
+        removeRule(subject, topic, world)
         let (names, prefixes) = (Subject.names(of: [subject]), Subject.prefixes(of: [subject]))
         run(.says(.observesNoMore(names: names, prefixes: prefixes)), world)
         replay(world)
@@ -259,30 +267,14 @@ final class SimulatedObserver {
         replay(world)
     }
 
-    func sendRule(_ subject: Int, _ world: World) {
-        guard let connection, let topic = topics[subject], topic.generation != generation else { return }
-        guard lifecycle.gate != .closed else { return activate([subject], world) }
-        topics[subject]?.generation = generation
-        lifecycle.rulesAreAsked(1)
-        lastSerial += 1
-        questions[lastSerial] = .rule(subject, topic: topic.number, generation: generation)
-        world.bus[connection].outbox.append(.addMatch(subject, serial: lastSerial))
-    }
-
-    func activate(_ subjects: [Int], _ world: World) {
-        if lifecycle.isEntering, world.mutation != .confirmsAtOnce {
-            heldTopics += subjects
-            return
-        }
-        for subject in subjects where topics[subject] != nil {
-            topics[subject]?.state = .active
-            world.oracle.confirmed(self, subject)
-        }
-    }
-
     // MARK: - Posts
 
     func arrived(_ post: Int, _ world: World) {
+        let name = world.posts[post].name
+        // With wide rules there are posts of names that nobody observes.
+        if reach.hearsEverything, !topics.indices.contains(where: { topics[$0] != nil && Subject.matches($0, name) }) {
+            return
+        }
         guard lifecycle.isOpen else { return }
         let sender = world.posterName(of: post)
         switch senders.judge(post, world.posts[post], from: sender, world.mutation) {
@@ -295,7 +287,9 @@ final class SimulatedObserver {
     func replay(_ world: World) {
         while let name = lifecycle.takeReplayed() {
             guard let number = Subject.number(of: name) else { continue }
-            world.oracle.replayed(number, self.number, by: audience(of: number, world))
+            let audience = audience(of: number, world)
+            world.oracle.replayed(number, self.number, by: audience)
+            if world.setting.scarcity.slowCallbacks { callbacks.take(number, for: audience, world) }
         }
     }
 }

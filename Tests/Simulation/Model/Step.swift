@@ -21,6 +21,10 @@ package enum Step: Equatable, Sendable {
     /// A poster's socket accepts more of what is queued.
     case poster(Int)
     case cutPoster(Int)
+    /// The callback that is called next takes long.
+    case slow(observer: Int)
+    /// A program's callback that took long returns, or the next one is called.
+    case callback(observer: Int)
     /// A poster returns from `main`.
     case endPoster(Int)
     case observe(Int, Int)

@@ -51,16 +51,18 @@ extension World {
         let living = observers.filter { !$0.hasEnded && !standsStill($0) }
         oracle.rest(living, hasAgent: agent != nil)
         for observer in living {
+            observer.callbacks.check(self)
             guard let connection = observer.connection else {
                 oracle.fail("observer \(observer.number) stays away")
                 continue
             }
-            for subject in 0..<Subject.count {
-                let expected = observer.wantedRules.contains(subject) ? 1 : 0
+            let wanted = observer.wantedRules
+            for subject in 0..<Subject.ruleCount {
+                let expected = wanted.contains(subject) ? 1 : 0
                 if bus[connection].rules[subject] != expected {
                     oracle.fail(
                         "observer \(observer.number), in \(observer.lifecycle.state), has \(bus[connection].rules[subject])"
-                            + " rules of \(Subject.texts[subject]) on the bus"
+                            + " rules of \(Subject.ruleTitle(subject)) on the bus"
                     )
                 }
             }

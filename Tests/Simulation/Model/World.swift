@@ -56,6 +56,7 @@ package final class World {
         self.isNoted = isNoted
         encodes = setting.encodes
         bus.startsAgents = setting.busStartsAgents
+        bus.ruleLimit = setting.scarcity.rules
         self.setting = setting
         var connections: [Int] = []
         for number in Post.users.indices { connections.append(bus.connect(.poster(number))) }
@@ -67,7 +68,7 @@ package final class World {
         posters = connections.enumerated().map { SimulatedPoster(number: $0, connection: $1, self) }
         for (number, process) in setting.processes.enumerated() {
             let follows = process == setting.follower
-            observers.append(SimulatedObserver(number: number, process: process, followsDesktop: follows))
+            observers.append(SimulatedObserver(number: number, process: process, followsDesktop: follows, self))
             oracle.addObserver()
         }
         for (observer, subject) in setting.registrations { register(observer, subject) }
@@ -121,6 +122,11 @@ package final class World {
             enabled.append(.route(index))
         }
         for observer in observers where hasWork(observer: observer) { enabled.append(.observer(observer.number)) }
+        if setting.scarcity.slowCallbacks {
+            for observer in observers where observer.callbacks.hasWork && !hasEndedOrStopped(observer.number) {
+                enabled.append(.callback(observer: observer.number))
+            }
+        }
         if !bus[control].inbox.isEmpty { enabled.append(.control) }
         if setting.scarcity.socket != nil {
             for poster in posters where poster.hasPosts && (poster.connection == nil || poster.hasRoom(self)) {
@@ -165,6 +171,8 @@ package final class World {
         case .poster(let number): posters[number].step(self)
         case .cutPoster(let number): cutPoster(number)
         case .endPoster(let number): posters[number].beginExit(self)
+        case .slow(let observer): if !hasEndedOrStopped(observer) { observers[observer].callbacks.beginLongOne() }
+        case .callback(let observer): if !hasEndedOrStopped(observer) { observers[observer].callbacks.step(self) }
         case .observe(let observer, let subject): register(observer, subject)
         case .cancel(let registration): cancel(registration)
         case .change(let process, let state, let freezes):
@@ -249,8 +257,7 @@ package final class World {
                 !observer.lifecycle.isEntering,
                 let connection = observer.connection, bus[connection].isOpen
             else { continue }
-            for subject in 0..<Subject.count where Subject.matches(subject, name) && bus[connection].rules[subject] > 0
-            {
+            if bus[connection].heard >> UInt8(name) & 1 == 1 {
                 oracle.fail("the bus queues a post for observer \(observer.number), which is in \(state)")
             }
         }
