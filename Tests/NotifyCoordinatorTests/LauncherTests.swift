@@ -532,6 +532,28 @@ import Testing
         #expect(starts == [one, two, one, two, two])
     }
 
+    @Test func `a run that began while a name was not heard doesn't use up its posts`() {
+        var world = World()
+        world.now = 10
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end(.begun(at: 11))
+        // It is due now, so further posts of it don't wake the agent, and it does not know when they come.
+        world.post()
+        #expect(world.heard.isEmpty)
+        world.now = 20
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 2)
+        // Somebody else has just started it.
+        world.take(.activity(world.id, true))
+        world.take(.accepted(world.id, number: 2))
+        world.end(.begun(at: 19))
+        #expect(world.state == "running" && world.launcher.reports[0].due == 1)
+        world.take(.activity(world.id, false))
+        world.end(.begun(at: 20))
+        #expect(world.starts.count == 3 && world.state == "idle")
+    }
+
     @Test func `with drop, a program that somebody else starts is told of what was posted, but not started again`() {
         // What the service manager had not answered in time succeeds after all.
         var world = World {

@@ -34,7 +34,7 @@ struct Launch {
     /// Posted and still due, without those for which the start in progress was begun.
     private(set) var due = PendingNames()
     private(set) var begun: [NotifyName] = []
-    /// When the latest of these was heard, in nanoseconds; and when the latest post was.
+    /// When the latest of these was posted at the latest, in nanoseconds; and the same for all posts so far.
     private var begunPost: Int64 = 0
     private var latestPost: Int64 = 0
     /// Posted since the trigger, and not yet heard by the program.
@@ -162,6 +162,8 @@ struct Launch {
     mutating func isHeld(_ failure: String?, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         unconfirmed -= 1
         if let failure { return turnOff(failure, &effects) }
+        // What is due may have been posted again while that was not heard.
+        latestPost = now
         goOn(now, &effects)
         follow(&effects)
     }
