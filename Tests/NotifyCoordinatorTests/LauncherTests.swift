@@ -343,6 +343,20 @@ import Testing
         world.take(.activity(world.id, true))
         world.take(.programIsKnown(world.id, [(ConnectionID(7), subjects)]))
         #expect(world.delivered == [World.name])
+
+        // And if it observes in between.
+        world = World {
+            $0.settle = 100
+            $0.action = .activation("org.example.A")
+        }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.wait(100)
+        #expect(world.state == "running" && world.starts.isEmpty)
+        world.take(.mayObserve(ConnectionID(7), [world.id], subjects, isNew: true))
+        world.take(.marked(ConnectionID(7)))
+        world.take(.programIsKnown(world.id, [(ConnectionID(7), subjects)]))
+        #expect(world.delivered == [World.name] && world.launcher.reports[0].due == 0)
     }
 
     /// The program observes one name, and another one restarts it.

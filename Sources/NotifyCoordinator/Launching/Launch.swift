@@ -403,7 +403,7 @@ struct Launch {
     ///
     /// - Returns: whether that matters.
     mutating func mayObserve(_ subjects: Subjects, _ connection: ConnectionID, isNew: Bool) -> Bool {
-        if isBusy { observers.mayJoin(connection, subjects, isNew: isNew, missed: missed) }
+        if isBusy { observers.mayJoin(connection, subjects, isNew: isNew, missed: missed, due: due) }
         return isBusy
     }
 

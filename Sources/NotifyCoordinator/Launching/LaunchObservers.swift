@@ -81,9 +81,15 @@ struct LaunchObservers {
     }
 
     /// A connection that may turn out to be the program's observes these in total.
-    mutating func mayJoin(_ connection: ConnectionID, _ subjects: Subjects, isNew: Bool, missed: PendingNames) {
+    mutating func mayJoin(
+        _ connection: ConnectionID,
+        _ subjects: Subjects,
+        isNew: Bool,
+        missed: PendingNames,
+        due: PendingNames
+    ) {
         var candidate = candidates[connection] ?? Candidate(subjects: Subjects(), isJoining: isNew)
-        for name in missed.names where subjects.contains(name) && !candidate.subjects.contains(name) {
+        for name in missed.names + due.names where subjects.contains(name) && !candidate.subjects.contains(name) {
             _ = candidate.missed.insert(name)
         }
         candidate.subjects = subjects
