@@ -77,7 +77,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
     private(set) var coordinator: Coordinator
     /// Registrations waiting for the bus to identify their senders.
     var arrivals = Arrivals()
-    private var uniqueName = ""
+    private(set) var uniqueName = ""
     /// Events that come while effects are being carried out are handled after them.
     private var events: [Event] = []
     private var isBusy = false
@@ -125,7 +125,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         }
     }
 
-    // MARK: - Events and effects
+    // MARK: - Events
 
     /// Passes an event to the coordinator, and carries out the effects.
     func handle(_ event: Event, on link: borrowing BusLink) {
@@ -152,68 +152,6 @@ package final class Agent: BusPeer, @unchecked Sendable {
     /// Changes of sources have no effect by themselves.
     private func note(_ change: SourceSet.Change) {
         _ = coordinator.handle(.sourceWasReset(change.source, change.condition), at: .now)
-    }
-
-    private func perform(_ effect: Effect, on link: borrowing BusLink) {
-        switch effect {
-        case .answer(let call, let answer): face.answer(call, answer, on: link)
-        case .refuse(let call, let refusal): face.refuse(call, refusal, on: link)
-        case .tell(let id, let state, let marks): tell(id, state, marks: marks, on: link)
-        case .deliver(let id, let names):
-            if coordinator.isRelayed(id) {
-                deliverRelayed(names, to: id, on: link)
-            } else if let name = coordinator.name(of: id) {
-                face.deliver(names, to: name, on: link) { [self] link in handle(.delivered(id), on: link) }
-            }
-        case .tellDecider(let id, let decider):
-            if let name = coordinator.name(of: id) {
-                let message = AgentInterface.Decided(decider: decider.name)
-                if coordinator.isRelayed(id) { relaying.emit(message, to: name) } else { link.emit(message, to: name) }
-            }
-        case .awaitHeldBack(let id):
-            link.callBus("GetId", []) { [self] _, link in handle(.nothingIsHeldBack(id), on: link) }
-        case .announce(let change):
-            let metadata: Logger.Metadata = ["connection": "\(change.name)", "process": "\(change.process)"]
-            logger.info("\(change.from) → \(change.to)", metadata: metadata)
-            face.announce(change, on: link)
-        case .announceFact(let source, let fact):
-            logger.debug("\(fact)", metadata: ["source": "\(source)"])
-            link.emit(AgentInterface.FactChanged(source: source, fact: fact))
-        case .subscribe(let ticket, let names, let prefixes):
-            subscribe(ticket, names, prefixes, on: link)
-        case .unsubscribe(let ticket, let names, let prefixes):
-            link.release(names: names, prefixes: prefixes)
-            if let ticket { subscribe(ticket, [], [], on: link) }
-        case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)), on: link)
-        case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)), on: link)
-        case .look(let process, let mustLook):
-            let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
-            processes.look(at: process, mustLook, isAnnounced: isAnnounced)
-        case .drain(let id): drain(id, on: link)
-        case .stopDraining(let id): sockets.stopDraining(id)
-        case .begin(let id): begin(id, on: link)
-        case .forget(let id, let name):
-            logger.debug("gone", metadata: ["connection": "\(name)"])
-            sockets.forget(id)
-            ends.end(id, name, on: link)
-            if relaying.forget(name) { alarms.set(.relaying, at: relaying.restTime) }
-            launching?.hasLeft(id, on: link)
-        case .present(let process): if let facts = coordinator.facts(of: process) { sources.present(facts) }
-        case .forgetProcess(let process):
-            launching?.forget(process)
-            processes.forget(process)
-            sources.forget(process)
-        case .changesAreInForce(let number): changesAreInForce(number, on: link)
-        case .observersCome: startSources(on: link)
-        case .observersHaveGone: restIfNobodyObserves()
-        case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted), on: link)
-        // No resident has moved in.
-        case .residentIsHeld, .residentHasPending: break
-        case .giveMemoryBack:
-            link.emptyCaches()
-            Memory.giveBack()
-        case .alarm(let time): alarms.set(.coordinator, at: time)
-        }
     }
 
     // MARK: - Programs started for names
@@ -247,87 +185,6 @@ package final class Agent: BusPeer, @unchecked Sendable {
             warn: { [logger] text in logger.warning(text) }
         )
         return Launching(servesMachine: identity.servesMachine, launchFolders, surroundings)
-    }
-
-    private func tell(_ id: ConnectionID, _ state: LifecycleState, marks: Bool, on link: borrowing BusLink) {
-        guard let name = coordinator.name(of: id) else { return }
-        if coordinator.isRelayed(id) { return relaying.tell(name, state) }
-        if marks {
-            // The reply is at the point in the stream of posts at which the bus has processed the question.
-            link.callBus("GetId", []) { [self] _, link in handle(.markIsReached(id), on: link) }
-        }
-        face.tell(name, state, on: link) { [self] reply, link in handle(.told(id, reply), on: link) }
-    }
-
-    private func subscribe(
-        _ ticket: Ticket,
-        _ names: [NotifyName],
-        _ prefixes: [NamePrefix],
-        on link: borrowing BusLink
-    ) {
-        if names.isEmpty, prefixes.isEmpty {
-            link.callBus("GetId", []) { [self] _, link in handle(.rulesAreSet(ticket, failure: nil), on: link) }
-        } else {
-            link.hold(names: names, prefixes: prefixes) { [self] error, link in
-                if let error { logger.error("\(error)") }
-                handle(.rulesAreSet(ticket, failure: error?.description), on: link)
-            }
-        }
-    }
-
-    /// A connection observes: its end is noticed through its socket, or the bus is asked to report it.
-    private func begin(_ id: ConnectionID, on link: borrowing BusLink) {
-        guard let entry = coordinator.entry(of: id), let process = processes.number(of: entry.process) else { return }
-        logger.debug(
-            "registered",
-            metadata: ["connection": "\(entry.name)", "process": "\(entry.process)", "state": "\(entry.state)"]
-        )
-        if sockets.begin(id, entry.name, of: process) { return }
-        ends.begin(id, entry.name, on: link) { [self] link in handle(.connectionEnded(id), on: link) }
-    }
-
-    private func drain(_ id: ConnectionID, on link: borrowing BusLink) {
-        guard let name = coordinator.name(of: id), let process = coordinator.process(of: id).flatMap({ processes[$0] })
-        else { return }
-        logger.notice("parking", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
-        // From here on posts set bits; earlier ones are in the stream before the mark.
-        face.mark(name, id.number, on: link)
-        if !sockets.drain(id, process, agent: uniqueName) { handle(.drained(id), on: link) }
-    }
-
-    /// The stream of a parked connection has been read.
-    ///
-    /// Until the bus has said who sent the names that have an owner, the stream counts as being read: whoever takes the place
-    /// of the connection meanwhile gets them.
-    ///
-    /// - Parameters:
-    ///   - senders: those that the bus has yet to be asked for.
-    ///   - verified: names of those for whom it has answered.
-    private func streamIsRead(
-        _ id: ConnectionID,
-        _ outcome: ParkedStream.Outcome,
-        _ senders: ArraySlice<String>,
-        _ verified: [NotifyName] = [],
-        on link: borrowing BusLink
-    ) {
-        if let sender = senders.first {
-            return link.findUser(of: sender) { [self] user, link in
-                let names = outcome.owned[sender] ?? []
-                let believed = (try? user.get()).map { user in names.filter { $0.isOpen(to: user) } } ?? []
-                streamIsRead(id, outcome, senders.dropFirst(), verified + believed, on: link)
-            }
-        }
-        let receiver = coordinator.receiver(ofStream: id)
-        handle(.drained(id), on: link)
-        guard let receiver, let subjects = coordinator.subjects(of: receiver) else { return }
-        logger.notice(
-            "parked",
-            metadata: [
-                "connection": "\(coordinator.name(of: receiver) ?? "")", "messages": "\(outcome.messages)",
-                "mark": "\(outcome.hasMark ? "seen" : "missed")",
-            ]
-        )
-        handle(.found(receiver, outcome.names(amongst: subjects) + verified), on: link)
     }
 
     // MARK: - The connection

@@ -27,7 +27,6 @@ final class Launching: PostListener, @unchecked Sendable {
     static let resident = ResidentID(.launch, 0)
 
     private let surroundings: Surroundings
-    private let servesMachine: Bool
     private let folders: LaunchFolders
     private var launcher = Launcher()
     private var manager: ServiceManager?
@@ -41,11 +40,10 @@ final class Launching: PostListener, @unchecked Sendable {
     private var holds = HoldCount()
     /// Senders that are being identified: how many times, and the callbacks for when that is done.
     private var lookups: [String: (count: Int, pings: [BusCall])] = [:]
-    /// The innermost units of registered processes, while there are entries.
-    private var units: [ProcessID: String] = [:]
+    private var units: ProcessUnits
 
     init(servesMachine: Bool, _ folders: LaunchFolders, _ surroundings: Surroundings) {
-        self.servesMachine = servesMachine
+        units = ProcessUnits(servesMachine: servesMachine)
         self.surroundings = surroundings
         self.folders = folders
     }
@@ -86,7 +84,7 @@ final class Launching: PostListener, @unchecked Sendable {
             link.callBus("RequestName", [.string(AgentInterface.launcherName), .uint32(7)])
         } else {
             link.callBus("ReleaseName", [.string(AgentInterface.launcherName)])
-            units = [:]
+            units.forgetAll()
         }
     }
 
@@ -124,7 +122,7 @@ final class Launching: PostListener, @unchecked Sendable {
     private func connections(of id: LaunchID) -> [ConnectionID] {
         guard let unit = manager?.unit(of: id) else { return [] }
         return surroundings.connections().filter { connection in
-            surroundings.process(connection).flatMap { self.unit(of: $0) } == unit
+            surroundings.process(connection).flatMap { self.units.unit(of: $0) } == unit
         }
     }
 
@@ -268,7 +266,7 @@ final class Launching: PostListener, @unchecked Sendable {
         guard !launcher.isEmpty, let process = surroundings.process(connection),
             let subjects = surroundings.subjects(connection)
         else { return }
-        let unit = unit(of: process)
+        let unit = units.unit(of: process)
         var (ids, possible): ([LaunchID], [LaunchID]) = ([], [])
         for (id, entry) in launcher.entries {
             if case .activation = entry.action {
@@ -299,19 +297,7 @@ final class Launching: PostListener, @unchecked Sendable {
         if !launcher.isEmpty { handle(.left(connection), on: link) }
     }
 
-    func forget(_ process: ProcessID) { units[process] = nil }
-
-    /// The unit in which a process runs, if it is managed by the service manager of this bus; empty if there is none.
-    private func unit(of process: ProcessHandle) -> String? {
-        guard Identity.permits(process.user, over: geteuid()) else { return nil }
-        let id = ProcessID(process)
-        if let known = units[id] { return known.isEmpty ? nil : known }
-        let cgroups = process.read { $0.cgroups } ?? []
-        let found = cgroups.lazy.compactMap { AppIdentity.unit(ofCgroup: $0) }.first
-        let unit = found.flatMap { servesMachine && $0.isOfUser ? nil : $0.name }
-        units[id] = unit ?? ""
-        return unit
-    }
+    func forget(_ process: ProcessID) { units.forget(process) }
 
     // MARK: - Incoming messages
 
@@ -332,41 +318,5 @@ final class Launching: PostListener, @unchecked Sendable {
 
     var entries: [AgentInterface.LaunchStatus] {
         launcher.reports.map { AgentInterface.LaunchStatus($0) } + faults.map { AgentInterface.LaunchStatus($0) }
-    }
-}
-
-/// By how many entries each name and prefix is held: the connection hears it once for all of them.
-private struct HoldCount {
-    private var names: [NotifyName: Int] = [:]
-    private var prefixes: [NamePrefix: Int] = [:]
-
-    /// - Returns: what nobody held before.
-    mutating func add(_ subjects: Subjects) -> Subjects {
-        var first = Subjects()
-        for name in subjects.names {
-            names[name, default: 0] += 1
-            if names[name] == 1 { first.names.insert(name) }
-        }
-        for prefix in subjects.prefixes {
-            prefixes[prefix, default: 0] += 1
-            if prefixes[prefix] == 1 { first.prefixes.insert(prefix) }
-        }
-        return first
-    }
-
-    /// - Returns: what nobody holds any more.
-    mutating func remove(_ subjects: Subjects) -> Subjects {
-        var last = Subjects()
-        for name in subjects.names {
-            guard let count = names[name] else { continue }
-            names[name] = count > 1 ? count - 1 : nil
-            if count == 1 { last.names.insert(name) }
-        }
-        for prefix in subjects.prefixes {
-            guard let count = prefixes[prefix] else { continue }
-            prefixes[prefix] = count > 1 ? count - 1 : nil
-            if count == 1 { last.prefixes.insert(prefix) }
-        }
-        return last
     }
 }
