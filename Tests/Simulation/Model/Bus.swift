@@ -56,6 +56,10 @@ struct Bus {
     private var pending: [Pending] = []
     /// Those who are waiting for the agent to be started.
     private(set) var starters: [(connection: Int, serial: Int)] = []
+    /// Whether it has ended, and another has not been started yet.
+    private(set) var isAway = false
+    /// Which bus it is. It gives out other names than the one before, unlike a real one.
+    private(set) var number = 0
     /// How many rules it allows each observer.
     var ruleLimit: Int?
     /// Whether the bus can start an agent.
@@ -174,6 +178,23 @@ struct Bus {
         for index in connections.indices where connections[index].isOpen && connections[index].watchesOwner {
             connections[index].inbox.append(.ownerChanged(name))
         }
+    }
+
+    /// It ends, and with it every connection.
+    ///
+    /// - Parameter readable: how many messages of a connection's queue can still be read.
+    mutating func end(readable: Int) {
+        for index in connections.indices {
+            disconnect(index, readable: readable)
+            connections[index].lingers = false
+        }
+        (pending, starters, isAway) = ([], [], true)
+    }
+
+    mutating func begin() {
+        guard isAway else { return }
+        isAway = false
+        number += 1
     }
 
     /// The agent that was started ended before it got the name.

@@ -49,6 +49,8 @@ package enum Mutation: String, CaseIterable, Sendable {
     case withdrawsFirst = "an observer gives up its rules before the bus has the wide ones"
     case narrowsEarly = "an observer gives up the wide rules before the bus has one for each name"
     case confirmsNotWide = "registrations for which only the wide rules are left are never confirmed"
+    case registersOnce = "an observer does not register again with another bus"
+    case forgetsPrefixes = "an observer does not tell the agent of another bus about its prefixes"
     case forgetsAnswer = "a call is not answered"
     case forgetsProcess = "the agent does not learn that a process has ended"
 }

@@ -129,6 +129,23 @@ extension Oracle {
         }
     }
 
+    /// The bus has ended, and another will know nothing.
+    ///
+    /// - Parameter begins: whether the observer will be in the foreground again, once its registrations are confirmed.
+    mutating func busIsGone(_ observer: Int, begins: Bool) {
+        let row: Row = contracts[observer].known == nil ? .lostWhileChanging : .connectionLost
+        disturb(observer, row, drops: true)
+        forgive(observer, row, alsoDue: true)
+        if begins {
+            contracts[observer].isNew = true
+            contracts[observer].isDisturbed = false
+        }
+        for index in registrations.indices where registrations[index].observer == observer {
+            registrations[index].from = nil
+        }
+        allowEachName(of: observer, .connectionLost)
+    }
+
     mutating func allowEachName(of observer: Int, _ row: Row) {
         contracts[observer].unposted += 1
         contracts[observer].unpostedRow = row

@@ -10,6 +10,8 @@ package struct Scarcity: Sendable {
     package var slowCallbacks = false
     /// How many rules the bus allows an observer.
     package var rules: Int?
+    /// Whether the bus ends and another is started.
+    package var restartsBus = false
     /// How many names a queue holds individually, and in all. There are four names.
     package var individual = 2
     package var all = 3
@@ -32,10 +34,11 @@ package struct Scarcity: Sendable {
 
 /// What is lost or coalesced because a queue is full. The right column of the README's table says so; it is counted.
 package enum Excess: Int, CaseIterable, Sendable {
-    case coalescedPost, refusedPost, unsentPost, coalescedDelivery, droppedDelivery
+    case awayPost, coalescedPost, refusedPost, unsentPost, coalescedDelivery, droppedDelivery
 
     package var title: String {
         switch self {
+        case .awayPost: "posts refused, because the bus was away"
         case .coalescedPost: "posts coalesced in the poster's queue"
         case .refusedPost: "posts refused, because the poster's queue was full"
         case .unsentPost: "posts lost, because the bus did not read for a second at the poster's exit"
@@ -113,6 +116,8 @@ extension World {
                 ? .cancel(random.below(max(1, registrations.count)))
                 : .observe(random.below(observers.count), setting.subjects[random.below(setting.subjects.count)])
         }
+        if bus.isAway, random.chance(6) { return .startBus }
+        if setting.scarcity.restartsBus, random.chance(30) { return .endBus(readable: random.below(4)) }
         return nil
     }
 }

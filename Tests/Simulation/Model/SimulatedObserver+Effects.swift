@@ -42,7 +42,9 @@ extension SimulatedObserver {
         case .findAgent(let search, let owner): findAgent(search, owner, world)
         case .register(let agent, var registration):
             registration.names = Subject.names(of: subjects)
-            registration.prefixes = Subject.prefixes(of: subjects)
+            if world.mutation != .forgetsPrefixes || busNumber == 0 {
+                registration.prefixes = Subject.prefixes(of: subjects)
+            }
             registration.followsDesktop =
                 world.mutation == .locksEveryone || world.mutation != .forgetsFollowing && followsDesktop
             if world.mutation != .forgetsStates {

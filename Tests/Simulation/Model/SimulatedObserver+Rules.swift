@@ -67,8 +67,13 @@ extension SimulatedObserver {
         }
         for subject in subjects where topics[subject] != nil {
             topics[subject]?.state = .active
-            world.oracle.confirmed(self, subject)
+            isConfirmed(subject, world)
         }
+    }
+
+    /// What it knows from a bus that has ended, without having noticed that, promises nothing.
+    func isConfirmed(_ subject: Int, _ world: World) {
+        if busNumber == world.bus.number, !world.bus.isAway { world.oracle.confirmed(self, subject) }
     }
 
     func withdrawRules(_ world: World) {

@@ -59,6 +59,8 @@ final class SimulatedObserver {
     var nameStates: [Int: (value: UInt64, stamp: UInt64)] = [:]
     /// Whether the bus has cut it off and is still running.
     var wasCutOff = false
+    /// Which bus it was last connected to.
+    var busNumber = 0
 
     init(number: Int, process: Int, followsDesktop: Bool, _ world: World) {
         reach = RuleReach(world)
@@ -76,12 +78,15 @@ final class SimulatedObserver {
     func connect(_ world: World) {
         let index = world.bus.connect(.observer(number))
         connection = index
+        let isSameBus = busNumber == world.bus.number && world.mutation != .forgetsCutOff
+        busNumber = world.bus.number
         generation += 1
         run(
-            .connected(uniqueName: world.bus[index].name, wasCutOff: wasCutOff && world.mutation != .forgetsCutOff),
+            .connected(uniqueName: world.bus[index].name, wasCutOff: wasCutOff && isSameBus),
             world
         )
         wasCutOff = false
+        if world.mutation == .registersOnce, busNumber > 0 { return }
         for subject in subjects { sendRule(subject, world) }
     }
 

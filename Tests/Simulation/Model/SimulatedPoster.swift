@@ -45,6 +45,7 @@ final class SimulatedPoster {
     /// Returns at once, whatever the bus does.
     func post(_ name: Int, _ world: World) {
         guard deadline == nil else { return }
+        if world.bus.isAway { return world.oracle.exceed(.awayPost) }
         lastSerial += 1
         let post = Waiting(name: name, serial: lastSerial)
         if !hasPosts, hasRoom(world) { return send(post, world) }
@@ -61,6 +62,7 @@ final class SimulatedPoster {
     /// Continues with what waits, as far as the socket accepts it.
     func step(_ world: World) {
         if connection == nil { connect(world) }
+        guard connection != nil else { return }
         drain(world)
         if deadline != nil, !hasPosts { exit(world) }
     }
@@ -88,7 +90,7 @@ final class SimulatedPoster {
     }
 
     private func connect(_ world: World) {
-        connection = world.bus.connect(.poster(number))
+        connection = world.bus.isAway ? nil : world.bus.connect(.poster(number))
     }
 
     // MARK: - Losing the connection, and exiting
@@ -146,16 +148,22 @@ extension World {
         bus[post.connection].outbox.append(.post(posts.count - 1, name: post.name))
     }
 
-    /// The bus cuts off a poster, with what it has not read.
-    func cutPoster(_ number: Int) {
-        // Some of its posts may be made again.
-        guard let connection = posters[number].connection, bus[connection].isOpen, posts.count < 48 else { return }
+    /// A poster's connection ends, with what the bus has not read.
+    func lose(_ poster: SimulatedPoster) {
+        guard let connection = poster.connection else { return }
         let unread = bus[connection].outbox.waiting.count { if case .post = $0 { true } else { false } }
         oracle.tolerate(.connectionLost, unread)
         oracle.posterIsLost(
             posts.indices.filter { posts[$0].connection == connection && posts[$0].name == Subject.owned }
         )
         bus.disconnect(connection)
-        posters[number].lose(self)
+        poster.lose(self)
+    }
+
+    /// The bus cuts off a poster, with what it has not read.
+    func cutPoster(_ number: Int) {
+        // Some of its posts may be made again.
+        guard let connection = posters[number].connection, bus[connection].isOpen, posts.count < 48 else { return }
+        lose(posters[number])
     }
 }

@@ -25,6 +25,9 @@ package enum Step: Equatable, Sendable {
     case slow(observer: Int)
     /// A program's callback that took long returns, or the next one is called.
     case callback(observer: Int)
+    /// The bus ends; another is started.
+    case endBus(readable: Int)
+    case startBus
     /// A poster returns from `main`.
     case endPoster(Int)
     case observe(Int, Int)

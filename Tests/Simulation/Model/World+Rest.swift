@@ -30,6 +30,7 @@ extension World {
         var enabled: [Step] = []
         var left = 4_000
         for process in processes.indices { processes[process].isStoppedByOthers = false }
+        startBus()
         while left > 0, oracle.failure == nil {
             left -= 1
             collect(&enabled)

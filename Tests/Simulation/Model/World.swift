@@ -44,7 +44,7 @@ package final class World {
     var agents = 0
     private(set) var posters: [SimulatedPoster] = []
     let setting: Setting
-    let control: Int
+    var control: Int
     let encodes: Bool
     let mutation: Mutation?
     let isNoted: Bool
@@ -111,7 +111,7 @@ package final class World {
 
     func hasWork(observer: SimulatedObserver) -> Bool {
         if observer.hasEnded || processes[observer.process].isStopped { return false }
-        guard let connection = observer.connection else { return true }
+        guard let connection = observer.connection else { return !bus.isAway }
         return !bus[connection].inbox.isEmpty || !bus[connection].isOpen
     }
 
@@ -128,8 +128,9 @@ package final class World {
             }
         }
         if !bus[control].inbox.isEmpty { enabled.append(.control) }
-        if setting.scarcity.socket != nil {
-            for poster in posters where poster.hasPosts && (poster.connection == nil || poster.hasRoom(self)) {
+        if setting.scarcity.socket != nil || setting.scarcity.restartsBus {
+            for poster in posters
+            where poster.hasPosts && (poster.connection == nil ? !bus.isAway : poster.hasRoom(self)) {
                 enabled.append(.poster(poster.number))
             }
         }
@@ -171,6 +172,8 @@ package final class World {
         case .poster(let number): posters[number].step(self)
         case .cutPoster(let number): cutPoster(number)
         case .endPoster(let number): posters[number].beginExit(self)
+        case .endBus(let readable): endBus(readable)
+        case .startBus: startBus()
         case .slow(let observer): if !hasEndedOrStopped(observer) { observers[observer].callbacks.beginLongOne() }
         case .callback(let observer): if !hasEndedOrStopped(observer) { observers[observer].callbacks.step(self) }
         case .observe(let observer, let subject): register(observer, subject)
@@ -203,7 +206,7 @@ package final class World {
         case .setNameState(let observer, let name, let value):
             if hasEndedOrStopped(observer) { return }
             observers[observer].setNameState(name, value, self)
-        case .startAgent: startAgent()
+        case .startAgent: if !bus.isAway { startAgent() }
         case .killAgent: killAgent()
         case .endAgent:
             guard let agent, agent.isAlive else { return }
@@ -293,7 +296,7 @@ package final class World {
         oracle.register(observer, subject, unread: unreadPosts)
         let wasActive = program.isActive(subject)
         program.observe(subject, as: registrations.count - 1, self)
-        if wasActive { oracle.confirmed(program, subject) }
+        if wasActive { program.isConfirmed(subject, self) }
     }
 
     func cancel(_ number: Int) {
