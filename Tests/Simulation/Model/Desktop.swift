@@ -28,6 +28,7 @@ package struct Desktop: Sendable {
 
     /// The state that follows for a program; nil if the desktop says nothing about it.
     func state(_ process: Int, asks: Bool, _ setting: World.Setting) -> LifecycleState? {
+        if setting.isExempt(process) { return nil }
         func isMeant(_ who: Who) -> Bool { who == .everyone || who == .asking && asks }
         if isAsleep, isMeant(setting.sleepFollowers) { return .background }
         if isLocked, isMeant(setting.sessionFollowers) { return .background }
@@ -79,7 +80,11 @@ package struct Desktop: Sendable {
 }
 
 extension World.Setting {
-    func application(of process: Int) -> String { applications.contains(process) ? "org.example.Editor" : "" }
+    static let application = "org.example.Editor"
+
+    func application(of process: Int) -> String { applications.contains(process) ? World.Setting.application : "" }
+
+    func isExempt(_ process: Int) -> Bool { exempts && applications.contains(process) }
 
     func isSameApplication(_ process: Int, _ other: Int) -> Bool {
         process == other || applications.contains(process) && applications.contains(other)

@@ -26,6 +26,7 @@ package struct History: Sendable {
         history.setting.scarcity = .random(&strain)
         var rarity = SplitMix(seed: ~seed &* 0xd1b5_4a32_d192_ed03)
         history.setting.scarcity.restartsBus = rarity.chance(8)
+        history.setting.exempts = rarity.chance(8)
         let world = World(history.setting, mutation: mutation)
         var enabled: [Step] = []
         for _ in 0..<chapters {

@@ -51,6 +51,7 @@ package enum Mutation: String, CaseIterable, Sendable {
     case confirmsNotWide = "registrations for which only the wide rules are left are never confirmed"
     case registersOnce = "an observer does not register again with another bus"
     case forgetsPrefixes = "an observer does not tell the agent of another bus about its prefixes"
+    case ignoresExempt = "the agent changes the state of a program that its configuration exempts"
     case forgetsAnswer = "a call is not answered"
     case forgetsProcess = "the agent does not learn that a process has ended"
 }

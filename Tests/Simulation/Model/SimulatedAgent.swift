@@ -69,6 +69,9 @@ final class SimulatedAgent {
         configuration.prefixRules = setting.prefixRules
         configuration.sources = ["logind"] + Desktop.sources
         configuration.facts = setting.policy
+        if setting.exempts, mutation != .ignoresExempt {
+            configuration.exemptApplications = [World.Setting.application]
+        }
         if mutation == .sleepAffectsAll { configuration.facts.sleep.others = .everyone }
         if let limit = setting.pendingLimit { configuration.quotas.pendingNames = limit }
         if mutation == .dropsEarly { configuration.quotas.pendingNames = 1 }

@@ -18,11 +18,14 @@ extension World {
         desktop.state(observer.process, asks: observer.followsDesktop, setting)
     }
 
+    func isExempt(_ observer: SimulatedObserver) -> Bool { setting.isExempt(observer.process) }
+
     /// Whether anything about the desktop affects an observer.
     func isMeant(_ observer: SimulatedObserver) -> Bool {
-        [setting.sleepFollowers, setting.sessionFollowers, setting.focusFollowers].contains {
-            $0 == .everyone || $0 == .asking && observer.followsDesktop
-        }
+        !isExempt(observer)
+            && [setting.sleepFollowers, setting.sessionFollowers, setting.focusFollowers].contains {
+                $0 == .everyone || $0 == .asking && observer.followsDesktop
+            }
     }
 
     /// The agent says that what it was told of the desktop is in force.

@@ -39,8 +39,10 @@ extension World {
         request(oracle.reportedTogether[process], state, make)
     }
 
-    func request(_ observers: [Int], _ state: LifecycleState?, _ make: (Int) -> PeerMessage) {
+    func request(_ targets: [Int], _ state: LifecycleState?, _ make: (Int) -> PeerMessage) {
         guard let agent = bus.agent else { return }
+        // Nobody but an exempt program itself changes its state.
+        let observers = targets.filter { !isExempt(self.observers[$0]) }
         lastSerial += 1
         // The target may also be its process.
         requests.append(Request(serial: lastSerial, observers: observers, state: state))

@@ -101,6 +101,9 @@ extension World {
             if entry.decider == .rule, wanted != nil {
                 oracle.fail("observer \(observer.number) follows the desktop, and is in the \(entry.state)")
             }
+            if isExempt(observer), entry.decider != .program, entry.state != .foreground {
+                oracle.fail("observer \(observer.number) is exempt, and is in the \(entry.state)")
+            }
             if entry.isParked { oracle.fail("observer \(observer.number) runs and is parked") }
             if entry.pending > entry.subjects.names.count, entry.subjects.prefixes.isEmpty {
                 oracle.fail("observer \(observer.number) has more names pending than it observes")

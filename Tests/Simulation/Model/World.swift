@@ -92,6 +92,8 @@ package final class World {
         package var follower: Int?
         /// The processes that belong to one application.
         package var applications: Set<Int>
+        /// Whether the configuration exempts that application, so that only its own reports change its state.
+        package var exempts = false
         /// Whom the focus, the lock and sleep affect.
         package var focusFollowers: Desktop.Who
         package var sessionFollowers: Desktop.Who
@@ -201,7 +203,7 @@ package final class World {
         case .focus(let source, let focus): change { $0.focus[source] = focus }
         case .follow(let observer, let follows):
             if hasEndedOrStopped(observer) || observers[observer].followsDesktop == follows { return }
-            oracle.desktopChanges(observer)
+            if !isExempt(observers[observer]) { oracle.desktopChanges(observer) }
             observers[observer].follow(follows, self)
         case .setNameState(let observer, let name, let value):
             if hasEndedOrStopped(observer) { return }
