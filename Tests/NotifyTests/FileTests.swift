@@ -193,6 +193,31 @@ struct FileTests {
         #expect(heard.count <= 21 + Int(time / .milliseconds(50)))
     }
 
+    @Test func `a quick write is told once, however late it is read`() throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        try shell("echo before >file")
+        let monitors = try FileMonitors()
+        let told = Counter()
+        let file = MonitoredFile(path: folder + "/file", changed: { told.add() })
+        monitors.add(try #require(file))
+        // It is emptied, and written and closed before the reader goes on, which takes longer than a writer may.
+        let writer = open(folder + "/file", O_WRONLY | O_TRUNC | O_CLOEXEC)
+        monitors.readChanges()
+        let deadline = try #require(monitors.deadline)
+        #expect(write(writer, "after", 5) == 5)
+        close(writer)
+        #expect(waitUntil { .now > deadline })
+        monitors.readChanges()
+        #expect(told.value == 1)
+        #expect(
+            waitUntil {
+                monitors.readChanges()
+                return monitors.deadline == nil
+            }
+        )
+        #expect(told.value == 1)
+    }
+
     @Test func `a queue that overflows is told once for each file`() throws {
         defer { _ = try? run("rm", ["-r", folder]) }
         try shell("mkdir a b; : >a/file; : >b/file")

@@ -71,7 +71,7 @@ package final class FileMonitors: Sendable {
 
     /// What comes of events that are read together.
     private struct Batch {
-        var news: [News]
+        var news: [News] = []
         /// Whose path is to be looked along once more, and whether what is found is a change that was told already. That
         /// takes much longer than an event: in a storm it is done once for some hundred of them.
         var looks: [ObjectIdentifier: Bool] = [:]
@@ -130,12 +130,14 @@ package final class FileMonitors: Sendable {
     /// in a storm of changes the first is told before the last has happened.
     package func readChanges() {
         let news = state.withLock { state in
-            var batch = Batch(news: takeOverdue(&state))
+            var batch = Batch()
             withUnsafeTemporaryAllocation(byteCount: FileMonitors.batchSize, alignment: 8) { buffer in
                 let count = read(descriptor, buffer.baseAddress, buffer.count)
                 if count > 0 { note(UnsafeRawBufferPointer(rebasing: buffer[..<count]), &state, &batch) }
             }
             for (id, isTold) in batch.looks { lookAgain(id, isTold: isTold, &state, &batch.news) }
+            // Last, since what has been read may say that a file was closed in time.
+            takeOverdue(&state, &batch.news)
             return batch.news
         }
         for piece in news {
@@ -300,8 +302,7 @@ package final class FileMonitors: Sendable {
         }
     }
 
-    private func takeOverdue(_ state: inout State) -> [News] {
-        var news: [News] = []
+    private func takeOverdue(_ state: inout State, _ news: inout [News]) {
         let now = MonotonicTime.now
         for (id, entry) in state.entries {
             if let time = entry.written, time <= now {
@@ -314,6 +315,5 @@ package final class FileMonitors: Sendable {
                 lookAgain(id, isTold: false, &state, &news)
             }
         }
-        return news
     }
 }
