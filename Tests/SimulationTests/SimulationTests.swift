@@ -38,7 +38,7 @@ import Testing
         .gateOpensBeforeRules: 803, .marksAtOnce: 3_911, .confirmsDelivery: 4_976, .narrowsFirst: 4_380,
         .handsBackEarly: 2_366, .ignoresApplication: 3_753, .judgesEveryone: 1_334, .sleepAffectsAll: 1_594,
         .insistsOnStates: 1_751, .believesReplaced: 1_460, .forgetsThaw: 516, .saysLockedEarly: 21_026,
-        .withdrawsFirst: 3_102, .narrowsEarly: 23_834,
+        .withdrawsFirst: 3_102, .narrowsEarly: 23_834, .keepsOldNames: 18_531,
     ]
 
     @Test(arguments: Mutation.allCases)

@@ -17,8 +17,8 @@ struct AgentTies {
     private(set) var patience = ObserverLifecycle.patience
     /// The previous agent, which may still be terminating.
     private(set) var replaced: String?
-    /// The agent that knew this connection when it was lost. It may have parked the program; another one knows nothing
-    /// of what was posted then.
+    /// The agent that knew this connection when it was lost, or an empty string if that was on another bus. It may have
+    /// parked the program; another one knows nothing of what was posted then.
     private var former: String?
     /// Whether the agent is being looked for, or has not yet replied.
     private var isRegistering = true
@@ -41,8 +41,15 @@ struct AgentTies {
 
     // MARK: - Finding the agent
 
-    mutating func connect(as name: String, patience: Int64, _ effects: inout [Effect]) {
+    /// - Parameter isOnAnotherBus: whether the previous connection was to another bus.
+    mutating func connect(as name: String, isOnAnotherBus: Bool, patience: Int64, _ effects: inout [Effect]) {
         ownName = name
+        if isOnAnotherBus {
+            // The names of that bus may be those of others here. Its own replaces nobody, but says that it is not new.
+            if !knownNames.isEmpty { knownNames = [name] }
+            replaced = nil
+            if former != nil { former = "" }
+        }
         self.patience = patience
         effects.append(.watchAgent)
         find(nil, &effects)

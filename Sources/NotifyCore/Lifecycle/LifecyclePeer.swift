@@ -37,7 +37,15 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let needsRelay = link.engine.observing.bus.passage == .relay
         service = needsRelay ? .relay : .agent
         link.observing.hearsByRelay = needsRelay
-        run(.connected(uniqueName: link.uniqueName, wasCutOff: link.wasCutOff, needsRelay: needsRelay), link)
+        run(
+            .connected(
+                uniqueName: link.uniqueName,
+                wasCutOff: link.wasCutOff,
+                isOnAnotherBus: link.isOnAnotherBus,
+                needsRelay: needsRelay
+            ),
+            link
+        )
     }
 
     func linkIsLost(_ error: NotifyBusError) {}

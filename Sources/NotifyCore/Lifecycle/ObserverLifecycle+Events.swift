@@ -8,8 +8,10 @@ extension ObserverLifecycle {
         /// - Parameters:
         ///   - wasCutOff: whether the connection takes the place of one that the same bus has closed. Posts made
         ///     meanwhile were missed, unless the agent says that it has them all.
+        ///   - isOnAnotherBus: whether the previous connection was to another bus, where the same unique names meant
+        ///     others.
         ///   - needsRelay: whether the agent is a relay, by which alone posts come.
-        case connected(uniqueName: String, wasCutOff: Bool = false, needsRelay: Bool = false)
+        case connected(uniqueName: String, wasCutOff: Bool, isOnAnotherBus: Bool, needsRelay: Bool = false)
         /// The connection is lost, and with it everything pending.
         case lost
         /// The result of `findAgent`: the agent, or nil if there is none that this program trusts.

@@ -82,12 +82,12 @@ package struct ObserverLifecycle {
 
     private mutating func take(_ event: Event, _ names: () -> [NotifyName]) {
         switch event {
-        case .connected(let name, let wasCutOff, let needsRelay):
+        case .connected(let name, let wasCutOff, let isOnAnotherBus, let needsRelay):
             self.wasCutOff = wasCutOff
             self.needsRelay = needsRelay
             passage.enter(missesPosts: wasCutOff)
             let patience = needsRelay ? ObserverLifecycle.relayPatience : ObserverLifecycle.patience
-            ties.connect(as: name, patience: patience, &effects)
+            ties.connect(as: name, isOnAnotherBus: isOnAnotherBus, patience: patience, &effects)
         case .lost: forgetConnection()
         case .found(let number, let agent):
             guard ties.isSearching(number) else { return }

@@ -42,6 +42,8 @@ final class ObservingConnection: @unchecked Sendable {
     private var busIdentity: String?
     /// Whether this connection replaces one that the same bus cut off, along with posts that were not heard.
     private(set) var wasCutOff = false
+    /// Whether the last connection, if any, was to another bus: the bus was restarted.
+    private(set) var isOnAnotherBus = false
     /// Why there is no connection.
     private(set) var lossError: NotifyBusError?
 
@@ -245,7 +247,8 @@ final class ObservingConnection: @unchecked Sendable {
         retry.reset()
         lossError = nil
         let identity = connection?.busGUID
-        wasCutOff = isReplacement && identity != nil && identity == busIdentity
+        isOnAnotherBus = identity == nil || identity != busIdentity
+        wasCutOff = isReplacement && !isOnAnotherBus
         busIdentity = identity
         peer?.linkIsReady(BusLink(observing: self, engine: engine))
         var topics: [Topic] = []

@@ -7,6 +7,9 @@ extension BusLink {
     /// Whether the connection replaces one that the same bus has cut off, so that posts may have been missed.
     package var wasCutOff: Bool { observing.wasCutOff }
 
+    /// Whether the last connection, if any, was to another bus.
+    package var isOnAnotherBus: Bool { observing.isOnAnotherBus }
+
     /// Empties the caches of what was read. Of little size themselves, they lie among what was freed since, and keep the
     /// allocator from returning it.
     package func emptyCaches() {

@@ -58,8 +58,10 @@ struct Bus {
     private(set) var starters: [(connection: Int, serial: Int)] = []
     /// Whether it has ended, and another has not been started yet.
     private(set) var isAway = false
-    /// Which bus it is. It gives out other names than the one before, unlike a real one.
+    /// Which bus it is. It gives out the same names as the one before.
     private(set) var number = 0
+    /// The number of its first connection.
+    private var first = 0
     /// How many rules it allows each observer.
     var ruleLimit: Int?
     /// Whether the bus can start an agent.
@@ -73,7 +75,7 @@ struct Bus {
     func index(of name: String) -> Int? { connections.lastIndex { $0.name == name && $0.isOpen } }
 
     mutating func connect(_ owner: Owner) -> Int {
-        connections.append(Connection(owner: owner, name: ":1.\(connections.count)"))
+        connections.append(Connection(owner: owner, name: ":1.\(connections.count - first)"))
         return connections.count - 1
     }
 
@@ -195,6 +197,7 @@ struct Bus {
         guard isAway else { return }
         isAway = false
         number += 1
+        first = connections.count
     }
 
     /// The agent that was started ended before it got the name.

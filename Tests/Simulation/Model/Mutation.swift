@@ -50,6 +50,7 @@ package enum Mutation: String, CaseIterable, Sendable {
     case narrowsEarly = "an observer gives up the wide rules before the bus has one for each name"
     case confirmsNotWide = "registrations for which only the wide rules are left are never confirmed"
     case registersOnce = "an observer does not register again with another bus"
+    case keepsOldNames = "an observer tells the agent of another bus the names that it had on the one before"
     case forgetsPrefixes = "an observer does not tell the agent of another bus about its prefixes"
     case ignoresExempt = "the agent changes the state of a program that its configuration exempts"
     case forgetsAnswer = "a call is not answered"

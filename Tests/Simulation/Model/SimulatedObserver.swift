@@ -78,11 +78,15 @@ final class SimulatedObserver {
     func connect(_ world: World) {
         let index = world.bus.connect(.observer(number))
         connection = index
-        let isSameBus = busNumber == world.bus.number && world.mutation != .forgetsCutOff
+        let isSameBus = busNumber == world.bus.number
         busNumber = world.bus.number
         generation += 1
         run(
-            .connected(uniqueName: world.bus[index].name, wasCutOff: wasCutOff && isSameBus),
+            .connected(
+                uniqueName: world.bus[index].name,
+                wasCutOff: wasCutOff && isSameBus && world.mutation != .forgetsCutOff,
+                isOnAnotherBus: !isSameBus && world.mutation != .keepsOldNames
+            ),
             world
         )
         wasCutOff = false

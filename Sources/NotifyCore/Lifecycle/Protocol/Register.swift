@@ -15,7 +15,7 @@ extension AgentInterface {
         package var prefixes: [String] = []
         /// The state that the connection believes to be in; nil if it doesn't say.
         package var state: LifecycleState?
-        /// Its unique name before it was reconnected, or empty.
+        /// Its unique name before it was reconnected, its present one if that was to another bus, or empty.
         package var previous = ""
         /// Other previous unique names by which the agent may know it: a registration was in progress when the
         /// connection was lost.
