@@ -97,10 +97,11 @@ import Testing
 
     @Test(arguments: busKinds)
     func `all notifications from one poster that arrived before the timeout count`(kind: BusKind) throws {
+        // As many as are queued one by one, however slow the bus is.
         let bus = try PrivateBus(kind)
-        let waiting = try bus.startWaiting(["-t", "10m", "-n", "10000", "a"])
-        let result = try bus.script("yes a | head -10000 | notify-post -")
+        let waiting = try bus.startWaiting(["-t", "10m", "-n", "4000", "a"])
+        let result = try bus.script("yes a | head -4000 | notify-post -")
         #expect(result.status == 0)
-        #expect(try waiting.wait().lines.count == 10_000)
+        #expect(try waiting.wait().lines.count == 4_000)
     }
 }
