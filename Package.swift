@@ -105,9 +105,11 @@ let package = Package(
         .executableTarget(name: "stranger", path: "Tests/Stranger"),
         // Takes seconds if it is not optimized.
         .target(name: "Collisions", path: "Tests/Collisions", cSettings: [.unsafeFlags(["-O2"])]),
+        // More threads for the tests than there are processors.
+        .target(name: "TestThreads", path: "Tests/Threads"),
         .target(
             name: "TestSupport",
-            dependencies: ["bus-launcher", "stranger", "Collisions"],
+            dependencies: ["bus-launcher", "stranger", "Collisions", "TestThreads"],
             path: "Tests/TestSupport"
         ),
         // Our reading of messages beside that of libdbus.

@@ -106,7 +106,10 @@ enum Simulator {
                         own.checks += history.checks
                         for row in own.tolerated.indices { own.tolerated[row] += history.tolerated[row] }
                         for excess in own.exceeded.indices { own.exceeded[excess] += history.exceeded[excess] }
-                        if history.failure != nil { failed.min(Int(seed), ordering: .relaxed) }
+                        if history.failure != nil {
+                            failed.min(Int(seed), ordering: .relaxed)
+                            break
+                        }
                     }
                 }
                 sum.withLock { sum in

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads for Swift's tasks in the program of tests, instead of one for each processor.
+//
+// A test is a task that blocks its thread while it waits for a bus or a process, which is what most tests do most of the
+// time. With two processors two tests would run at once, and the processors would idle half of the time.
+
+#include "test-threads.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* How many tests run at once, unless there are more processors; $NOTIFYBUS_TESTS_AT_ONCE is another number. */
+enum { AT_ONCE = 8 };
+
+/* Of Swift's concurrency library, which asks its hook where a job runs that has no executor of its own. */
+struct job;
+#define SWIFT __attribute__((swiftcall))
+typedef SWIFT void enqueue_function(struct job *);
+extern SWIFT void (*swift_task_enqueueGlobal_hook)(struct job *, enqueue_function *original);
+extern SWIFT void swift_job_run(struct job *, void *executor, uintptr_t implementation);
+
+struct entry {
+        struct entry *next;
+        struct job *job;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static struct entry *first, **end = &first;
+static long limit, waiting, threads, idle;
+
+static void *work(void *nothing) {
+        pthread_mutex_lock(&lock);
+        for (;;) {
+                idle++;
+                while (!first) pthread_cond_wait(&more, &lock);
+                idle--;
+                struct entry *entry = first;
+                first = entry->next;
+                if (!first) end = &first;
+                waiting--;
+                pthread_mutex_unlock(&lock);
+                struct job *job = entry->job;
+                free(entry);
+                swift_job_run(job, NULL, 0);
+                pthread_mutex_lock(&lock);
+        }
+        return nothing;
+}
+
+static SWIFT void enqueue(struct job *job, enqueue_function *original) {
+        (void)original;
+        struct entry *entry = malloc(sizeof *entry);
+        if (!entry) abort();
+        *entry = (struct entry){ NULL, job };
+        pthread_mutex_lock(&lock);
+        *end = entry;
+        end = &entry->next;
+        waiting++;
+        pthread_t thread;
+        if (waiting > idle && threads < limit && pthread_create(&thread, NULL, work, NULL) == 0) {
+                pthread_detach(thread);
+                threads++;
+        }
+        if (threads == 0) abort();
+        pthread_cond_signal(&more);
+        pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void take_over(void) {
+        const char *number = getenv("NOTIFYBUS_TESTS_AT_ONCE");
+        long processors = sysconf(_SC_NPROCESSORS_ONLN);
+        limit = number ? atol(number) : processors > AT_ONCE ? processors : AT_ONCE;
+        if (limit > 0) swift_task_enqueueGlobal_hook = enqueue;
+}
