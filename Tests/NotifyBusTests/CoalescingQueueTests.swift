@@ -28,6 +28,16 @@ import Testing
         #expect(queue.enqueue(70_000) == .queued)
     }
 
+    @Test(arguments: [0, 1] as [UInt64]) func `a name is queued again once it has been taken out`(hash: UInt64) {
+        var queue = CoalescingQueue<Int>()
+        for number in 0..<5_000 { #expect(queue.enqueue(number, hash: hash * UInt64(number)) == .queued) }
+        #expect(queue.enqueue(0) == .coalesced)
+        #expect(queue.enqueue(0) == .coalesced)
+        #expect(queue.popFirst() == 0)
+        #expect(queue.enqueue(0) == .queued)
+        #expect(queue.enqueue(0) == .coalesced)
+    }
+
     @Test func `in a random run no name is lost or heard too often`() {
         var generator = SeededGenerator(seed: 1)
         var queue = CoalescingQueue<Int>()
@@ -40,7 +50,7 @@ import Testing
             let fills = (step / 20_000) % 2 == 0
             if Int.random(in: 0..<10, using: &generator) < (fills ? 8 : 3) {
                 let name = Int.random(in: 0..<9_000, using: &generator)
-                if queue.enqueue(name) != .full { offered[name] = step }
+                if queue.enqueue(name, hash: UInt64(name)) != .full { offered[name] = step }
                 balance += 1
             } else if let name = queue.popFirst() {
                 taken[name] = step

@@ -17,8 +17,9 @@ package struct PostQueue<Name: Hashable> {
     /// How many of the posts ever added have been written.
     package var written: Int { dequeued - inFlight.count }
 
-    package mutating func enqueue(_ name: Name) -> CoalescingQueue<Name>.Outcome {
-        let outcome = backlog.enqueue(name)
+    /// - Parameter hash: equal for equal names.
+    package mutating func enqueue(_ name: Name, hash: UInt64 = 0) -> CoalescingQueue<Name>.Outcome {
+        let outcome = backlog.enqueue(name, hash: hash)
         if outcome == .queued { enqueued += 1 }
         return outcome
     }
