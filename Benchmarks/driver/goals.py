@@ -54,6 +54,8 @@ GOALS = [
     Goal("peak memory, notify-wait / dbus-monitor", "wait-memory", "dbus-monitor", 1.1),
     Goal("idle wake-ups a second, notify-wait -f", "idle-wakeups", "notify-wait -f", 0, is_ratio=False),
     Goal("idle wake-ups a second, agent", "idle-wakeups", "notify-agent, 100 observers", 0, is_ratio=False),
+    Goal("memory of the agent with 100 observers, MB", "idle-memory", "notify-agent, 100 observers", 6, is_ratio=False),
+    Goal("memory of the agent with 10,000 observers, MB", "agent-memory", "10,000 observers", 24, is_ratio=False),
 ]
 
 

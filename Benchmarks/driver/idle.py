@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What waiting costs while nothing happens: how often threads wake up, and memory."""
 
+import json
+import os
+import pwd
+import resource
 import subprocess
 import time
 
-from .programs import Program
+from .programs import PATIENCE, Program
 from .servers import wait_until
 from .states import start_agent
 
 NAME = "com.example.bench"
 # Seconds until everything is at rest: the agent looks at new observers a few times, once a second.
 SETTLE = 6
+# The agent takes 4,096 connections of each user: see Documentation/lifecycle.md. dbus-daemon takes only known users.
+USERS = ("daemon", "bin", "nobody")
+# Each has two threads.
+CONNECTIONS_PER_PROCESS = 250
 
 
 def measure(context, daemon):
@@ -48,6 +56,54 @@ def measure(context, daemon):
     for label, program in programs.items():
         wakeups.add(label, (program.voluntary_switches() - before[label]) / seconds)
         memory.add(label, program.resident() / 1e6)
+    measure_crowd(context, daemon)
+
+
+def measure_crowd(context, daemon):
+    """The agent's memory with very many observing connections, of few processes."""
+    row = context.row(
+        "agent-memory", "Resident memory of the agent", "MB", daemon, reference="no observer", is_baseline=True
+    )
+    users = [user.pw_uid for user in pwd.getpwall() if user.pw_name in USERS]
+    if os.geteuid() != 0 or len(users) < len(USERS):
+        users = [None]
+    observers = context.count(10_000 if len(users) > 1 else 4_000, 6)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most < observers + 1000:
+        return context.excuse(row, f"{observers:,} observers need as many descriptors; this machine allows {most:,}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    bus = context.bus(daemon)
+    bus.folder.chmod(0o711)
+    agent = start_agent(context, bus)
+    row.add("no observer", agent.resident() / 1e6)
+    each = min(CONNECTIONS_PER_PROCESS, observers // len(users))
+    crowd = []
+    while len(crowd) * each < observers:
+        index = len(crowd)
+        crowd.append(
+            context.observer(
+                context.notifybus,
+                bus,
+                f"{NAME}.p{index}",
+                each,
+                style="centers",
+                begun=True,
+                user=users[index % len(users)],
+            )
+        )
+        if len(crowd) % 2 == 0:
+            crowd[-2].finish()
+            crowd[-1].finish()
+    wait_until(lambda: observer_count(context, bus) >= observers, "not all observers registered with the agent")
+    time.sleep(context.count(SETTLE, 0.2))
+    row.add(f"{observers:,} observers", agent.resident() / 1e6)
+
+
+def observer_count(context, bus):
+    """How many observing connections the agent knows."""
+    command = [context.commands / "notify-lifecycle", "status", "--json", "--address", bus.address]
+    said = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False).stdout
+    return json.loads(said)["observers"] if said else 0
 
 
 def wait_for(context, bus, name, output=subprocess.DEVNULL):

@@ -46,7 +46,7 @@ PARTS = {
     "bridge": (bridge.measure, "bridge-latency bridge-throughput"),
     "check": (checking.measure, "check"),
     "commands": (commands.measure, "post-command post-memory post-many wait-start wait-memory wait-then"),
-    "idle": (idle.measure, "idle-wakeups idle-memory"),
+    "idle": (idle.measure, "idle-wakeups idle-memory agent-memory"),
     "instructions": (instructions.measure, "instructions-post instructions-delivery instructions-both"),
 }
 

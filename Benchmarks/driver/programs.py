@@ -33,9 +33,10 @@ class Technology:
     interface: str = ""
 
 
-def limit_life(command):
-    """The command, to be killed when this process ends, however it does."""
-    return ["setpriv", "--pdeathsig", "KILL", *map(str, command)]
+def limit_life(command, user=None):
+    """The command, to be killed when this process ends, however it does; as another user, if this one may."""
+    identity = [] if user is None else ["--reuid", user, "--clear-groups"]
+    return ["setpriv", *map(str, identity), "--pdeathsig", "KILL", *map(str, command)]
 
 
 def is_readable(descriptor, seconds):
@@ -48,10 +49,10 @@ def is_readable(descriptor, seconds):
 class Program:
     """A process that writes what it has measured."""
 
-    def __init__(self, context, command, label, **streams):
+    def __init__(self, context, command, label, user=None, **streams):
         self.label = label
         self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(limit_life(command), stderr=self.errors, **streams)
+        self.process = subprocess.Popen(limit_life(command, user), stderr=self.errors, **streams)
         context.keep(self)
 
     @property
@@ -120,13 +121,28 @@ class Observer(Program):
     """
 
     def __init__(
-        self, context, technology, address, prefix, count=1, report="each", style=None, interface=None, begun=False
+        self,
+        context,
+        technology,
+        address,
+        prefix,
+        count=1,
+        report="each",
+        style=None,
+        interface=None,
+        begun=False,
+        user=None,
     ):
         if style is None:
             style = technology.observer_style
         command = [*technology.command, "observer", address, interface or technology.interface, prefix, count, report]
         super().__init__(
-            context, [*command, style] if style else command, technology.label, stdout=subprocess.PIPE, bufsize=0
+            context,
+            [*command, style] if style else command,
+            technology.label,
+            user,
+            stdout=subprocess.PIPE,
+            bufsize=0,
         )
         self.records = self.process.stdout.fileno()
         if not begun:

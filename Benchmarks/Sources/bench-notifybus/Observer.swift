@@ -10,6 +10,8 @@ enum ObserverStyle: String {
     case queue
     case sequence
     case once
+    /// Each name with a center, and so a connection, of its own.
+    case centers
 }
 
 /// Observes `prefix`, or that many names below it, and reports what arrives. Returns only when the bus goes away.
@@ -67,6 +69,12 @@ private func register(
             observations.append(try center.addObserver(forName: name, queue: queue, using: reporter.delivered))
         }
     case .once: observations += [try center.addObserver(forNames: names, using: reporter.delivered)]
+    case .centers:
+        // An observation keeps its center.
+        for name in names {
+            let own = NotifyCenter(bus: center.bus)
+            observations.append(try own.addObserver(forName: name, using: reporter.delivered))
+        }
     case .sequence: notifications = try center.notifications(named: names[0])
     }
     return Registered(began: began, live: now(), observations: observations, notifications: notifications)

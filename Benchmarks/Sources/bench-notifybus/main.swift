@@ -2,11 +2,11 @@
 
 // The measuring program on NotifyBus. It speaks the protocol of Peers/harness.c:
 //
-//     bench-notifybus observer ADDRESS INTERFACE PREFIX COUNT REPORT [callback|queue|sequence|once]
+//     bench-notifybus observer ADDRESS INTERFACE PREFIX COUNT REPORT [callback|queue|sequence|once|centers]
 //     bench-notifybus poster ADDRESS INTERFACE [string|name]
 //
 // The interface is ignored: the name is in it. 'queue' has the callbacks on a dispatch queue, 'sequence' iterates over
-// an AsyncSequence, 'once' observes all names with one call. 'name' posts names that were checked once, beforehand.
+// an AsyncSequence, 'once' observes all names with one call, 'centers' each name on a connection of its own. 'name' posts names that were checked once, beforehand.
 
 import Glibc
 import NotifyBus
