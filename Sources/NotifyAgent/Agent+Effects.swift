@@ -11,7 +11,7 @@ extension Agent {
         switch effect {
         case .answer(let call, let answer): face.answer(call, answer, on: link)
         case .refuse(let call, let refusal): face.refuse(call, refusal, on: link)
-        case .tell(let id, let state, let marks): tell(id, state, marks: marks, on: link)
+        case .tell(let id, let state, let additions, let marks): tell(id, state, additions, marks: marks, on: link)
         case .deliver(let id, let names):
             if coordinator.isRelayed(id) {
                 deliverRelayed(names, to: id, on: link)
@@ -69,14 +69,21 @@ extension Agent {
         }
     }
 
-    private func tell(_ id: ConnectionID, _ state: LifecycleState, marks: Bool, on link: borrowing BusLink) {
+    private func tell(
+        _ id: ConnectionID,
+        _ state: LifecycleState,
+        _ additions: UInt32,
+        marks: Bool,
+        on link: borrowing BusLink
+    ) {
         guard let name = coordinator.name(of: id) else { return }
         if coordinator.isRelayed(id) { return relaying.tell(name, state) }
         if marks {
             // The reply is at the point in the stream of posts at which the bus has processed the question.
             link.callBus("GetId", []) { [self] _, link in handle(.markIsReached(id), on: link) }
         }
-        face.tell(name, state, on: link) { [self] reply, link in handle(.told(id, reply), on: link) }
+        let message = ObserverInterface.SetState(state: state, additions: additions)
+        face.tell(name, message, on: link) { [self] reply, link in handle(.told(id, reply), on: link) }
     }
 
     private func subscribe(

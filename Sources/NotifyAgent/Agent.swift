@@ -259,7 +259,10 @@ package final class Agent: BusPeer, @unchecked Sendable {
             if let process = processes[number: number] { handle(.processContinued(process), on: link) }
         case .hungUp(let number): handle(.connectionEnded(ConnectionID(number)), on: link)
         case .drained(let number, let outcome):
-            streamIsRead(ConnectionID(number), outcome, outcome.owned.keys.sorted()[...], on: link)
+            // The names that these posts were sent for have then been taken note of.
+            link.callBus("GetId", []) { [self] _, link in
+                streamIsRead(ConnectionID(number), outcome, outcome.owned.keys.sorted()[...], on: link)
+            }
         case .alarm:
             for owner in alarms.take(now: MonotonicTime.now.nanoseconds) {
                 switch owner {

@@ -4,11 +4,18 @@ import NotifyNames
 
 extension Coordinator {
     /// Holds names for a connection, unless they are already held.
-    mutating func hold(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
+    ///
+    /// - Parameter synchronizes: whether to ask the bus something even if everything is held already.
+    mutating func hold(
+        _ subjects: Subjects,
+        for id: ConnectionID,
+        then waiter: Observer.HoldWaiter,
+        synchronizes: Bool = false
+    ) {
         guard let observer = directory[id] else { return }
         if observer.isRelayed { return goOn(waiter, id, nil) }
         directory.change(id) { $0.holdWaiters.append(waiter) }
-        holding.hold(subjects, for: .connection(id), of: observer.user)
+        holding.hold(subjects, for: .connection(id), of: observer.user, synchronizes: synchronizes)
         followHolding()
     }
 
@@ -44,7 +51,8 @@ extension Coordinator {
         switch waiter {
         case .transition: advance(id) { $0.namesAreHeld(failure) }
         case .parking: namesAreHeldForParking(id)
-        case .call(let call):
+        case .addition(let call):
+            directory.change(id) { $0.additions &+= 1 }
             if let failure { refuse(call, Refusal(.failed, failure)) } else { answer(call, .done) }
         case .renewal(let call):
             guard let observer = directory[id] else { return }

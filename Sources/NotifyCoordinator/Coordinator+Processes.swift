@@ -72,7 +72,8 @@ extension Coordinator {
                 observer.parking = .draining
                 observer.stateAfterParking = observer.transition.wish
             }
-            hold(observer.subjects, for: connection, then: .parking)
+            // What it added before it was stopped has arrived by then.
+            hold(observer.subjects, for: connection, then: .parking, synchronizes: true)
         }
     }
 

@@ -132,6 +132,7 @@ extension Coordinator {
             observer.toldDecider = newcomer.statement.believedDecider
             observer.followsDesktop = newcomer.statement.followsDesktop
             observer.subjects = new
+            observer.additions = 0
             if newcomer.hasSocket { observer.hasSocket = newcomer.process.isWatched }
         }
         observedNames.insert(new)
@@ -157,7 +158,7 @@ extension Coordinator {
         try ledger.observe(new, by: observer.user)
         directory.change(id) { $0.subjects = all }
         observedNames.insert(new)
-        holdIfNeeded(added, for: id, then: .call(call))
+        holdIfNeeded(added, for: id, then: .addition(call))
     }
 
     mutating func removeNames(_ call: CallID, _ id: ConnectionID, _ removed: Subjects) {
@@ -213,7 +214,7 @@ extension Coordinator {
         for waiter in observer.holdWaiters {
             // Nobody hears it any more, but the call is no longer pending.
             switch waiter {
-            case .call(let call), .registration(let call), .renewal(let call):
+            case .addition(let call), .registration(let call), .renewal(let call):
                 refuse(call, Refusal(.failed, "The connection has left the bus."))
             case .transition, .parking: break
             }

@@ -61,7 +61,7 @@ extension Coordinator {
                 continue
             }
             directory.change(id) { $0.isToBeMarked = false }
-            emit(.tell(id, state, marks: observer.isToBeMarked))
+            emit(.tell(id, state, additions: observer.additions, marks: observer.isToBeMarked))
         }
     }
 
@@ -74,6 +74,7 @@ extension Coordinator {
             directory.change(id) { $0.unconfirmed = [] }
             if let dropped { directory.change(id) { $0.reportedDropped = dropped } }
             advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }
+        case .namesAdded: advance(id) { $0.observerHasAdded() }
         case .gone: connectionEnded(id)
         case .failed(let message):
             let name = directory[id]?.name ?? ""

@@ -80,9 +80,11 @@ package struct Coordinator {
         case .register(let call, let newcomer):
             accept(call, of: newcomer.user) { coordinator throws(Refusal) in try coordinator.register(call, newcomer) }
         case .addNames(let call, let name, let added):
-            acceptRegistered(call, name) { coordinator, id throws(Refusal) in
+            let isAccepted = acceptRegistered(call, name) { coordinator, id throws(Refusal) in
                 try coordinator.addNames(call, id, added)
             }
+            // What is refused need not be waited for.
+            if !isAccepted, let id = directory.id(of: name) { directory.change(id) { $0.additions &+= 1 } }
         case .removeNames(let call, let name, let removed):
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in
                 coordinator.removeNames(call, id, removed)
@@ -151,33 +153,41 @@ package struct Coordinator {
     // MARK: - Calls
 
     /// Admits a call, unless its user has too many pending.
+    ///
+    /// - Returns: whether it was admitted, and the body did not refuse it.
+    @discardableResult
     private mutating func accept(
         _ call: CallID,
         of user: UInt32,
         _ body: (inout Coordinator) throws(Refusal) -> Void
-    ) {
+    ) -> Bool {
         do throws(Refusal) {
             try ledger.beginCall(of: user)
         } catch {
-            return emit(.refuse(call, error))
+            emit(.refuse(call, error))
+            return false
         }
         callers[call] = user
         do throws(Refusal) {
             try body(&self)
+            return true
         } catch {
             refuse(call, error)
+            return false
         }
     }
 
+    @discardableResult
     private mutating func acceptRegistered(
         _ call: CallID,
         _ name: String,
         _ body: (inout Coordinator, ConnectionID) throws(Refusal) -> Void
-    ) {
+    ) -> Bool {
         guard let id = directory.id(of: name), let user = directory[id]?.user else {
-            return emit(.refuse(call, .notRegistered))
+            emit(.refuse(call, .notRegistered))
+            return false
         }
-        accept(call, of: user) { coordinator throws(Refusal) in try body(&coordinator, id) }
+        return accept(call, of: user) { coordinator throws(Refusal) in try body(&coordinator, id) }
     }
 
     mutating func answer(_ call: CallID, _ answer: Effect.Answer) {

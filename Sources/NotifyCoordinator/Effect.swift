@@ -13,9 +13,11 @@ package enum Effect: Sendable {
 
     /// Inform a connection of its state; ends in `told`.
     ///
-    /// - Parameter marks: just before that, find the point in the stream of posts from which they set bits; ends in
-    ///   `markIsReached`.
-    case tell(ConnectionID, LifecycleState, marks: Bool)
+    /// - Parameters:
+    ///   - additions: how many calls of AddNames it has had carried out since it registered.
+    ///   - marks: just before that, find the point in the stream of posts from which they set bits; ends in
+    ///     `markIsReached`.
+    case tell(ConnectionID, LifecycleState, additions: UInt32, marks: Bool)
     /// Deliver names that were posted while a connection was suspended; ends in `delivered` if there are any. An empty
     /// list says that there are no more.
     case deliver(ConnectionID, [NotifyName])

@@ -80,6 +80,8 @@ package enum Event: Sendable {
         /// - Parameter isHoldingBack: whether posts have come whose sender is still being determined.
         case done(dropped: UInt64?, isHoldingBack: Bool)
         case failed(String)
+        /// It has added names that are not held yet, and is to be informed once more when they are.
+        case namesAdded
         /// It is no longer on the bus.
         case gone
     }

@@ -17,8 +17,8 @@ struct Observer {
     enum HoldWaiter {
         case transition
         case parking
-        /// A call that only needs a reply.
-        case call(CallID)
+        /// It has added names.
+        case addition(CallID)
         /// It registers, and is suspended, or runs again after it was parked.
         case registration(CallID)
         /// It registers once more.
@@ -55,6 +55,8 @@ struct Observer {
     /// Whether posts are to set bits from the moment it is informed of its state.
     var isToBeMarked = false
     var holdWaiters: [HoldWaiter] = []
+    /// How many calls of AddNames have been carried out since it registered.
+    var additions: UInt32 = 0
     /// Whether there is a duplicate of its socket, so that it can be parked.
     var hasSocket: Bool
     /// Whether a relay hears for it, and keeps what is posted while it is suspended.

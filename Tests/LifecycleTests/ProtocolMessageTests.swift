@@ -65,7 +65,7 @@ import Testing
         try check(AgentInterface.StateChanged(connection: ":1.7", process: 1, application: "", from: "x", to: "y"))
         try check(AgentInterface.FactChanged(source: "x11", fact: "f"))
         try check(AgentInterface.Decided(decider: "logind"))
-        try check(ObserverInterface.SetState(state: .foreground))
+        try check(ObserverInterface.SetState(state: .foreground, additions: .max))
         try check(ObserverInterface.SetState.Answer(dropped: .max))
         try check(ObserverInterface.Deliver(names: ["a"]))
         try check(ObserverInterface.Mark(number: 9))
@@ -98,7 +98,7 @@ import Testing
         for option in options {
             #expect(throws: ArgumentError.self) { try AgentInterface.Register([.dictionary(option)]) }
         }
-        #expect(throws: ArgumentError.self) { try ObserverInterface.SetState([.string("Background")]) }
+        #expect(throws: ArgumentError.self) { try ObserverInterface.SetState([.string("Background"), .uint32(0)]) }
         #expect(throws: ArgumentError.self) { try ObserverInterface.Deliver([.array(element: "s", [.double(0)])]) }
         #expect(throws: ArgumentError.self) { try AgentInterface.SetForeground([.double(0.5)]) }
         #expect(throws: ArgumentError.self) { try AgentInterface.SetForeground([.double(.nan)]) }

@@ -56,7 +56,7 @@ struct World {
             #expect(answers.updateValue(answer, forKey: call) == nil && refusals[call] == nil)
         case .refuse(let call, let refusal):
             #expect(refusals.updateValue(refusal, forKey: call) == nil && answers[call] == nil)
-        case .tell(let id, let state, let marks):
+        case .tell(let id, let state, _, let marks):
             if marks { bus.append(.markIsReached(id)) }
             states[id] = state
             observers[id, default: []].append(.told(id, .done(dropped: nil, isHoldingBack: false)))

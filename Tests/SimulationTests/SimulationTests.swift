@@ -35,14 +35,15 @@ import Testing
     /// The seeds with which `simulate --mutations` found the breaks that take long to find. If one no longer fails,
     /// others are tried.
     private static let seeds: [Mutation: UInt64] = [
-        .gateOpensBeforeRules: 1_462, .marksAtOnce: 5_999, .neverMarks: 196, .deliversNothing: 100,
-        .confirmsDelivery: 4_976, .deliversTwice: 307, .narrowsFirst: 4_380, .handsBackEarly: 2_366,
-        .forgetsHeldBack: 149, .dropsEarly: 154, .ignoresLock: 527, .ignoresEmptyDesktop: 272,
-        .ignoresApplication: 3_753, .judgesEveryone: 2_393, .believesDeadSource: 7_929, .sleepAffectsAll: 1_745,
-        .saysLockedEarly: 23_621, .forgetsStates: 289, .insistsOnStates: 1_751, .believesReplaced: 1_489,
-        .forgetsThaw: 1_468, .ignoresStream: 166, .forgetsInFlight: 343, .writesAgainLast: 343, .callsQueued: 343,
-        .forgetsTurn: 96, .withdrawsFirst: 3_102, .narrowsEarly: 23_834, .confirmsNotWide: 134, .keepsOldNames: 18_531,
-        .forgetsProcess: 338,
+        .gateOpensBeforeRules: 472, .forgetsNames: 209, .sendsRulesFirst: 14_936, .closesBehind: 48_303,
+        .confirmsUnheld: 14_936, .parksBehind: 30_059, .marksAtOnce: 5_999, .neverMarks: 196, .deliversNothing: 100,
+        .confirmsDelivery: 4_976, .deliversTwice: 307, .narrowsFirst: 10_782, .handsBackEarly: 2_366,
+        .forgetsHeldBack: 149, .dropsEarly: 315, .ignoresLock: 527, .ignoresEmptyDesktop: 610,
+        .ignoresApplication: 238, .judgesEveryone: 2_393, .believesDeadSource: 7_929, .sleepAffectsAll: 580,
+        .saysLockedEarly: 23_621, .forgetsStates: 289, .insistsOnStates: 1_403, .believesReplaced: 1_489,
+        .forgetsThaw: 1_468, .ignoresStream: 421, .forgetsInFlight: 343, .writesAgainLast: 343, .callsQueued: 343,
+        .forgetsTurn: 96, .withdrawsFirst: 3_102, .narrowsEarly: 23_834, .confirmsNotWide: 134,
+        .keepsOldNames: 18_531, .forgetsProcess: 338,
     ]
 
     @Test(arguments: Mutation.allCases)

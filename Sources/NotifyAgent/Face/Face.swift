@@ -80,17 +80,17 @@ final class Face: @unchecked Sendable {
     /// - Parameter completion: receives the reply.
     func tell(
         _ name: String,
-        _ state: LifecycleState,
+        _ message: ObserverInterface.SetState,
         on link: borrowing BusLink,
         then completion: @escaping @Sendable (Event.Reply, borrowing BusLink) -> Void
     ) {
-        let message = ObserverInterface.SetState(state: state)
         link.call(message, ofObserver: name) { answer, link in
             switch answer {
             case .success(let values):
                 let dropped = values.first?.uint64
                 values.closeDescriptors()
                 completion(.done(dropped: dropped, isHoldingBack: link.isHoldingPostsBack), link)
+            case .failure(let fault) where fault.name == ObserverInterface.namesAdded: completion(.namesAdded, link)
             case .failure(let fault): completion(fault.saysGone ? .gone : .failed(fault.message), link)
             }
         }

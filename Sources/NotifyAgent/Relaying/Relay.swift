@@ -205,7 +205,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         endWaits(table.takeWaiters(of: name), on: link)
         hear(heard, on: link) { [self] error, link in
             if let error { return outlet.told(name, .failed(error.description)) }
-            let message = ObserverInterface.SetState(state: state)
+            let message = ObserverInterface.SetState(state: state, additions: 0)
             link.call(message, ofObserver: name) { [self] answer, link in
                 switch answer {
                 case .failure(let fault): outlet.told(name, fault.saysGone ? .gone : .failed(fault.message))

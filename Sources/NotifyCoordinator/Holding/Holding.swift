@@ -29,6 +29,8 @@ struct Holding {
         var prefixes: [NamePrefix] = []
         /// Whether somebody waits for `held`.
         var isAwaited = false
+        /// Whether the bus must have been asked something before that.
+        var synchronizes = false
         var isQueued = false
         /// The bus has yet to process these.
         var ticket: Ticket?
@@ -73,13 +75,17 @@ struct Holding {
     // MARK: - Requests
 
     /// Holds names for a holder, unless they are already held; ends in `held`.
-    mutating func hold(_ subjects: Subjects, for id: HolderID, of user: UInt32) {
+    ///
+    /// - Parameter synchronizes: whether the bus is asked something in any case: whatever had been sent to the agent has
+    ///   then arrived.
+    mutating func hold(_ subjects: Subjects, for id: HolderID, of user: UInt32, synchronizes: Bool = false) {
         var work = works.removeValue(forKey: id) ?? Work(user: user)
         let missing = subjects.subtracting(work.held)
         work.wanted = work.wanted.isEmpty ? subjects : work.wanted.union(subjects)
         work.names += missing.names
         work.prefixes += missing.prefixes
         work.isAwaited = true
+        if synchronizes { work.synchronizes = true }
         works[id] = work
         enqueue(id)
         pump()
@@ -287,7 +293,8 @@ struct Holding {
                 return
             }
         }
-        if asked.size > 0 {
+        if asked.size > 0 || other == nil && works[id]?.isDone == true && works[id]?.synchronizes == true {
+            works[id]?.synchronizes = false
             requests[ticket] = asked
             underWay += asked.size
             works[id]?.ticket = ticket

@@ -52,6 +52,8 @@ struct Transition<Waiter> {
     private(set) var isHolding: Bool
     /// The target of a change in progress, or else the state.
     private(set) var aim: LifecycleState
+    /// Whether the observer has had names held before it closes its gate.
+    private var hasWaited = false
     private var waiters: [Waiter] = []
     private var next: (aim: LifecycleState, waiters: [Waiter])?
 
@@ -115,6 +117,16 @@ struct Transition<Waiter> {
         return close(.suspended)
     }
 
+    /// The observer has added names, and does not close its gate before they are held, too. It does so once: what it adds
+    /// from then on is live only when it is held.
+    mutating func observerHasAdded() -> [Action] {
+        guard step == .closing(.suspended) else { return [] }
+        if hasWaited { return giveUp("The observer keeps adding names.") }
+        hasWaited = true
+        step = .takingOver
+        return [.hold]
+    }
+
     mutating func markIsReached() {
         if isHolding { isCollecting = true }
     }
@@ -161,6 +173,7 @@ struct Transition<Waiter> {
     // MARK: - Steps
 
     private mutating func begin() -> [Action] {
+        hasWaited = false
         switch aim {
         case .suspended:
             if isHolding { return close(.suspended) }

@@ -42,8 +42,10 @@ extension Engine {
             pollfd(fd: threads.wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0),
             observing.pollRequest.pollfd
         )
+        // What is to be done by the time is the leader's.
+        let end = [deadline, observing.pollRequest.deadline].compactMap { $0 }.min()
         let count = withUnsafeMutableBytes(of: &requests) { bytes in
-            poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, deadline?.millisecondsFromNow ?? -1)
+            poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, end?.millisecondsFromNow ?? -1)
         }
         if count < 0 { return errno == EINTR }
         if count == 0 || requests.0.revents != 0 { return false }

@@ -4,7 +4,10 @@
 struct AgentTies {
     typealias Effect = ObserverLifecycle.Effect
 
-    private enum Postponed {
+    /// Where the program stands with an agent.
+    enum Standing { case registering, registered, alone }
+
+    enum Postponed {
         case statement(ObserverLifecycle.Statement)
         case request(Int)
     }
@@ -35,6 +38,10 @@ struct AgentTies {
     private var toldDecider = AgentInterface.nobody
     /// What to report once the agent knows this connection, or turns out not to exist.
     private var postponed: [Postponed] = []
+    /// How many reports of added names the agent was sent since the registration, and how many up to the last that it
+    /// was not asked to answer.
+    private var saidCount: UInt32 = 0
+    private var unansweredCount: UInt32 = 0
 
     /// Whether there is an agent, or about to be.
     func knows(_ sender: String) -> Bool { sender == agent || sender == candidate }
@@ -77,6 +84,7 @@ struct AgentTies {
         toldDecider = decider
         isRegistering = true
         candidate = agent
+        (saidCount, unansweredCount) = (0, 0)
         // The registration reports what is observed now.
         postponed.removeAll { if case .statement = $0 { true } else { false } }
         effects.append(.register(agent: agent, registration))
@@ -130,14 +138,30 @@ struct AgentTies {
 
     // MARK: - Reporting to the agent
 
-    mutating func say(_ statement: ObserverLifecycle.Statement, _ effects: inout [Effect]) {
-        if isRegistering || candidate != nil {
-            // The agent may have learnt what was observed before; it may also reply very late.
+    var standing: Standing {
+        // The agent may have learnt what was observed before; it may also reply very late.
+        if isRegistering || candidate != nil { return .registering }
+        return agent == nil ? .alone : .registered
+    }
+
+    /// - Parameter number: if not nil, the agent is to answer.
+    mutating func say(
+        _ statement: ObserverLifecycle.Statement,
+        asking number: Int? = nil,
+        _ effects: inout [Effect]
+    ) {
+        if standing == .registering {
             postponed.append(.statement(statement))
         } else if let agent {
-            effects.append(.tell(agent: agent, statement))
+            effects.append(.tell(agent: agent, statement, asking: number))
+            guard case .observes = statement else { return }
+            saidCount &+= 1
+            if number == nil { unansweredCount = saidCount }
         }
     }
+
+    /// Whether the agent, which has taken note of so many reports of added names, lacks one that it need not answer.
+    func hasSaidMore(than count: UInt32) -> Bool { count < unansweredCount }
 
     mutating func ask(_ request: Int, _ effects: inout [Effect]) {
         if isRegistering {
@@ -149,16 +173,11 @@ struct AgentTies {
         }
     }
 
-    mutating func sayPostponed(_ effects: inout [Effect]) {
+    /// - Returns: what is to be said and asked now.
+    mutating func endRegistering() -> [Postponed] {
         isRegistering = false
-        let all = postponed
-        postponed = []
-        for one in all {
-            switch one {
-            case .statement(let statement): say(statement, &effects)
-            case .request(let request): ask(request, &effects)
-            }
-        }
+        defer { postponed = [] }
+        return postponed
     }
 
     private mutating func failRequests(_ effects: inout [Effect]) {

@@ -95,7 +95,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         do throws(ArgumentError) {
             switch call.member {
             case ObserverInterface.SetState.member where isAgent:
-                run(.setState(try ObserverInterface.SetState(call.arguments).state, caller), link)
+                let message = try ObserverInterface.SetState(call.arguments)
+                run(.setState(message.state, additions: message.additions, caller), link)
             case ObserverInterface.Deliver.member where isAgent:
                 run(.deliver(try ObserverInterface.Deliver(call.arguments).names, caller), link)
             case ObserverInterface.DeliverPosts.member where isAgent && service == .relay:
@@ -217,9 +218,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         case .answer(let call):
             let dropped = UInt64(link.engine.counters.dropped.load(ordering: .relaxed))
             link.reply(to: call, ObserverInterface.SetState.Answer(dropped: dropped).arguments)
+        case .postpone(let call): link.refuse(call, .namesAdded)
         case .acknowledge(let call): link.reply(to: call)
         case .refuse(let call): link.refuse(call, .accessDenied("Only the lifecycle agent may do this."))
-        case .tell(let agent, let statement): tell(agent, statement, link)
+        case .tell(let agent, let statement, let number): tell(agent, statement, asking: number, link)
         case .ask(let agent, let number): requests.removeValue(forKey: number)?.ask(agent, link)
         case .fail(let number): requests.removeValue(forKey: number)?.fail(failure, link)
         case .disconnect: link.observing.lose(.disconnected, on: link.engine)
@@ -291,7 +293,12 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         }
     }
 
-    private func tell(_ agent: String, _ statement: ObserverLifecycle.Statement, _ link: borrowing BusLink) {
+    private func tell(
+        _ agent: String,
+        _ statement: ObserverLifecycle.Statement,
+        asking number: Int?,
+        _ link: borrowing BusLink
+    ) {
         switch statement {
         case .observes(let names, let prefixes) where service == .relay:
             let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
@@ -299,7 +306,12 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 link.observing.relayAnswered(answer.map { _ in }, names, prefixes, on: link.engine)
             }
         case .observes(let names, let prefixes):
-            link.tell(AgentInterface.AddNames(names: names, prefixes: prefixes), to: agent)
+            let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
+            guard let number else { return link.tell(message, to: agent) }
+            link.call(message, to: agent, of: service) { answer, link in
+                if case .failure(let fault) = answer, fault.isOfLostConnection { return }
+                self.run(.additionAnswered(number), link)
+            }
         case .observesNoMore(let names, let prefixes):
             link.tell(AgentInterface.RemoveNames(names: names, prefixes: prefixes), to: agent, of: service)
         case .followsDesktop(let follows):

@@ -109,6 +109,7 @@ struct ObserverGate {
         publish(.foreground, &effects)
         let waiters = openingWaiters
         openingWaiters = []
+        if !isEntering { effects.append(.confirmRegistrations) }
         finish(waiters, &effects)
     }
 

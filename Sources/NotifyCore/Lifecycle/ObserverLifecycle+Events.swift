@@ -21,7 +21,8 @@ extension ObserverLifecycle {
         /// Another connection owns the agent's name, or nobody does.
         case ownerChanged(String)
         case decided(String, by: String)
-        case setState(LifecycleState, Call)
+        /// - Parameter additions: how many reports of added names the agent has taken note of since the registration.
+        case setState(LifecycleState, additions: UInt32, Call)
         case deliver([String], Call)
         /// A mark in the stream, which the agent wanted to read itself: it has read some of what came before.
         case marked(by: String)
@@ -32,6 +33,8 @@ extension ObserverLifecycle {
         case deadlinePassed
         /// The program wants to report something to the agent.
         case says(Statement)
+        /// The agent has answered a report that it was asked to answer, or is gone.
+        case additionAnswered(Int)
         /// The program wants to ask the agent something; ends in `ask` or `fail`.
         case asks(request: Int)
     }
@@ -45,7 +48,7 @@ extension ObserverLifecycle {
         case findAgent(search: Int, owner: String?)
         /// Register; ends in `registered`. What is observed, and what is known of the process, is yet to be filled in.
         case register(agent: String, AgentInterface.Register)
-        /// Confirm the registrations that have waited for the agent.
+        /// Confirm the registrations that have waited for the agent, unless they have to wait for it again.
         case confirmRegistrations
         case withdrawRules
         /// Send all rules again; ``rulesAreAsked(_:)`` counts those sent, and each ends in `ruleAnswered`.
@@ -58,11 +61,14 @@ extension ObserverLifecycle {
         case noteCutOff
         /// Reply to a call of SetState: the change is in effect.
         case answer(Call)
+        /// Reply to a call of SetState: names were added that the agent has yet to take note of.
+        case postpone(Call)
         /// Reply to a call of Deliver.
         case acknowledge(Call)
         /// Reply to a call by somebody other than the agent.
         case refuse(Call)
-        case tell(agent: String, Statement)
+        /// - Parameter asking: if not nil, the agent is to answer; ends in `additionAnswered`.
+        case tell(agent: String, Statement, asking: Int? = nil)
         case ask(agent: String, request: Int)
         /// There is no agent to ask, or the connection is lost.
         case fail(request: Int)
@@ -85,7 +91,7 @@ extension ObserverLifecycle {
         }
     }
 
-    /// A report to the agent, without a reply.
+    /// A report to the agent.
     package enum Statement: Equatable, Sendable {
         case observes(names: [String], prefixes: [String])
         case observesNoMore(names: [String], prefixes: [String])

@@ -33,6 +33,7 @@ package struct ObserverLifecycle {
     private var isBeingParked = false
     /// Whether the agent is a relay, by which alone posts come.
     private var needsRelay = false
+    private var additions = LateAdditions()
     private var effects: [Effect] = []
 
     package init() {}
@@ -43,6 +44,8 @@ package struct ObserverLifecycle {
     /// Whether the agent has yet to report in which state a new connection starts. Until then no registration is
     /// confirmed.
     package var isEntering: Bool { passage.isEntering }
+    /// Whether registrations are to be confirmed only once `confirmRegistrations` says so.
+    package var holdsConfirmations: Bool { isEntering || gate == .opening || additions.areWaiting }
     /// The agent's unique name, while there is one and it knows this connection.
     package var agent: String? { ties.agent }
     /// Whether the next registration reports what this agent answers now. It does not if another agent has replaced it and
@@ -100,8 +103,11 @@ package struct ObserverLifecycle {
             if agent == ties.candidate { registrationEnded(answer, names) }
         case .ownerChanged(let owner): ownerChanged(owner)
         case .decided(let text, let sender): ties.decided(text, by: sender)
-        case .setState(let state, let call):
+        case .setState(let state, let additions, let call):
             guard call.sender == agent else { return effects.append(.refuse(call)) }
+            // What the agent has not heard of yet, it does not hold.
+            self.additions.isAgentBehind = state == .suspended && !needsRelay && ties.hasSaidMore(than: additions)
+            if self.additions.isAgentBehind { return effects.append(.postpone(call)) }
             missed.expectDelivery(state == .foreground && passage.aim != .background)
             change(to: state, [], .call(call), names)
         case .deliver(let names, let call):
@@ -112,14 +118,23 @@ package struct ObserverLifecycle {
         case .marked(let sender): marked(by: sender)
         case .ruleAnswered: passage.ruleIsAnswered(&effects)
         case .barrierPassed(let number): passage.barrierPassed(number, &effects)
+        case .deadlinePassed where ties.agent != nil:
+            // It does not say whether it holds what was added.
+            if gate == .closed { missed.noteUnknown() }
+            confirmAdditions()
         case .deadlinePassed:
             ties.giveUp(&effects)
             // No agent will report in time what was posted in the meantime.
             if wasCutOff { noteCutOff() }
             goOnAlone(names)
+            confirmAdditions()
         case .says(let statement):
             missed.namesHaveChanged()
-            ties.say(statement, &effects)
+            say(statement)
+        case .additionAnswered(let number):
+            guard additions.answered(number) else { return }
+            if ties.agent != nil { effects.append(.setDeadline(nil)) }
+            effects.append(.confirmRegistrations)
         case .asks(let request): ties.ask(request, &effects)
         }
     }
@@ -143,7 +158,16 @@ package struct ObserverLifecycle {
             // There is no agent, but as long as one may come back, the state stays.
             passage.close(state, for: .registrations, &effects)
         }
-        ties.sayPostponed(&effects)
+        // The registration has reported what was added before.
+        let wereWaiting = additions.areWaiting
+        additions.confirm()
+        for postponed in ties.endRegistering() {
+            switch postponed {
+            case .statement(let statement): say(statement)
+            case .request(let request): ties.ask(request, &effects)
+            }
+        }
+        if wereWaiting, !additions.areWaiting { effects.append(.confirmRegistrations) }
     }
 
     /// There is no agent: the program is in the foreground.
@@ -164,6 +188,7 @@ package struct ObserverLifecycle {
 
     private mutating func ownerChanged(_ owner: String) {
         if isBeingParked { return abandonStream() }
+        additions.isAgentBehind = false
         let isSuspended = state == .suspended || passage.aim == .suspended
         missed.agentHasGone(isSuspended: isSuspended, isOpening: gate == .opening)
         // Nobody has heard what was posted since, and nobody will before there is another relay.
@@ -184,10 +209,34 @@ package struct ObserverLifecycle {
         // The next agent to answer knows what was posted since this connection began, not what was before it.
         if wasCutOff { noteCutOff() }
         passage.forgetConnection(&effects)
+        additions = LateAdditions()
         isBeingParked = false
         ties.forgetConnection(&effects)
         missed.expectDelivery(false)
         if state == .suspended { missed.noteUnknown() }
+    }
+
+    // MARK: - Added names
+
+    /// From the moment that the agent wants to suspend the program, additions are confirmed once it holds them.
+    private mutating func say(_ statement: Statement) {
+        let isHeld = !needsRelay && (additions.isAgentBehind || passage.aim == .suspended)
+        guard case .observes = statement, isHeld else { return ties.say(statement, &effects) }
+        switch ties.standing {
+        case .registering:
+            ties.say(statement, &effects)
+            additions.awaitRegistration()
+        case .registered:
+            ties.say(statement, asking: additions.ask(), &effects)
+            effects.append(.setDeadline(ties.patience))
+        case .alone: break
+        }
+    }
+
+    private mutating func confirmAdditions() {
+        guard additions.areWaiting else { return }
+        additions.confirm()
+        effects.append(.confirmRegistrations)
     }
 
     // MARK: - Parking

@@ -34,6 +34,7 @@ extension ObservingConnection {
     /// Sends the rules of every topic again.
     func putAllRules(on engine: Engine) {
         generation += 1
+        heldTopics = []
         var topics: [Topic] = []
         engine.registry.settle { table in table.forEach { topics.append($0) } }
         for topic in topics { sendRules(of: topic, on: engine) }

@@ -55,8 +55,8 @@ extension ObservingConnection {
     }
 
     func activate(_ topics: [Topic], on engine: Engine) {
-        // It is not known yet whether the program may listen at all.
-        if lifecycle.isEntering {
+        // It is not known yet whether the program may listen at all, or whether the agent listens for it.
+        if lifecycle.holdsConfirmations {
             heldTopics += topics
             return
         }

@@ -69,7 +69,8 @@ final class ObservingConnection: @unchecked Sendable {
     var lifecycle = ObserverLifecycle() { didSet { noteDisturbance() } }
     /// Whether the gate is open, and nothing is pending that precedes what is read.
     private(set) var isUndisturbed = true
-    /// Topics whose rules the bus has, while the agent has yet to report in which state this connection starts.
+    /// Topics that would be live, if only the agent had reported in which state this connection starts, or that it holds
+    /// them for a suspended program.
     var heldTopics: [Topic] = []
     /// Represents the peer among the observers of the names that it holds.
     private var peerObserver: Observer?
@@ -146,8 +147,9 @@ final class ObservingConnection: @unchecked Sendable {
     private func add(_ topic: Topic, on engine: Engine) {
         switch phase {
         case .ready:
-            sendRules(of: topic, on: engine)
+            // In this order: when the bus has the rules, it has passed on to the agent what they are for.
             tellPeer(of: topic, added: true, on: engine)
+            sendRules(of: topic, on: engine)
         case .opening where !isReplacement:
             break  // Everything that is registered is sent when the connection is ready.
         case .closed where retry.time == nil:

@@ -91,6 +91,11 @@ package struct BusFault: Error, Sendable {
         BusFault(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
     }
 
+    static let namesAdded = BusFault(
+        name: ObserverInterface.namesAdded,
+        message: "This connection observes names that the agent has yet to take note of."
+    )
+
     /// Whether the fault means that the other side of a call has gone.
     package var saysGone: Bool {
         switch name {

@@ -36,7 +36,8 @@ enum FromBus {
 enum PeerMessage {
     case register(Int, AgentInterface.Register)
     case registered(Int, AgentInterface.Register.Answer)
-    case names(AgentInterface.AddNames)
+    /// The serial is -1 if no answer is wanted.
+    case names(Int, AgentInterface.AddNames)
     case noNames(AgentInterface.RemoveNames)
     case report(Int, LifecycleState)
     case follow(Bool)
@@ -46,8 +47,10 @@ enum PeerMessage {
     case release(Int, Target?)
     case done(Int)
     case refused(Int)
-    case setState(Int, LifecycleState)
+    case setState(Int, LifecycleState, additions: UInt32)
     case stateIsSet(Int)
+    /// Names were added that the agent has yet to take note of.
+    case namesAdded(Int)
     /// The serial is -1 if no answer is wanted.
     case deliver(Int, [String])
     case delivered(Int)
@@ -58,9 +61,9 @@ enum PeerMessage {
     var serialOfCall: Int? {
         switch self {
         case .register(let serial, _), .report(let serial, _), .change(let serial, _, _, _), .release(let serial, _),
-            .setState(let serial, _), .setNameState(let serial, _, _):
+            .setState(let serial, _, _), .setNameState(let serial, _, _):
             serial
-        case .deliver(let serial, _): serial >= 0 ? serial : nil
+        case .deliver(let serial, _), .names(let serial, _): serial >= 0 ? serial : nil
         default: nil
         }
     }
@@ -69,7 +72,7 @@ enum PeerMessage {
     var serialOfAnswer: Int? {
         switch self {
         case .registered(let serial, _), .done(let serial), .refused(let serial), .stateIsSet(let serial),
-            .delivered(let serial), .stamp(let serial, _):
+            .delivered(let serial), .stamp(let serial, _), .namesAdded(let serial):
             serial
         default: nil
         }
@@ -82,11 +85,12 @@ enum PeerMessage {
             case .register(let serial, let call): return .register(serial, try AgentInterface.Register(call.arguments))
             case .registered(let serial, let answer):
                 return .registered(serial, try AgentInterface.Register.Answer(answer.arguments))
-            case .names(let call): return .names(try AgentInterface.AddNames(call.arguments))
+            case .names(let serial, let call): return .names(serial, try AgentInterface.AddNames(call.arguments))
             case .noNames(let call): return .noNames(try AgentInterface.RemoveNames(call.arguments))
-            case .setState(let serial, let state):
-                let call = ObserverInterface.SetState(state: state)
-                return .setState(serial, try ObserverInterface.SetState(call.arguments).state)
+            case .setState(let serial, let state, let additions):
+                let call = ObserverInterface.SetState(state: state, additions: additions)
+                let read = try ObserverInterface.SetState(call.arguments)
+                return .setState(serial, read.state, additions: read.additions)
             case .deliver(let serial, let names):
                 let call = ObserverInterface.Deliver(names: names)
                 return .deliver(serial, try ObserverInterface.Deliver(call.arguments).names)
@@ -94,7 +98,7 @@ enum PeerMessage {
                 let signal = AgentInterface.Decided(decider: decider)
                 return .decided(try AgentInterface.Decided(signal.arguments).decider)
             case .follow, .setNameState, .stamp, .report, .change, .release, .done, .refused, .stateIsSet, .delivered,
-                .mark:
+                .mark, .namesAdded:
                 return self
             }
         } catch {

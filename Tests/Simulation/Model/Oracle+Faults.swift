@@ -17,11 +17,9 @@ extension Oracle {
         contracts[observer].known = nil
     }
 
-    /// - Parameters:
-    ///   - subjects: what the agent knows that it observes.
-    /// - unread: posts that the agent was sent on behalf of others, and reads when it also holds the names for this
-    ///   one.
-    mutating func processStopped(_ observer: Int, knows subjects: [Int], unread: UInt64) {
+    /// - Parameter unread: posts that the agent was sent on behalf of others, and reads when it also holds the names for
+    ///   this one.
+    mutating func processStopped(_ observer: Int, unread: UInt64) {
         stopped.insert(observer)
         let mayBeSuspended = contracts[observer].known == nil && contracts[observer].mayReplay
         if contracts[observer].known == .suspended || mayBeSuspended { stoppedSuspended.insert(observer) }
@@ -39,19 +37,6 @@ extension Oracle {
             registrations[index].replayableToo |= queued | unread
             registrations[index].due = 0
             if contracts[observer].mayDrop { registrations[index].cover = 0 }
-            guard !subjects.contains(registrations[index].subject) else { continue }
-            // The agent does not know that anybody wants these posts.
-            tolerate(.addedLate, registrations[index].cover.nonzeroBitCount)
-            registrations[index].cover = 0
-            registrations[index].isLate = true
-        }
-    }
-
-    /// The agent tells an observer that it is suspended, and does not know all that it observes yet.
-    mutating func isToldToSuspend(_ observer: Int, knows subjects: [Int]) {
-        for index in registrations.indices
-        where registrations[index].observer == observer && !subjects.contains(registrations[index].subject) {
-            registrations[index].isLate = true
         }
     }
 
@@ -169,6 +154,12 @@ extension Oracle {
     /// An observer gives up waiting for its agent.
     mutating func deadlinePassed(_ observer: SimulatedObserver) {
         let number = observer.number
+        if observer.lifecycle.agent != nil {
+            // It does not say whether it holds what was added.
+            guard observer.lifecycle.gate == .closed else { return }
+            contracts[number].agentLost = true
+            return allowEachName(of: number, .agentDied)
+        }
         switch contracts[number].known {
         case .foreground:
             contracts[number].isDisturbed = true

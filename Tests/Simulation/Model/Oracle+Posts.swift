@@ -32,9 +32,7 @@ extension Oracle {
                 registrations[index].forbidden |= bit
                 registrations[index].replayable |= bit
                 guard isLater else { break }
-                if registration.isLate {
-                    tolerate(.addedLate)
-                } else if contract.agentLost, Subject.isPrefix(registration.subject) {
+                if contract.agentLost, Subject.isPrefix(registration.subject) {
                     tolerate(.agentDied)
                 } else {
                     registrations[index].cover |= bit
@@ -43,7 +41,7 @@ extension Oracle {
                 registrations[index].possible |= bit
                 if contract.mayReplay { registrations[index].replayableToo |= bit }
                 guard isLater else { break }
-                if contract.mayDrop || registration.isLate {
+                if contract.mayDrop {
                     tolerate(contract.row)
                 } else if contract.agentLost, Subject.isPrefix(registration.subject) {
                     tolerate(.agentDied)
@@ -142,7 +140,6 @@ extension Oracle {
                 if state == .foreground, registration.cover != 0 {
                     fail("registration \(index) has heard neither \(list(registration.cover)) nor their names")
                 }
-                registrations[index].isLate = false
                 if state == .suspended {
                     registrations[index].replayable |= registrations[index].replayableToo
                 } else {

@@ -70,7 +70,6 @@ struct Oracle {
             guard registration.observer == observer.number, registration.subject == subject, registration.from == nil
             else { continue }
             registrations[index].from = postCount
-            registrations[index].isLate = contracts[observer.number].known != .foreground
         }
     }
 
@@ -137,7 +136,12 @@ struct Oracle {
         forgive(observer, .goingToBackground, alsoDue: false)
         for index in registrations.indices where registrations[index].observer == observer {
             (registrations[index].replayable, registrations[index].replayableToo) = (0, 0)
-            registrations[index].unposted = .zero
+            // One that is stopped may still find in its stream that it is in the foreground.
+            if stopped.contains(observer) {
+                registrations[index].unpostedRow = .stopped
+            } else {
+                registrations[index].unposted = .zero
+            }
         }
     }
 

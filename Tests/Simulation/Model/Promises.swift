@@ -40,8 +40,6 @@ extension Oracle {
         /// The first post after the registration was confirmed.
         var from: Int?
         var isCancelled = false
-        /// Whether it was confirmed while suspended, or while nothing definite was promised.
-        var isLate = false
         /// Posts that must be heard, each once.
         var due: UInt64 = 0
         /// Posts that may be heard. They were made before the registration was confirmed, or while nothing definite was

@@ -11,8 +11,6 @@ package enum Row: Int, CaseIterable, Sendable {
     case beingSuspended
     /// A post is heard twice.
     case beingResumed
-    /// A post is lost that was made before the agent knew of the name.
-    case addedLate
     /// Instead of a post, only its name is heard, which may stand for several posts.
     case stopped
     /// A name is heard without a post; for a prefix a post is lost.
@@ -37,7 +35,6 @@ package enum Row: Int, CaseIterable, Sendable {
         case .comingFromBackground: "coming back from the background"
         case .beingSuspended: "being suspended"
         case .beingResumed: "being resumed"
-        case .addedLate: "an observer added while suspended, or just before its program is suspended or stopped"
         case .stopped: "stopped, not yet noticed"
         case .torn: "stopped in the middle of reading a post"
         case .agentDied: "suspended, parked or being resumed, and the agent dies"

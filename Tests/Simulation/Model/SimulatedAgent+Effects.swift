@@ -63,14 +63,13 @@ extension SimulatedAgent {
             world.note("agent refuses: \(refusal.message)")
             guard let caller = calls.removeValue(forKey: call), caller.serial >= 0 else { return }
             world.bus[connection].outbox.append(.send(to: caller.name, .refused(caller.serial)))
-        case .tell(let id, let state, let marks):
-            if state == .suspended { world.isToldToSuspend(id, self) }
+        case .tell(let id, let state, let additions, let marks):
             if marks, world.mutation == .marksAtOnce { news.append(.markIsReached(id)) }
             if marks, world.mutation != .neverMarks, world.mutation != .marksAtOnce {
                 ask(.mark(id), .ask(serial: lastSerial + 1), world)
             }
             guard let name = coordinator.name(of: id) else { return }
-            ask(.state(id), .send(to: name, .setState(lastSerial + 1, state)), world)
+            ask(.state(id), .send(to: name, .setState(lastSerial + 1, state, additions: additions)), world)
         case .deliver(let id, let names): deliver(names, to: id, world)
         case .tellDecider(let id, let decider): send(id, .decided(decider.name), world)
         case .awaitHeldBack(let id): ask(.heldBack(id), .ask(serial: lastSerial + 1), world)
@@ -86,6 +85,9 @@ extension SimulatedAgent {
             for subject in subjects {
                 rules[subject] += 1
                 if rules[subject] == 1 { world.bus[connection].outbox.append(.addMatch(subject, serial: 0)) }
+            }
+            if subjects.isEmpty, world.mutation == .parksBehind {
+                return feed(.rulesAreSet(ticket, failure: nil), world)
             }
             ask(.rules(ticket), .ask(serial: lastSerial + 1), world)
         case .unsubscribe(let ticket, let names, let prefixes):

@@ -16,6 +16,8 @@ final class SimulatedAgent {
         case sender(String)
         /// Who posted the names in a stream that count only from their owner.
         case poster(ConnectionID, [NotifyName], ArraySlice<String>)
+        /// Whether everything has arrived that was sent before a stream was read.
+        case stream(ConnectionID, [NotifyName], ArraySlice<String>)
     }
 
     struct Sender {
@@ -133,7 +135,8 @@ final class SimulatedAgent {
         guard case .drained(let id) = event, case .found(id, let names) = news.popFirst() else {
             return feed(event, world)
         }
-        streamIsRead(id, names, (owned.removeValue(forKey: id) ?? []).sorted()[...], world)
+        let senders = (owned.removeValue(forKey: id) ?? []).sorted()[...]
+        ask(.stream(id, names, senders), .ask(serial: lastSerial + 1), world)
     }
 
     /// - Parameter senders: those whose user the bus has not been asked about yet.
@@ -162,9 +165,9 @@ final class SimulatedAgent {
         switch message {
         case .register(let serial, let registration):
             ask(.whose(serial, sender, registration), .getUser(of: sender, serial: lastSerial + 1), world)
-        case .names(let names):
+        case .names(let serial, let names):
             guard let added = try? Subjects(names: names.names, prefixes: names.prefixes) else { return }
-            feed(.addNames(newCall(sender, -1), from: sender, added), world)
+            feed(.addNames(newCall(sender, serial), from: sender, added), world)
         case .noNames(let names):
             guard let removed = try? Subjects(names: names.names, prefixes: names.prefixes) else { return }
             feed(.removeNames(newCall(sender, -1), from: sender, removed), world)
@@ -182,6 +185,9 @@ final class SimulatedAgent {
         case .release(let serial, let target):
             feed(.release(newCall(sender, serial), by: NotifyCoordinator.Caller(user: 0), target), world)
         case .stateIsSet(let serial), .delivered(let serial): answered(serial, isDone: true, nil, world)
+        case .namesAdded(let serial):
+            guard case .state(let id) = questions.removeValue(forKey: serial) else { return }
+            feed(.told(id, .namesAdded), world)
         case .refused(let serial):
             if case .state(let id) = questions[serial] {
                 questions[serial] = nil
@@ -205,6 +211,7 @@ final class SimulatedAgent {
         case .sender(let sender):
             senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
             while let post = senders.next() { feed(.posted(Subject.names[world.posts[post].name]), world) }
+        case .stream(let id, let names, let senders): streamIsRead(id, names, senders, world)
         case .poster(let id, let names, let others):
             let isOwner = text.flatMap { UInt32($0) } == Subject.owner
             streamIsRead(id, isOwner ? names + [Subject.names[Subject.owned]] : names, others, world)

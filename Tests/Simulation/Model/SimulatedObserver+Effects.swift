@@ -64,14 +64,16 @@ extension SimulatedObserver {
         case .withdrawRules: withdrawRules(world)
         case .putRules:
             generation += 1
+            heldTopics = []
             for subject in subjects { sendRule(subject, world) }
         case .askBarrier(let number): askBus(.barrier(number), world)
         case .publish(let state): world.note("observer \(number) is in \(state)")
         case .answer(let call): send(call.sender, .stateIsSet(Int(call.serial)), world)
+        case .postpone(let call): send(call.sender, .namesAdded(Int(call.serial)), world)
         case .acknowledge(let call):
             if call.wantsReply { send(call.sender, .delivered(Int(call.serial)), world) }
         case .refuse(let call): if call.wantsReply { send(call.sender, .refused(Int(call.serial)), world) }
-        case .tell(let agent, let statement): tell(agent, statement, world)
+        case .tell(let agent, let statement, let number): tell(agent, statement, asking: number, world)
         case .ask(let agent, let request):
             guard let request = requests.removeValue(forKey: request) else { break }
             lastSerial += 1
@@ -105,10 +107,14 @@ extension SimulatedObserver {
         run(.barrierPassed(number), world)
     }
 
-    func tell(_ agent: String, _ statement: ObserverLifecycle.Statement, _ world: World) {
+    func tell(_ agent: String, _ statement: ObserverLifecycle.Statement, asking number: Int?, _ world: World) {
         switch statement {
         case .observes(let names, let prefixes):
-            send(agent, .names(AgentInterface.AddNames(names: names, prefixes: prefixes)), world)
+            let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
+            guard let number else { return send(agent, .names(-1, message), world) }
+            lastSerial += 1
+            questions[lastSerial] = .addition(number)
+            send(agent, .names(lastSerial, message), world)
         case .observesNoMore(let names, let prefixes):
             send(agent, .noNames(AgentInterface.RemoveNames(names: names, prefixes: prefixes)), world)
         case .followsDesktop(let follows):

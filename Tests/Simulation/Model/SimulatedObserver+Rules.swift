@@ -61,7 +61,8 @@ extension SimulatedObserver {
     }
 
     func activate(_ subjects: [Int], _ world: World) {
-        if lifecycle.isEntering, world.mutation != .confirmsAtOnce {
+        let waits = world.mutation == .confirmsUnheld ? lifecycle.isEntering : lifecycle.holdsConfirmations
+        if waits, world.mutation != .confirmsAtOnce {
             for subject in subjects { heldTopics.append((subject, topics[subject]?.number ?? 0)) }
             return
         }

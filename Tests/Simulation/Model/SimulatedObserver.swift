@@ -17,6 +17,7 @@ final class SimulatedObserver {
         case report(LifecycleState)
         case sender(String)
         case nameState(Int, UInt64, agent: String, topic: Int?)
+        case addition(Int)
     }
 
     enum Request {
@@ -125,7 +126,9 @@ final class SimulatedObserver {
             ObserverLifecycle.Call(sender: sender, serial: UInt32(serial), wantsReply: wantsReply)
         }
         switch message {
-        case .setState(let serial, let state): run(.setState(state, call(serial)), world)
+        case .setState(let serial, let state, let additions):
+            let count = world.mutation == .closesBehind ? .max : additions
+            run(.setState(state, additions: count, call(serial)), world)
         case .deliver(let serial, let names):
             run(.deliver(names, call(max(0, serial), wantsReply: serial >= 0)), world)
         case .decided(let decider): run(.decided(decider, by: sender), world)
@@ -166,6 +169,7 @@ final class SimulatedObserver {
             }
         case .user(let search, let owner): run(.found(search: search, agent: isDone ? owner : nil), world)
         case .register(let agent): run(.registered(agent: agent, welcome), world)
+        case .addition(let number): run(.additionAnswered(number), world)
         case .report(let state): world.oracle.reportAnswered(self, state, isDone)
         case .sender(let sender):
             senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
@@ -216,9 +220,10 @@ final class SimulatedObserver {
         lastTopic += 1
         topics[subject] = Topic(number: lastTopic, count: 1)
         guard connection != nil else { return }
-        sendRule(subject, world)
+        if world.mutation == .sendsRulesFirst { sendRule(subject, world) }
         let (names, prefixes) = (Subject.names(of: [subject]), Subject.prefixes(of: [subject]))
         run(.says(.observes(names: names, prefixes: prefixes)), world)
+        if world.mutation != .sendsRulesFirst { sendRule(subject, world) }
         replay(world)
     }
 

@@ -16,7 +16,7 @@ extension World {
                     oracle.standsTwice(self.posts[post].name, observer.number)
                 }
             }
-            oracle.processStopped(observer.number, knows: namesKnown(of: observer), unread: posts)
+            oracle.processStopped(observer.number, unread: posts)
             if tears, let connection = observer.connection { bus[connection].isTorn = true }
         }
     }
@@ -27,25 +27,6 @@ extension World {
         return bus[agent.connection].inbox.waiting.reduce(into: agent.senders.posts) { posts, message in
             if case .post(let post) = message { posts |= 1 << UInt64(post) }
         }
-    }
-
-    /// What the agent knows that an observer observes.
-    func namesKnown(of observer: SimulatedObserver) -> [Int] {
-        guard let agent, let connection = observer.connection,
-            let id = agent.coordinator.id(of: bus[connection].name), let subjects = agent.coordinator.subjects(of: id)
-        else { return [] }
-        return (0..<Subject.count).filter { subject in
-            Subject.isPrefix(subject)
-                ? subjects.prefixes.contains(Subject.prefixes[subject - Subject.nameCount])
-                : subjects.names.contains(Subject.names[subject])
-        }
-    }
-
-    func isToldToSuspend(_ id: ConnectionID, _ agent: SimulatedAgent) {
-        guard agent === self.agent, let index = agent.known[id], case .observer(let number) = bus[index].owner else {
-            return
-        }
-        oracle.isToldToSuspend(number, knows: namesKnown(of: observers[number]))
     }
 
     func notice(_ process: Int) {

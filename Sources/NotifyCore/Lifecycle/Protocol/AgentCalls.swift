@@ -29,12 +29,17 @@ extension AgentInterface {
     }
 
     /// A program reports the state that it wants to be in.
-    package struct Report: ProtocolCall, StateArgument {
+    package struct Report: ProtocolCall {
         package typealias Answer = Acknowledgement
         package static let member = "Report"
+        package static let parameters = [Parameter("state", "s")]
         package var state: LifecycleState
 
         package init(state: LifecycleState) { self.state = state }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) { state = try arguments.state(0) }
+
+        package var arguments: [BusValue] { [.string(state.rawValue)] }
     }
 
     /// A person or program puts connections into a state.
@@ -233,18 +238,4 @@ extension NameLists {
     }
 
     package var arguments: [BusValue] { [.strings(names), .strings(prefixes)] }
-}
-
-/// A state and nothing else.
-package protocol StateArgument: ProtocolArguments {
-    var state: LifecycleState { get }
-    init(state: LifecycleState)
-}
-
-extension StateArgument {
-    package static var parameters: [Parameter] { [Parameter("state", "s")] }
-
-    package init(reading arguments: [BusValue]) throws(ArgumentError) { self.init(state: try arguments.state(0)) }
-
-    package var arguments: [BusValue] { [.string(state.rawValue)] }
 }

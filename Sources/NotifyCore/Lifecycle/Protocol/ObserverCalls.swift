@@ -2,12 +2,29 @@
 
 // What the agent asks of an observer.
 extension ObserverInterface {
-    /// The observer enters a state. The reply means that the state is in effect.
-    package struct SetState: ProtocolCall, StateArgument {
-        package static let member = "SetState"
-        package var state: LifecycleState
+    /// The D-Bus error by which an observer says that it observes names that the agent has yet to take note of.
+    package static let namesAdded = "org.notifybus.Error.NamesAdded"
 
-        package init(state: LifecycleState) { self.state = state }
+    /// The observer enters a state. The reply means that the state is in effect.
+    package struct SetState: ProtocolCall {
+        package static let member = "SetState"
+        package static let parameters = [Parameter("state", "s"), Parameter("additions", "u")]
+        package var state: LifecycleState
+        /// How many calls of AddNames since the registration the agent has carried out. An observer that has made more is
+        /// not suspended; it replies with the error ``namesAdded``, and the agent calls again.
+        package var additions: UInt32
+
+        package init(state: LifecycleState, additions: UInt32) {
+            self.state = state
+            self.additions = additions
+        }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            state = try arguments.state(0)
+            additions = try arguments.read(1, \.exactUInt32)
+        }
+
+        package var arguments: [BusValue] { [.string(state.rawValue), .uint32(additions)] }
 
         package struct Answer: ProtocolArguments {
             package static let parameters = [Parameter("dropped", "t")]
