@@ -30,14 +30,14 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let notifications = try await center.notifications(withPrefixes: ["com.example."])
-        let (began, ended) = (Counter(), Counter())
+        let ended = Counter()
+        let (heard, hears) = AsyncStream.makeStream(of: NotifyName.self)
         let task = Task {
-            began.add()
-            for await _ in notifications { began.add() }
+            for await name in notifications { hears.yield(name) }
             ended.add()
         }
         try await center.post("com.example.x")
-        while began.value < 2 { await Task.yield() }
+        for await _ in heard { break }
         task.cancel()
         await task.value
         #expect(ended.value == 1)

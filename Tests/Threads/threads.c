@@ -29,18 +29,19 @@ struct entry {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static struct entry *first, **end = &first;
+/* The newest job comes first: a test that has begun ends before others begin, and a suite whose tests run one after the
+ * other does not wait for all others before each of them. */
+static struct entry *newest;
 static long limit, waiting, threads, idle;
 
 static void *work(void *nothing) {
         pthread_mutex_lock(&lock);
         for (;;) {
                 idle++;
-                while (!first) pthread_cond_wait(&more, &lock);
+                while (!newest) pthread_cond_wait(&more, &lock);
                 idle--;
-                struct entry *entry = first;
-                first = entry->next;
-                if (!first) end = &first;
+                struct entry *entry = newest;
+                newest = entry->next;
                 waiting--;
                 pthread_mutex_unlock(&lock);
                 struct job *job = entry->job;
@@ -55,10 +56,9 @@ static SWIFT void enqueue(struct job *job, enqueue_function *original) {
         (void)original;
         struct entry *entry = malloc(sizeof *entry);
         if (!entry) abort();
-        *entry = (struct entry){ NULL, job };
         pthread_mutex_lock(&lock);
-        *end = entry;
-        end = &entry->next;
+        *entry = (struct entry){ newest, job };
+        newest = entry;
         waiting++;
         pthread_t thread;
         if (waiting > idle && threads < limit && pthread_create(&thread, NULL, work, NULL) == 0) {
