@@ -7,8 +7,8 @@ import Glibc
 /// A post is one signal. Its interface is derived from the name, because the interface is the only match key that both
 /// dbus-daemon and dbus-broker index: with 10,000 names observed by others, a post costs 8 µs if the name is in the
 /// interface, 257 µs if it is in the path, and 495 µs if it is in the first argument.
-enum WireFormat {
-    static let path = "/org/notifybus"
+package enum WireFormat {
+    package static let path = "/org/notifybus"
     static let reservedPath = "/org/notifybus/reserved"
     static let member = "Posted"
     static let escapedPrefix = "org.notifybus.n."
@@ -16,7 +16,7 @@ enum WireFormat {
     /// The longest interface name that D-Bus allows, in bytes.
     static let maximumInterfaceLength = 255
 
-    static func path(for name: NotifyName) -> String {
+    package static func path(for name: NotifyName) -> String {
         name.isReserved ? reservedPath : path
     }
 

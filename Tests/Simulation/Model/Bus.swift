@@ -23,6 +23,7 @@ struct Bus {
         private(set) var rules = [Int](repeating: 0, count: Subject.ruleCount)
         /// The names that it hears, a bit for each.
         private(set) var heard: UInt8 = 0
+        var hearsForged: Bool { Subject.ordinary.contains { rules[$0] > 0 } }
         var watchesOwner = false
         /// Whether part of the next message has been read.
         var isTorn = false
@@ -123,8 +124,8 @@ struct Bus {
             starters.append((index, serial))
             return .agentIsToBeStarted
         case .requestName: requestName(index)
-        case .post(let post, let name):
-            deliver(post, name)
+        case .post(let post, let name, let isForged):
+            deliver(post, name, isForged: isForged)
             return .routed(post: post)
         case .hangUp:
             disconnect(index)
@@ -142,10 +143,11 @@ struct Bus {
         if connections[index].isOpen { connections[index].inbox.append(.failed(serial: serial)) }
     }
 
-    private mutating func deliver(_ post: Int, _ name: Int) {
-        for index in connections.indices
-        where connections[index].isOpen && connections[index].heard >> UInt8(name) & 1 == 1 {
-            connections[index].inbox.append(.post(post))
+    private mutating func deliver(_ post: Int, _ name: Int, isForged: Bool) {
+        for index in connections.indices where connections[index].isOpen {
+            let connection = connections[index]
+            let hears = isForged ? connection.hearsForged : connection.heard >> UInt8(name) & 1 == 1
+            if hears { connections[index].inbox.append(.post(post)) }
         }
     }
 

@@ -27,6 +27,7 @@ package struct History: Sendable {
         var rarity = SplitMix(seed: ~seed &* 0xd1b5_4a32_d192_ed03)
         history.setting.scarcity.restartsBus = rarity.chance(8)
         history.setting.exempts = rarity.chance(8)
+        history.setting.reservesNames = rarity.chance(6)
         let world = World(history.setting, mutation: mutation)
         var enabled: [Step] = []
         for _ in 0..<chapters {

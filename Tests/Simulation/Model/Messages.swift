@@ -14,7 +14,7 @@ enum ToBus {
     case startAgent(serial: Int)
     case getUser(of: String, serial: Int)
     case requestName
-    case post(Int, name: Int)
+    case post(Int, name: Int, isForged: Bool)
     case send(to: String, PeerMessage)
     /// The program writes no more.
     case hangUp

@@ -21,6 +21,7 @@ package enum Mutation: String, CaseIterable, Sendable {
     case forgetsHeldBack = "what an observer holds back is lost with its connection"
     case forgetsCutOff = "an observer does not notice that the bus has cut it off"
     case believesAnybody = "a post of a name that has an owner is believed whoever sent it"
+    case believesAnyPath = "a post of a reserved name is believed whatever its path"
     case overtakes = "posts overtake one of the same sender that is held back"
     case dropsEarly = "the agent drops names although there is room for them"
     case ignoresLock = "the agent does not learn that the screen is locked"

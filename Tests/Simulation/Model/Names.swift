@@ -11,19 +11,24 @@ enum Subject {
     static let count = 7
     /// The rule for every name, which an agent that holds many prefixes asks for.
     static let everything = 7
-    /// The two rules that together match every name, and the two that match nothing, of an observer that has too many.
+    /// The two rules that together match every name, by path, and the two that match nothing, of an observer that has too
+    /// many.
     static let wide = [8, 9]
     static let spares = [10, 11]
     static let ruleCount = 12
     /// A name that counts only if its owner posted it.
     static let owned = 1
     static let owner: UInt32 = 7
+    /// A name that is reserved on a system bus, and has a path of its own.
+    static let reserved = 0
 
-    static let texts = ["sim.a", "user.uid.7.b", "pre.c", "pre.d", "pre.", "user.", "pre.c"]
+    static let texts = ["com.apple.system.a", "user.uid.7.b", "pre.c", "pre.d", "pre.", "user.", "pre.c"]
     static let names: [NotifyName] = texts[..<nameCount].compactMap { try? NotifyName($0) }
     static let prefixes: [NamePrefix] = texts[nameCount...].map { NamePrefix($0) }
     /// The names that each of them matches, a bit for each.
-    static let masks: [UInt8] = [1, 2, 4, 8, 12, 2, 4, 15, 5, 10, 0, 0]
+    static let masks: [UInt8] = [1, 2, 4, 8, 12, 2, 4, 15, 14, 1, 0, 0]
+    /// The rules that match what is posted by the path of ordinary names, whatever its name.
+    static let ordinary = [everything, wide[0]]
 
     static func ruleTitle(_ rule: Int) -> String { rule < count ? texts[rule] : "number \(rule)" }
     static func matches(_ subject: Int, _ name: Int) -> Bool { masks[subject] >> UInt8(name) & 1 == 1 }
@@ -53,10 +58,14 @@ struct Post {
     let poster: Int
     /// The poster's connection.
     let connection: Int
+    /// Whether the system bus's policy forbids it, so that it takes the path of ordinary names.
+    let isForged: Bool
 
-    /// The posters' users.
+    var path: String { isForged ? WireFormat.path : WireFormat.path(for: Subject.names[name]) }
+
+    /// The posters' users. The first also stands for root, which alone may post reserved names.
     static let users: [UInt32] = [Subject.owner, 8]
 
     /// Whether it must be believed.
-    var isGenuine: Bool { name != Subject.owned || Post.users[poster] == Subject.owner }
+    var isGenuine: Bool { !isForged && (name != Subject.owned || Post.users[poster] == Subject.owner) }
 }

@@ -36,7 +36,7 @@ extension SimulatedAgent {
             if isTorn {
                 world.oracle.torn(post, of: world.bus[index].owner)
                 drains[place].torn.append(world.posts[post].name)
-            } else {
+            } else if world.isPost(post) {
                 drains[place].found.append(post)
             }
         case .peer(let sender, .mark(drains[place].id.number)): return sender == world.bus[connection].name

@@ -92,6 +92,7 @@ final class SimulatedAgent {
         guard let message = world.bus[connection].inbox.popFirst() else { return }
         switch message {
         case .post(let post):
+            guard world.isPost(post) else { return }
             let sender = world.posterName(of: post)
             switch senders.judge(post, world.posts[post], from: sender, world.mutation) {
             case .believed: feed(.posted(Subject.names[world.posts[post].name]), world)

@@ -289,7 +289,7 @@ final class SimulatedObserver {
         if reach.hearsEverything, !topics.indices.contains(where: { topics[$0] != nil && Subject.matches($0, name) }) {
             return
         }
-        guard lifecycle.isOpen else { return }
+        guard lifecycle.isOpen, world.isPost(post) else { return }
         let sender = world.posterName(of: post)
         switch senders.judge(post, world.posts[post], from: sender, world.mutation) {
         case .believed: hear(post, world)

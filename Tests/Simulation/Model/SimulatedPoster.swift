@@ -86,7 +86,8 @@ final class SimulatedPoster {
 
     private func send(_ post: Waiting, _ world: World) {
         guard let connection else { return }
-        world.isWritten(Post(name: post.name, poster: number, connection: connection))
+        let isForged = world.setting.reservesNames && post.name == Subject.reserved && number != 0
+        world.isWritten(Post(name: post.name, poster: number, connection: connection, isForged: isForged))
     }
 
     private func connect(_ world: World) {
@@ -145,7 +146,7 @@ extension World {
     func isWritten(_ post: Post) {
         posts.append(post)
         oracle.posted(post)
-        bus[post.connection].outbox.append(.post(posts.count - 1, name: post.name))
+        bus[post.connection].outbox.append(.post(posts.count - 1, name: post.name, isForged: post.isForged))
     }
 
     /// A poster's connection ends, with what the bus has not read.

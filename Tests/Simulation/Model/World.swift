@@ -94,6 +94,8 @@ package final class World {
         package var applications: Set<Int>
         /// Whether the configuration exempts that application, so that only its own reports change its state.
         package var exempts = false
+        /// Whether the bus lets only root post reserved names by their path.
+        package var reservesNames = false
         /// Whom the focus, the lock and sleep affect.
         package var focusFollowers: Desktop.Who
         package var sessionFollowers: Desktop.Who
@@ -281,6 +283,11 @@ package final class World {
     func post(_ poster: Int, _ name: Int) {
         guard posts.count + posters.reduce(0, { $0 + $1.waiting }) < 60 else { return }
         posters[poster].post(name, self)
+    }
+
+    /// Whether a signal has the path that a post of its name must have.
+    func isPost(_ number: Int) -> Bool {
+        mutation == .believesAnyPath || posts[number].path == WireFormat.path(for: Subject.names[posts[number].name])
     }
 
     func posterName(of post: Int) -> String { bus[posts[post].connection].name }
