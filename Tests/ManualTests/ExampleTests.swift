@@ -172,12 +172,13 @@ import Testing
                 cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT
                 printf 'site:\\n\\t@echo built\\n' >Makefile
                 setsid bash -c "$1" >out 2>&1 &
+                example=$!
                 for ((i = 0; i < 1500; i++)); do
                     ! grep -qF -- "$2" out || break
                     { \(poke.isEmpty ? ":" : poke); } >/dev/null 2>&1
                     sleep 0.05
                 done
-                kill -- -$!
+                kill -- -$example
                 cat out
                 """
             let result = try bus.script(

@@ -32,7 +32,8 @@ struct ForkTests {
         _ = try program.waitForOutputLines(1)
         #expect(try connections() == before + 2)
         try program.writeInput("\n")
-        // The program's child lives on until the end of the test.
+        // The program's child lives on until its standard input ends.
         #expect(try waitUntil { try connections() == before })
+        program.closeInput()
     }
 }

@@ -13,8 +13,8 @@ int main(void) {
     fflush(stdout);
     if (!fgets(line, sizeof line, stdin)) return 1;
     if (fork() == 0) {
-        /* Until the test ends it. */
-        pause();
+        /* Until the test closes the standard input. */
+        while (fgets(line, sizeof line, stdin)) {}
         _exit(0);
     }
     return 0;
