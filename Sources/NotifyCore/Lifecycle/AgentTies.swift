@@ -160,6 +160,9 @@ struct AgentTies {
         }
     }
 
+    /// The agent lacks whatever it has not taken note of, even if it was to answer that.
+    mutating func expectEverything() { unansweredCount = saidCount }
+
     /// Whether the agent, which has taken note of so many reports of added names, lacks one that it need not answer.
     func hasSaidMore(than count: UInt32) -> Bool { count < unansweredCount }
 

@@ -96,6 +96,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             switch call.member {
             case ObserverInterface.SetState.member where isAgent:
                 let message = try ObserverInterface.SetState(call.arguments)
+                // The agent is told what was added before it may suspend the program.
+                if let commands = link.engine.registry.takeRuleCommands() {
+                    link.observing.run(commands, on: link.engine)
+                }
                 run(.setState(message.state, additions: message.additions, caller), link)
             case ObserverInterface.Deliver.member where isAgent:
                 run(.deliver(try ObserverInterface.Deliver(call.arguments).names, caller), link)

@@ -119,8 +119,9 @@ package struct ObserverLifecycle {
         case .ruleAnswered: passage.ruleIsAnswered(&effects)
         case .barrierPassed(let number): passage.barrierPassed(number, &effects)
         case .deadlinePassed where ties.agent != nil:
-            // It does not say whether it holds what was added.
+            // It does not say whether it holds what was added. If it is to suspend the program later, it must.
             if gate == .closed { missed.noteUnknown() }
+            ties.expectEverything()
             confirmAdditions()
         case .deadlinePassed:
             ties.giveUp(&effects)

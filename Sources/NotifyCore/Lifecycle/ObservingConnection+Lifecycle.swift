@@ -18,7 +18,9 @@ extension ObservingConnection {
         var waiting: [Topic] = []
         engine.registry.settle { table in
             table.forEach { topic in
-                if topic.generation == generation { rules += topic.rules }
+                // One that was added only now: the agent has not been told, nor the bus.
+                guard topic.generation == generation else { return }
+                rules += topic.rules
                 switch topic.state {
                 case .adding, .lost: waiting.append(topic)
                 case .active, .failed: break
