@@ -41,7 +41,7 @@ import Testing
         .forgetsHeldBack: 149, .dropsEarly: 315, .ignoresLock: 527, .ignoresEmptyDesktop: 610,
         .ignoresApplication: 238, .judgesEveryone: 2_393, .believesDeadSource: 7_929, .sleepAffectsAll: 580,
         .saysLockedEarly: 23_621, .forgetsStates: 289, .insistsOnStates: 1_403, .believesReplaced: 1_489,
-        .forgetsThaw: 1_468, .believesAnyPath: 1_603, .ignoresStream: 421, .forgetsInFlight: 343, .writesAgainLast: 343,
+        .forgetsThaw: 1_468, .believesAnyPath: 1_012, .ignoresStream: 421, .forgetsInFlight: 343, .writesAgainLast: 343,
         .callsQueued: 343, .forgetsTurn: 96, .withdrawsFirst: 3_102, .narrowsEarly: 23_834, .confirmsNotWide: 134,
         .keepsOldNames: 18_531, .forgetsProcess: 338,
     ]
