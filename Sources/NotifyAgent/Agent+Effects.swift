@@ -30,8 +30,8 @@ extension Agent {
             logger.info("\(change.from) → \(change.to)", metadata: metadata)
             face.announce(change, on: link)
         case .announceFact(let source, let fact):
-            logger.debug("\(fact)", metadata: ["source": "\(source)"])
-            link.emit(AgentInterface.FactChanged(source: source, fact: fact))
+            logger.debug("\(fact.text)", metadata: ["source": "\(source)"])
+            link.emit(AgentInterface.FactChanged(source: source, fact: fact.text))
         case .subscribe(let ticket, let names, let prefixes):
             subscribe(ticket, names, prefixes, on: link)
         case .unsubscribe(let ticket, let names, let prefixes):

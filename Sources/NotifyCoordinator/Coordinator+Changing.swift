@@ -206,9 +206,14 @@ extension Coordinator {
             known.remembered = remembered
         }
         known.follows = configuration.facts.facts(for: process.application, asks: observer.followsDesktop)
-        known.sleep = sources.sleep
-        known.absence = sources.absence(user: user, session: process.facts.session)
-        known.focus = sources.focus(pid: process.id.pid, application: process.application, user: user)
+        // Most programs follow nothing.
+        if known.follows.contains(.sleep) { known.sleep = sources.sleep }
+        if known.follows.contains(.session) {
+            known.absence = sources.absence(user: user, session: process.facts.session)
+        }
+        if known.follows.contains(.focus) {
+            known.focus = sources.focus(pid: process.id.pid, application: process.application, user: user)
+        }
         return known.decision
     }
 
@@ -236,7 +241,7 @@ extension Coordinator {
     }
 
     mutating func takeNews(of news: [String: SourceNews]) {
-        for (source, fact) in sources.note(news) { emit(.announceFact(source: source, fact: fact.text)) }
+        for (source, fact) in sources.note(news) { emit(.announceFact(source: source, fact: fact)) }
         reconsider(directory.all)
     }
 

@@ -32,7 +32,7 @@ extension Coordinator {
     }
 
     /// Every connection, in the order of registration.
-    package var list: [Entry] { directory.all.compactMap(entry) }
+    package var list: [Entry] { directory.all.compactMap { entry(of: $0) } }
 
     package func entry(of id: ConnectionID) -> Entry? {
         guard let observer = directory[id], let process = directory[process: observer.process] else { return nil }

@@ -32,10 +32,8 @@ struct Directory {
     @discardableResult
     mutating func change<Result>(_ id: ConnectionID, _ change: (inout Observer) -> Result) -> Result? {
         guard let index = observers.index(forKey: id) else { return nil }
-        let before = observers.values[index].mayBeQueuedFor
-        let result = change(&observers.values[index])
-        let after = observers.values[index].mayBeQueuedFor
-        if before != after { processes[observers.values[index].process]?.queued += after ? 1 : -1 }
+        let (result, process, queued) = observers.values[index].change(change)
+        if queued != 0 { processes[process]?.queued += queued }
         return result
     }
 

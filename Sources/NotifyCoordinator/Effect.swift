@@ -29,7 +29,7 @@ package enum Effect: Sendable {
     // MARK: To everyone
 
     case announce(StateChange)
-    case announceFact(source: String, fact: String)
+    case announceFact(source: String, fact: Fact)
 
     // MARK: Rules on the bus
 

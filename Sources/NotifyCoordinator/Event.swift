@@ -6,7 +6,7 @@ package import NotifyNames
 package enum Event: Sendable {
     // MARK: Calls. Each ends in one `answer` or `refuse`.
 
-    case register(CallID, Newcomer)
+    indirect case register(CallID, Newcomer)
     /// A connection observes more.
     case addNames(CallID, from: String, Subjects)
     case removeNames(CallID, from: String, Subjects)

@@ -102,6 +102,18 @@ struct Observer {
         if isRelayed || isParked { return false }
         return !((transition.isSettled || transition.isEntering) && state != .foreground)
     }
+
+    /// Changes it.
+    ///
+    /// - Returns: also its process, and by how many the connections for which the bus may queue posts have become more.
+    mutating func change<Result>(
+        _ change: (inout Observer) -> Result
+    ) -> (result: Result, process: ProcessID, queued: Int) {
+        let before = mayBeQueuedFor
+        let result = change(&self)
+        let after = mayBeQueuedFor
+        return (result, process, before == after ? 0 : after ? 1 : -1)
+    }
 }
 
 extension Newcomer.Statement {

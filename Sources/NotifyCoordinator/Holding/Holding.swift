@@ -231,7 +231,7 @@ struct Holding {
         guard var work = works.removeValue(forKey: id) else { return 0 }
         let ticket = nextTicket()
         var asked = Request(waiting: [id])
-        var given = Request(waiting: [id])
+        var given = Request()
         var waitsFor: Ticket?
         var looks = 0
         while looks < Holding.chunk, let name = work.names.popLast() {
@@ -267,8 +267,8 @@ struct Holding {
         }
         works[id] = work
         // Requests in this turn that turned out to be unnecessary cancel out.
-        let both = Set(asked.prefixes).intersection(given.prefixes)
-        if !both.isEmpty {
+        if !asked.prefixes.isEmpty, !given.prefixes.isEmpty {
+            let both = Set(asked.prefixes).intersection(given.prefixes)
             asked.prefixes.removeAll(where: both.contains)
             given.prefixes.removeAll(where: both.contains)
         }

@@ -44,7 +44,8 @@ package struct SourceTable: Sendable {
             entries[index].count += news.count
             if let fact = news.fact, fact != entries[index].fact {
                 // Changes that make no difference for display are reported only to programs.
-                if fact.text != entries[index].fact?.text { changes.append((entries[index].name, fact)) }
+                let isShown = entries[index].fact.map { $0.text != fact.text } ?? true
+                if isShown { changes.append((entries[index].name, fact)) }
                 entries[index].fact = fact
             }
         }
