@@ -16,11 +16,11 @@ struct Bus {
         let owner: Owner
         let name: String
         /// Whether the bus knows it. Even if not, what is in `inbox` can still be read.
-        var isOpen = true
-        var outbox = Queue<ToBus>()
+        fileprivate(set) var isOpen = true
+        fileprivate(set) var outbox = Queue<ToBus>()
         var inbox = Queue<FromBus>()
         /// How many rules it has for each subject.
-        private(set) var rules = [Int](repeating: 0, count: Subject.ruleCount)
+        private(set) var rules = SIMD16<Int16>.zero
         /// The names that it hears, a bit for each.
         private(set) var heard: UInt8 = 0
         var hearsForged: Bool { Subject.ordinary.contains { rules[$0] > 0 } }
@@ -35,7 +35,8 @@ struct Bus {
 
         mutating func remove(rule subject: Int) {
             rules[subject] = max(0, rules[subject] - 1)
-            heard = rules.indices.reduce(0) { rules[$1] > 0 ? $0 | Subject.masks[$1] : $0 }
+            heard = 0
+            for subject in 0..<Subject.ruleCount where rules[subject] > 0 { heard |= Subject.masks[subject] }
         }
 
         /// Whether its program has come to its end, and the bus still knows it.
@@ -53,6 +54,9 @@ struct Bus {
     }
 
     private(set) var connections: [Connection] = []
+    /// The connections that it knows, and those of them whose queue it has to process, in ascending order.
+    private var known: [Int] = []
+    private(set) var writers: [Int] = []
     private(set) var agent: Int?
     private var pending: [Pending] = []
     /// Those who are waiting for the agent to be started.
@@ -73,12 +77,27 @@ struct Bus {
         _modify { yield &connections[index] }
     }
 
-    func index(of name: String) -> Int? { connections.lastIndex { $0.name == name && $0.isOpen } }
+    func index(of name: String) -> Int? { known.last { connections[$0].name == name } }
 
     mutating func connect(_ owner: Owner) -> Int {
-        connections.append(Connection(owner: owner, name: ":1.\(connections.count - first)"))
+        known.append(connections.count)
+        connections.append(Connection(owner: owner, name: Bus.name(connections.count - first)))
         return connections.count - 1
     }
+
+    private static let names = (0..<64).map { ":1.\($0)" }
+    private static func name(_ number: Int) -> String { number < names.count ? names[number] : ":1.\(number)" }
+
+    /// A program writes a message.
+    mutating func write(_ message: consuming ToBus, _ index: Int) {
+        if connections[index].isOpen, connections[index].outbox.isEmpty {
+            writers.insert(index, at: writers.firstIndex { $0 > index } ?? writers.endIndex)
+        }
+        connections[index].outbox.append(message)
+    }
+
+    /// Whether a program has something to read, if only that its connection has ended.
+    func hasNews(_ index: Int) -> Bool { !connections[index].inbox.isEmpty || !connections[index].isOpen }
 
     /// What the bus did with a message, if that concerns others.
     enum Outcome {
@@ -91,9 +110,10 @@ struct Bus {
     /// Processes the next message of a connection.
     mutating func route(_ index: Int, encodes: Bool) -> Outcome {
         guard connections[index].isOpen, let message = connections[index].outbox.popFirst() else { return .nothing }
+        if connections[index].outbox.isEmpty { writers.removeAll { $0 == index } }
         switch message {
         case .addMatch(let subject, let serial):
-            if let ruleLimit, connections[index].isObserver, connections[index].rules.reduce(0, +) >= ruleLimit {
+            if let ruleLimit, connections[index].isObserver, Int(connections[index].rules.wrappedSum()) >= ruleLimit {
                 fail(index, serial)
                 break
             }
@@ -144,9 +164,9 @@ struct Bus {
     }
 
     private mutating func deliver(_ post: Int, _ name: Int, isForged: Bool) {
-        for index in connections.indices where connections[index].isOpen {
-            let connection = connections[index]
-            let hears = isForged ? connection.hearsForged : connection.heard >> UInt8(name) & 1 == 1
+        for index in known {
+            let hears =
+                isForged ? connections[index].hearsForged : connections[index].heard >> UInt8(name) & 1 == 1
             if hears { connections[index].inbox.append(.post(post)) }
         }
     }
@@ -179,7 +199,7 @@ struct Bus {
     }
 
     private mutating func announceOwner(_ name: String) {
-        for index in connections.indices where connections[index].isOpen && connections[index].watchesOwner {
+        for index in known where connections[index].watchesOwner {
             connections[index].inbox.append(.ownerChanged(name))
         }
     }
@@ -210,7 +230,7 @@ struct Bus {
 
     /// A program ends. The bus still reads what it has written.
     mutating func hangUp(_ index: Int) {
-        if connections[index].isOpen { connections[index].outbox.append(.hangUp) }
+        if connections[index].isOpen { write(.hangUp, index) }
         if case .poster = connections[index].owner { connections[index].lingers = true }
     }
 
@@ -220,6 +240,8 @@ struct Bus {
     mutating func disconnect(_ index: Int, readable: Int = .max) {
         guard connections[index].isOpen else { return }
         connections[index].isOpen = false
+        known.removeAll { $0 == index }
+        writers.removeAll { $0 == index }
         connections[index].outbox.removeAll()
         if readable < connections[index].inbox.count { connections[index].inbox.keepFirst(readable) }
         for call in pending where call.callee == index { fail(call.caller, call.serial) }

@@ -13,7 +13,18 @@ package struct Desktop: Sendable {
         case nobody
         case process(Int)
         /// It looks only at the processes that observe, and at no others: all or none of them may have been found.
-        case among(Int?, Set<Int>)
+        case among(Int?, Processes)
+    }
+
+    /// Some processes, a bit for each, so that no step needs memory of its own.
+    package struct Processes: Equatable, Sendable, CustomStringConvertible {
+        private var bits: UInt8 = 0
+
+        init(_ numbers: [Int]) { for number in numbers { bits |= 1 << UInt8(number) } }
+
+        func contains(_ number: Int) -> Bool { bits >> UInt8(number) & 1 == 1 }
+        var numbers: [Int] { (0..<UInt8.bitWidth).filter(contains) }
+        package var description: String { numbers.description }
     }
 
     /// To which programs a kind of fact applies.
@@ -70,7 +81,7 @@ package struct Desktop: Sendable {
                         .live,
                         .focus(
                             process.map { [setting.focused($0, mutation)] } ?? [],
-                            among: mutation == .judgesEveryone ? nil : Set(others.map { Int32(100 + $0) })
+                            among: mutation == .judgesEveryone ? nil : Set(others.numbers.map { Int32(100 + $0) })
                         )
                     )
                 }

@@ -30,6 +30,7 @@ package struct History: Sendable {
         history.setting.reservesNames = rarity.chance(6)
         let world = World(history.setting, mutation: mutation)
         var enabled: [Step] = []
+        enabled.reserveCapacity(32)
         for _ in 0..<chapters {
             var mood = Mood(&random)
             for _ in 0..<(12 + random.below(36)) {
@@ -219,7 +220,7 @@ private struct Mood {
         case 0, 1: return .unknown
         case 2: return .nobody
         case 3:
-            let others = Set(world.processes.indices.filter { _ in random.chance(2) })
+            let others = Desktop.Processes(world.processes.indices.filter { _ in random.chance(2) })
             return .among(others.contains(process) ? process : nil, others)
         default: return .process(process)
         }

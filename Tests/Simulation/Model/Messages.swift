@@ -34,8 +34,9 @@ enum FromBus {
 
 /// What programs say to each other. The numbers are serials.
 enum PeerMessage {
-    case register(Int, AgentInterface.Register)
-    case registered(Int, AgentInterface.Register.Answer)
+    // Indirect, so that the others are small.
+    indirect case register(Int, AgentInterface.Register)
+    indirect case registered(Int, AgentInterface.Register.Answer)
     /// The serial is -1 if no answer is wanted.
     case names(Int, AgentInterface.AddNames)
     case noNames(AgentInterface.RemoveNames)
@@ -109,8 +110,10 @@ enum PeerMessage {
 
 /// A first-in, first-out queue.
 struct Queue<Element> {
-    private(set) var elements: [Element] = []
+    private var elements: [Element] = []
     private var head = 0
+
+    init() { elements.reserveCapacity(4) }
 
     var isEmpty: Bool { head == elements.count }
     var count: Int { elements.count - head }
@@ -118,15 +121,18 @@ struct Queue<Element> {
     var waiting: ArraySlice<Element> { elements[head...] }
     var first: Element? { isEmpty ? nil : elements[head] }
 
-    mutating func append(_ element: Element) { elements.append(element) }
+    mutating func append(_ element: consuming Element) { elements.append(element) }
 
     mutating func popFirst() -> Element? {
         guard !isEmpty else { return nil }
-        defer {
-            head += 1
-            if isEmpty { removeAll() }
+        // The last one is moved; the copies that were taken out before are no longer needed.
+        if count == 1 {
+            let last = elements.removeLast()
+            if head > 0 { removeAll() }
+            return last
         }
-        return elements[head]
+        head += 1
+        return elements[head - 1]
     }
 
     mutating func removeAll() {
@@ -136,6 +142,20 @@ struct Queue<Element> {
 
     /// Keeps only the first elements.
     mutating func keepFirst(_ count: Int) { elements.removeLast(self.count - Swift.min(count, self.count)) }
+}
+
+/// What has been asked and not answered yet, by serial. It is little at a time, so nothing is hashed.
+struct Questions<Question> {
+    private var open: [(serial: Int, question: Question)] = []
+
+    subscript(serial: Int) -> Question? { open.first { $0.serial == serial }?.question }
+
+    mutating func add(_ serial: Int, _ question: consuming Question) { open.append((serial, question)) }
+
+    mutating func take(_ serial: Int) -> Question? {
+        guard let place = open.firstIndex(where: { $0.serial == serial }) else { return nil }
+        return open.remove(at: place).question
+    }
 }
 
 /// A random number generator whose seed is a test case.

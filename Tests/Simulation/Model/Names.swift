@@ -24,6 +24,7 @@ enum Subject {
 
     static let texts = ["com.apple.system.a", "user.uid.7.b", "pre.c", "pre.d", "pre.", "user.", "pre.c"]
     static let names: [NotifyName] = texts[..<nameCount].compactMap { try? NotifyName($0) }
+    static let paths = names.map { WireFormat.path(for: $0) }
     static let prefixes: [NamePrefix] = texts[nameCount...].map { NamePrefix($0) }
     /// The names that each of them matches, a bit for each.
     static let masks: [UInt8] = [1, 2, 4, 8, 12, 2, 4, 15, 14, 1, 0, 0]
@@ -61,7 +62,7 @@ struct Post {
     /// Whether the system bus's policy forbids it, so that it takes the path of ordinary names.
     let isForged: Bool
 
-    var path: String { isForged ? WireFormat.path : WireFormat.path(for: Subject.names[name]) }
+    var path: String { isForged ? WireFormat.path : Subject.paths[name] }
 
     /// The posters' users. The first also stands for root, which alone may post reserved names.
     static let users: [UInt32] = [Subject.owner, 8]

@@ -154,9 +154,9 @@ extension Oracle {
     /// An observer gives up waiting for its agent.
     mutating func deadlinePassed(_ observer: SimulatedObserver) {
         let number = observer.number
-        if observer.lifecycle.agent != nil {
+        if observer.agent != nil {
             // It does not say whether it holds what was added.
-            guard observer.lifecycle.gate == .closed else { return }
+            guard observer.gate == .closed else { return }
             contracts[number].agentLost = true
             return allowEachName(of: number, .agentDied)
         }

@@ -18,8 +18,8 @@ extension SimulatedAgent {
     func checkRoom(_ event: Event, _ world: World) {
         var waiting = 0
         for observer in world.observers {
-            guard let connection = observer.connection, let id = coordinator.id(of: world.bus[connection].name),
-                let entry = coordinator.entry(of: id)
+            guard let connection = observer.connection, let id = id(of: world.bus[connection].name),
+                let entry = self.entry(of: id)
             else { continue }
             waiting += entry.pending
             let before = dropped[id] ?? 0
@@ -45,13 +45,13 @@ extension SimulatedAgent {
 
     func ask(_ question: Question, _ message: ToBus, _ world: World) {
         lastSerial += 1
-        questions[lastSerial] = question
-        world.bus[connection].outbox.append(message)
+        questions.add(lastSerial, question)
+        world.bus.write(message, connection)
     }
 
     func send(_ id: ConnectionID, _ message: PeerMessage, _ world: World) {
-        guard let name = coordinator.name(of: id) else { return }
-        world.bus[connection].outbox.append(.send(to: name, message))
+        guard let name = self.name(of: id) else { return }
+        world.bus.write(.send(to: name, message), connection)
     }
 
     func perform(_ effect: Effect, _ world: World) {
@@ -62,13 +62,13 @@ extension SimulatedAgent {
         case .refuse(let call, let refusal):
             world.note("agent refuses: \(refusal.message)")
             guard let caller = calls.removeValue(forKey: call), caller.serial >= 0 else { return }
-            world.bus[connection].outbox.append(.send(to: caller.name, .refused(caller.serial)))
+            world.bus.write(.send(to: caller.name, .refused(caller.serial)), connection)
         case .tell(let id, let state, let additions, let marks):
             if marks, world.mutation == .marksAtOnce { news.append(.markIsReached(id)) }
             if marks, world.mutation != .neverMarks, world.mutation != .marksAtOnce {
                 ask(.mark(id), .ask(serial: lastSerial + 1), world)
             }
-            guard let name = coordinator.name(of: id) else { return }
+            guard let name = self.name(of: id) else { return }
             ask(.state(id), .send(to: name, .setState(lastSerial + 1, state, additions: additions)), world)
         case .deliver(let id, let names): deliver(names, to: id, world)
         case .tellDecider(let id, let decider): send(id, .decided(decider.name), world)
@@ -79,12 +79,12 @@ extension SimulatedAgent {
             if world.mutation == .narrowsFirst, subjects.contains(Subject.everything) {
                 for subject in rules.indices where Subject.isPrefix(subject) && rules[subject] > 0 {
                     rules[subject] = 0
-                    world.bus[connection].outbox.append(.removeMatch(subject))
+                    world.bus.write(.removeMatch(subject), connection)
                 }
             }
             for subject in subjects {
                 rules[subject] += 1
-                if rules[subject] == 1 { world.bus[connection].outbox.append(.addMatch(subject, serial: 0)) }
+                if rules[subject] == 1 { world.bus.write(.addMatch(subject, serial: 0), connection) }
             }
             if subjects.isEmpty, world.mutation == .parksBehind {
                 return feed(.rulesAreSet(ticket, failure: nil), world)
@@ -93,7 +93,7 @@ extension SimulatedAgent {
         case .unsubscribe(let ticket, let names, let prefixes):
             for subject in SimulatedAgent.subjects(names, prefixes) where rules[subject] > 0 {
                 rules[subject] -= 1
-                if rules[subject] == 0 { world.bus[connection].outbox.append(.removeMatch(subject)) }
+                if rules[subject] == 0 { world.bus.write(.removeMatch(subject), connection) }
             }
             if let ticket { ask(.rules(ticket), .ask(serial: lastSerial + 1), world) }
         case .freeze(let process, _):
@@ -107,7 +107,7 @@ extension SimulatedAgent {
         case .drain(let id): drain(id, world)
         case .stopDraining(let id): drains.removeAll { $0.id == id }
         case .begin(let id):
-            if let name = coordinator.name(of: id) { known[id] = world.bus.index(of: name) }
+            if let name = self.name(of: id) { known[id] = world.bus.index(of: name) }
             if known[id] == nil { news.append(.connectionEnded(id)) }
         case .forget(let id, _):
             guard let index = known.removeValue(forKey: id), !drains.contains(where: { $0.id == id }) else { return }
@@ -120,14 +120,14 @@ extension SimulatedAgent {
     }
 
     func deliver(_ names: [NotifyName], to id: ConnectionID, _ world: World) {
-        guard let name = coordinator.name(of: id) else { return }
+        guard let name = self.name(of: id) else { return }
         let texts = names.map(\.string)
         if names.isEmpty {
             send(id, .deliver(-1, texts), world)
         } else {
             ask(.delivery(id), .send(to: name, .deliver(lastSerial + 1, texts)), world)
             guard world.mutation == .confirmsDelivery else { return }
-            questions[lastSerial] = nil
+            _ = questions.take(lastSerial)
             feed(.delivered(id), world)
         }
     }
@@ -152,6 +152,6 @@ extension SimulatedAgent {
             message = .done(caller.serial)
             world.agentAnswers(caller.serial, to: caller.name)
         }
-        world.bus[connection].outbox.append(.send(to: caller.name, message))
+        world.bus.write(.send(to: caller.name, message), connection)
     }
 }

@@ -10,7 +10,7 @@ final class SimulatedAgent {
         case rules(Ticket)
         case mark(ConnectionID)
         case heldBack(ConnectionID)
-        case whose(Int, String, AgentInterface.Register)
+        indirect case whose(Int, String, AgentInterface.Register)
         case state(ConnectionID)
         case delivery(ConnectionID)
         case sender(String)
@@ -50,7 +50,7 @@ final class SimulatedAgent {
     var looksAt: Set<Int> = []
     var known: [ConnectionID: Int] = [:]
     var rules = [Int](repeating: 0, count: Subject.everything + 1)
-    var questions: [Int: Question] = [:]
+    var questions = Questions<Question>()
     var senders = SenderCheck()
     var calls: [CallID: Sender] = [:]
     var lastSerial = 0
@@ -63,9 +63,14 @@ final class SimulatedAgent {
     var dropped: [ConnectionID: UInt64] = [:]
     var lastCall: UInt64 = 0
 
-    init(number: Int, connection: Int, _ setting: World.Setting, _ mutation: Mutation?) {
+    init(number: Int, connection: Int, _ coordinator: Coordinator) {
         self.number = number
         self.connection = connection
+        self.coordinator = coordinator
+    }
+
+    /// One that knows nobody yet.
+    static func coordinator(_ setting: World.Setting, _ mutation: Mutation?) -> Coordinator {
         var configuration = Coordinator.Configuration()
         configuration.untouchables = []
         configuration.prefixRules = setting.prefixRules
@@ -77,7 +82,7 @@ final class SimulatedAgent {
         if mutation == .sleepAffectsAll { configuration.facts.sleep.others = .everyone }
         if let limit = setting.pendingLimit { configuration.quotas.pendingNames = limit }
         if mutation == .dropsEarly { configuration.quotas.pendingNames = 1 }
-        coordinator = Coordinator(configuration)
+        return Coordinator(configuration)
     }
 
     static func process(_ number: Int) -> ProcessID { ProcessID(pid: Int32(100 + number), startTime: 1, user: 0) }
@@ -130,7 +135,7 @@ final class SimulatedAgent {
             feed(.release(newCall("", -1), by: NotifyCoordinator.Caller(user: 0), nil), world)
         }
         if case .awaitChanges(let number) = event {
-            followers = Set(coordinator.list.filter(\.decider.isDesktop).map(\.id))
+            followers = Set(list.filter(\.decider.isDesktop).map(\.id))
             if world.mutation == .saysLockedEarly { return world.desktopIsInForce(number, self) }
         }
         guard case .drained(let id) = event, case .found(id, let names) = news.popFirst() else {
@@ -150,7 +155,7 @@ final class SimulatedAgent {
             )
         }
         // Whoever succeeds the connection gets what was found.
-        let receiver = coordinator.receiver(ofStream: id)
+        let receiver = self.receiver(ofStream: id)
         feed(.drained(id), world)
         if let receiver { feed(.found(receiver, names), world) }
     }
@@ -187,11 +192,11 @@ final class SimulatedAgent {
             feed(.release(newCall(sender, serial), by: NotifyCoordinator.Caller(user: 0), target), world)
         case .stateIsSet(let serial), .delivered(let serial): answered(serial, isDone: true, nil, world)
         case .namesAdded(let serial):
-            guard case .state(let id) = questions.removeValue(forKey: serial) else { return }
+            guard case .state(let id) = questions.take(serial) else { return }
             feed(.told(id, .namesAdded), world)
         case .refused(let serial):
             if case .state(let id) = questions[serial] {
-                questions[serial] = nil
+                _ = questions.take(serial)
                 feed(.told(id, .failed("no")), world)
             } else {
                 answered(serial, isDone: false, nil, world)
@@ -201,7 +206,7 @@ final class SimulatedAgent {
     }
 
     func answered(_ serial: Int, isDone: Bool, _ text: String?, _ world: World) {
-        guard let question = questions.removeValue(forKey: serial) else { return }
+        guard let question = questions.take(serial) else { return }
         switch question {
         case .rules(let ticket): feed(.rulesAreSet(ticket, failure: isDone ? nil : "no"), world)
         case .mark(let id): feed(.markIsReached(id), world)

@@ -6,15 +6,17 @@ import NotifyNames
 // Carries out what the observer's half of the protocol asks for.
 extension SimulatedObserver {
     func run(_ event: ObserverLifecycle.Event, _ world: World) {
-        let names = subjects.filter { !Subject.isPrefix($0) }.map { Subject.names[$0] }
         world.note("  observer \(number): \(event)")
-        for effect in lifecycle.handle(event, names: { names }) { perform(effect, world) }
+        let effects = lifecycle.handle(event) {
+            (0..<Subject.nameCount).filter { topics[$0] != nil }.map { Subject.names[$0] }
+        }
+        for effect in effects { perform(effect, world) }
     }
 
     func askBus(_ question: Question, _ world: World) {
         guard let connection else { return }
         lastSerial += 1
-        questions[lastSerial] = question
+        questions.add(lastSerial, question)
         let message: ToBus =
             switch question {
             case .findOwner: .getOwner(serial: lastSerial)
@@ -22,12 +24,12 @@ extension SimulatedObserver {
             case .user(_, let name), .sender(let name): .getUser(of: name, serial: lastSerial)
             default: .ask(serial: lastSerial)
             }
-        world.bus[connection].outbox.append(message)
+        world.bus.write(message, connection)
     }
 
     func send(_ agent: String, _ message: PeerMessage, _ world: World) {
         guard let connection else { return }
-        world.bus[connection].outbox.append(.send(to: agent, message))
+        world.bus.write(.send(to: agent, message), connection)
     }
 
     func findAgent(_ search: Int, _ owner: String?, _ world: World) {
@@ -38,7 +40,7 @@ extension SimulatedObserver {
         world.note("    → \(effect)")
         if world.breaks(effect, of: self) { return }
         switch effect {
-        case .watchAgent: if let connection { world.bus[connection].outbox.append(.watchOwner) }
+        case .watchAgent: if let connection { world.bus.write(.watchOwner, connection) }
         case .findAgent(let search, let owner): findAgent(search, owner, world)
         case .register(let agent, var registration):
             registration.names = Subject.names(of: subjects)
@@ -54,7 +56,7 @@ extension SimulatedObserver {
                 }
             }
             lastSerial += 1
-            questions[lastSerial] = .register(agent: agent)
+            questions.add(lastSerial, .register(agent: agent))
             send(agent, .register(lastSerial, registration), world)
         case .confirmRegistrations:
             // One that has ended since, and begun anew, has other rules.
@@ -79,10 +81,10 @@ extension SimulatedObserver {
             lastSerial += 1
             switch request {
             case .report(let state):
-                questions[lastSerial] = .report(state)
+                questions.add(lastSerial, .report(state))
                 send(agent, .report(lastSerial, state), world)
             case .nameState(let name, let value, let topic):
-                questions[lastSerial] = .nameState(name, value, agent: agent, topic: topic)
+                questions.add(lastSerial, .nameState(name, value, agent: agent, topic: topic))
                 send(agent, .setNameState(lastSerial, name: name, value: value), world)
             }
         case .fail(let request):
@@ -113,7 +115,7 @@ extension SimulatedObserver {
             let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
             guard let number else { return send(agent, .names(-1, message), world) }
             lastSerial += 1
-            questions[lastSerial] = .addition(number)
+            questions.add(lastSerial, .addition(number))
             send(agent, .names(lastSerial, message), world)
         case .observesNoMore(let names, let prefixes):
             send(agent, .noNames(AgentInterface.RemoveNames(names: names, prefixes: prefixes)), world)

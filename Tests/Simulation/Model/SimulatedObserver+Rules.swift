@@ -6,13 +6,13 @@ import NotifyCore
 extension SimulatedObserver {
     /// The rules that the bus should have, now that nothing is under way.
     var wantedRules: [Int] {
-        if lifecycle.gate == .closed { return [] }
+        if gate == .closed { return [] }
         return (reach.mode == .wide ? Subject.wide : subjects) + (reach.hasSpares ? Subject.spares : [])
     }
 
     func sendRule(_ subject: Int, _ world: World) {
         guard connection != nil, let topic = topics[subject], topic.generation != generation else { return }
-        guard lifecycle.gate != .closed else { return activate([subject], world) }
+        guard gate != .closed else { return activate([subject], world) }
         topics[subject]?.generation = generation
         reach.add(rules: 1)
         if reach.hearsEverything { activate([subject], world) }
@@ -23,7 +23,7 @@ extension SimulatedObserver {
 
     private func keepSpares(_ world: World) {
         guard let connection, reach.asksForSpares(), world.mutation != .keepsNoSpares else { return }
-        for rule in Subject.spares { world.bus[connection].outbox.append(.addMatch(rule, serial: 0)) }
+        for rule in Subject.spares { world.bus.write(.addMatch(rule, serial: 0), connection) }
     }
 
     private func askForRule(_ subject: Int, _ number: Int, _ world: World) {
@@ -35,17 +35,17 @@ extension SimulatedObserver {
     private func ask(_ rule: Int, _ question: Question, _ world: World) {
         guard let connection else { return }
         lastSerial += 1
-        questions[lastSerial] = question
-        world.bus[connection].outbox.append(.addMatch(rule, serial: lastSerial))
+        questions.add(lastSerial, question)
+        world.bus.write(.addMatch(rule, serial: lastSerial), connection)
     }
 
     private func withdraw(_ rules: [Int], _ world: World) {
         guard let connection else { return }
-        for rule in rules { world.bus[connection].outbox.append(.removeMatch(rule)) }
+        for rule in rules { world.bus.write(.removeMatch(rule), connection) }
     }
 
     func removeRule(_ subject: Int, _ topic: Topic, _ world: World) {
-        guard lifecycle.gate != .closed, topic.generation == generation else { return }
+        guard gate != .closed, topic.generation == generation else { return }
         reach.remove(rules: 1)
         if reach.mode != .wide { withdraw([subject], world) }
         if reach.shouldNarrow { narrow(world) }
@@ -61,7 +61,7 @@ extension SimulatedObserver {
     }
 
     func activate(_ subjects: [Int], _ world: World) {
-        let waits = world.mutation == .confirmsUnheld ? lifecycle.isEntering : lifecycle.holdsConfirmations
+        let waits = world.mutation == .confirmsUnheld ? isEntering : holdsConfirmations
         if waits, world.mutation != .confirmsAtOnce {
             for subject in subjects { heldTopics.append((subject, topics[subject]?.number ?? 0)) }
             return

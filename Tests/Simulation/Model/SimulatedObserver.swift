@@ -37,16 +37,16 @@ final class SimulatedObserver {
     let number: Int
     let process: Int
     var lifecycle = ObserverLifecycle()
-    /// Its connection to the bus; nil if there is none.
-    var connection: Int?
+    /// Its connection to the bus; nil if there is none. The world knows it too.
+    private(set) var connection: Int?
     var deadline: Int64?
-    var hasEnded = false
+    private(set) var hasEnded = false
     var topics = [Topic?](repeating: nil, count: Subject.count)
     var generation = 0
     var reach: RuleReach
     var lastTopic = 0
     var heldTopics: [(subject: Int, number: Int)] = []
-    var questions: [Int: Question] = [:]
+    var questions = Questions<Question>()
     var senders = SenderCheck()
     var lastSerial = 0
     /// What the agent is to be asked as soon as it knows this connection.
@@ -72,13 +72,23 @@ final class SimulatedObserver {
 
     func isActive(_ subject: Int) -> Bool { topics[subject]?.state == .active }
     func observes(_ subject: Int) -> Bool { topics[subject] != nil }
-    var subjects: [Int] { topics.indices.filter { topics[$0] != nil } }
+    var subjects: [Int] {
+        var all: [Int] = []
+        all.reserveCapacity(topics.count)
+        for subject in topics.indices where topics[subject] != nil { all.append(subject) }
+        return all
+    }
 
     // MARK: - The connection
 
+    private func move(to connection: Int?, _ world: World) {
+        self.connection = connection
+        world.places[number].connection = connection
+    }
+
     func connect(_ world: World) {
         let index = world.bus.connect(.observer(number))
-        connection = index
+        move(to: index, world)
         let isSameBus = busNumber == world.bus.number
         busNumber = world.bus.number
         generation += 1
@@ -149,14 +159,14 @@ final class SimulatedObserver {
         stamp: UInt64? = nil,
         _ world: World
     ) {
-        guard let question = questions.removeValue(forKey: serial) else { return }
+        guard let question = questions.take(serial) else { return }
         switch question {
         case .rule(let subject, let number, generation):
             ruleAnswered(subject, number, isDone, world)
-            if lifecycle.gate == .opening { run(.ruleAnswered, world) }
+            if gate == .opening { run(.ruleAnswered, world) }
         case .wideRule(generation):
             wideRuleAnswered(isDone, world)
-            if lifecycle.gate == .opening { run(.ruleAnswered, world) }
+            if gate == .opening { run(.ruleAnswered, world) }
         case .rule, .wideRule: break  // About rules that were removed meanwhile.
         case .barrier(let barrier): run(.barrierPassed(barrier), world)
         case .findOwner(let search):
@@ -188,8 +198,8 @@ final class SimulatedObserver {
 
     func lose(_ world: World) {
         wasCutOff = true
-        connection = nil
-        questions = [:]
+        move(to: nil, world)
+        questions = Questions()
         heldTopics = []
         let heldBack = senders.takeAll()
         if world.mutation != .forgetsHeldBack { lifecycle.keep(heldBack) }
@@ -204,9 +214,10 @@ final class SimulatedObserver {
     /// The process is killed.
     func end(_ world: World) {
         if let connection { world.bus.hangUp(connection) }
-        connection = nil
+        move(to: nil, world)
         deadline = nil
         hasEnded = true
+        world.places[number].hasEnded = true
     }
 
     // MARK: - Registrations
@@ -225,19 +236,6 @@ final class SimulatedObserver {
         run(.says(.observes(names: names, prefixes: prefixes)), world)
         if world.mutation != .sendsRulesFirst { sendRule(subject, world) }
         replay(world)
-    }
-
-    /// The registrations that are called for a name.
-    func audience(of name: Int, _ world: World) -> [Int] {
-        let all = registrations.filter { Subject.matches($0.subject, name) }.map(\.registration)
-        return world.mutation == .callsOne ? Array(all.prefix(1)) : all
-    }
-
-    func hear(_ post: Int, _ world: World) {
-        let name = world.posts[post].name
-        let audience = audience(of: name, world)
-        world.oracle.heard(post, name, number, by: audience)
-        if world.setting.scarcity.slowCallbacks { callbacks.take(name, for: audience, world) }
     }
 
     func follow(_ follows: Bool, _ world: World) {
@@ -279,31 +277,5 @@ final class SimulatedObserver {
         requests[lastRequest] = request
         run(.asks(request: lastRequest), world)
         replay(world)
-    }
-
-    // MARK: - Posts
-
-    func arrived(_ post: Int, _ world: World) {
-        let name = world.posts[post].name
-        // With wide rules there are posts of names that nobody observes.
-        if reach.hearsEverything, !topics.indices.contains(where: { topics[$0] != nil && Subject.matches($0, name) }) {
-            return
-        }
-        guard lifecycle.isOpen, world.isPost(post) else { return }
-        let sender = world.posterName(of: post)
-        switch senders.judge(post, world.posts[post], from: sender, world.mutation) {
-        case .believed: hear(post, world)
-        case .asks: askBus(.sender(sender), world)
-        case .held, .refused: break
-        }
-    }
-
-    func replay(_ world: World) {
-        while let name = lifecycle.takeReplayed() {
-            guard let number = Subject.number(of: name) else { continue }
-            let audience = audience(of: number, world)
-            world.oracle.replayed(number, self.number, by: audience)
-            if world.setting.scarcity.slowCallbacks { callbacks.take(number, for: audience, world) }
-        }
     }
 }

@@ -12,7 +12,10 @@ final class SimulatedPoster {
     let number: Int
     /// Nil if it was lost.
     var connection: Int?
-    private var queue: PostQueue<Waiting>
+    private var queue: PostQueue<Waiting> {
+        // The library's queue is generic, and to ask it takes long.
+        didSet { (hasNext, waiting) = (queue.hasNext, queue.count) }
+    }
     private var promise: QueuePromise
     /// What is being written, and how much of that the socket has accepted.
     private var batch: [Waiting] = []
@@ -31,9 +34,10 @@ final class SimulatedPoster {
         )
     }
 
-    var hasPosts: Bool { queue.hasNext || accepted < batch.count }
+    var hasPosts: Bool { hasNext || accepted < batch.count }
+    private var hasNext = false
     /// How many posts may yet be routed.
-    var waiting: Int { queue.count }
+    private(set) var waiting = 0
 
     func hasRoom(_ world: World) -> Bool {
         guard let connection, let limit = world.setting.scarcity.socket else { return connection != nil }
@@ -70,9 +74,9 @@ final class SimulatedPoster {
     private func drain(_ world: World) {
         while true {
             if accepted == batch.count {
-                queue.noteWritten()
+                if !batch.isEmpty { queue.noteWritten() }
                 (batch, accepted) = ([], 0)
-                while batch.count < SimulatedPoster.batchSize, let post = queue.beginNext() {
+                while batch.count < SimulatedPoster.batchSize, hasNext, let post = queue.beginNext() {
                     if let fault = promise.taken(post) { world.oracle.fail("the queue of poster \(number) \(fault)") }
                     batch.append(post)
                 }
@@ -123,7 +127,7 @@ final class SimulatedPoster {
     private func exit(_ world: World, isLate: Bool = false) {
         deadline = nil
         if isLate {
-            world.oracle.exceed(.unsentPost, queue.count - accepted)
+            world.oracle.exceed(.unsentPost, waiting - accepted)
             promise.removeAll()
         } else {
             check(world)
@@ -146,7 +150,7 @@ extension World {
     func isWritten(_ post: Post) {
         posts.append(post)
         oracle.posted(post)
-        bus[post.connection].outbox.append(.post(posts.count - 1, name: post.name, isForged: post.isForged))
+        bus.write(.post(posts.count - 1, name: post.name, isForged: post.isForged), post.connection)
     }
 
     /// A poster's connection ends, with what the bus has not read.

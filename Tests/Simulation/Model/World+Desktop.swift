@@ -34,8 +34,8 @@ extension World {
         for observer in observers where isMeant(observer) && !observer.hasEnded {
             // One that comes into the foreground may have just been registered, and have yet to open its gate.
             guard says(desktop, of: observer) == .background, let connection = observer.connection,
-                bus[connection].isOpen, let id = agent.coordinator.id(of: bus[connection].name),
-                agent.followers.contains(id), let entry = agent.coordinator.entry(of: id), entry.decider.isDesktop,
+                bus[connection].isOpen, let id = agent.id(of: bus[connection].name),
+                agent.followers.contains(id), let entry = agent.entry(of: id), entry.decider.isDesktop,
                 // That it follows may be on its way.
                 entry.state == .background
             else { continue }

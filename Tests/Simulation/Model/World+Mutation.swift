@@ -11,7 +11,7 @@ extension World {
         switch (mutation, effect) {
         case (.keepsRules, .withdrawRules), (.forgetsNames, .tell), (.forgetsAnswer, .answer): return true
         case (.keepsNoDeadline, .setDeadline(let time)): return time != nil
-        case (.gateOpensBeforeRules, .askBarrier(let number)) where observer.lifecycle.gate == .opening:
+        case (.gateOpensBeforeRules, .askBarrier(let number)) where observer.gate == .opening:
             observer.passBarrier(number, self)
             return true
         default: return false

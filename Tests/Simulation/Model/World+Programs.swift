@@ -69,7 +69,7 @@ extension World {
 
     func startAgent() {
         let connection = bus.connect(.agent(agents))
-        let new = SimulatedAgent(number: agents, connection: connection, setting, mutation)
+        let new = SimulatedAgent(number: agents, connection: connection, newCoordinator)
         agents += 1
         if let agent, agent.isAlive {
             oracle.agentDied()
@@ -77,7 +77,7 @@ extension World {
             forgetAgent()
         }
         agent = new
-        bus[connection].outbox.append(.requestName)
+        bus.write(.requestName, connection)
         // It finds out for itself what it was not told.
         desktopChanges(from: desktop, isNew: true)
     }

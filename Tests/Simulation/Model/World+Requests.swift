@@ -47,7 +47,7 @@ extension World {
         // The target may also be its process.
         requests.append(Request(serial: lastSerial, observers: observers, state: state))
         for observer in observers { oracle.changeBegins(observer, state) }
-        bus[control].outbox.append(.send(to: bus[agent].name, make(lastSerial)))
+        bus.write(.send(to: bus[agent].name, make(lastSerial)), control)
     }
 
     /// The agent answers a request, which does not cover programs that have not registered yet.
@@ -55,7 +55,7 @@ extension World {
         guard name == bus[control].name else { return }
         meantBy[serial] = observers.filter { observer in
             guard let connection = observer.connection else { return false }
-            return agent?.coordinator.id(of: bus[connection].name) != nil
+            return agent?.id(of: bus[connection].name) != nil
         }.map(\.number)
     }
 

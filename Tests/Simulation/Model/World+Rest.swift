@@ -7,10 +7,12 @@ import NotifyNames
 // Time passes, and in the end everything comes to rest and is checked.
 extension World {
     var nextMoment: Int64? {
-        var moments = observers.filter { !$0.hasEnded && !processes[$0.process].isStopped }.compactMap(\.deadline)
-        moments += posters.compactMap(\.deadline)
-        if let alarm = agent?.alarm { moments.append(alarm) }
-        return moments.min()
+        var next = agent?.alarm ?? .max
+        for observer in observers where !observer.hasEnded && !processes[observer.process].isStopped {
+            next = min(next, observer.deadline ?? .max)
+        }
+        for poster in posters { next = min(next, poster.deadline ?? .max) }
+        return next == .max ? nil : next
     }
 
     func passTime() {
@@ -28,6 +30,7 @@ extension World {
     func rest(_ seed: UInt64) {
         var random = SplitMix(seed: seed)
         var enabled: [Step] = []
+        enabled.reserveCapacity(32)
         var left = 4_000
         for process in processes.indices { processes[process].isStoppedByOthers = false }
         startBus()
@@ -57,18 +60,18 @@ extension World {
                 oracle.fail("observer \(observer.number) stays away")
                 continue
             }
-            let wanted = observer.wantedRules
+            let (wanted, rules) = (observer.wantedRules, bus[connection].rules)
             for subject in 0..<Subject.ruleCount {
                 let expected = wanted.contains(subject) ? 1 : 0
-                if bus[connection].rules[subject] != expected {
+                if rules[subject] != expected {
                     oracle.fail(
-                        "observer \(observer.number), in \(observer.lifecycle.state), has \(bus[connection].rules[subject])"
+                        "observer \(observer.number), in \(observer.state), has \(rules[subject])"
                             + " rules of \(Subject.ruleTitle(subject)) on the bus"
                     )
                 }
             }
-            if agent == nil, observer.lifecycle.state != .foreground, !processes[observer.process].isStopped {
-                oracle.fail("observer \(observer.number) stays \(observer.lifecycle.state) without an agent")
+            if agent == nil, observer.state != .foreground, !processes[observer.process].isStopped {
+                oracle.fail("observer \(observer.number) stays \(observer.state) without an agent")
             }
         }
         checkAgent(living)
@@ -79,21 +82,21 @@ extension World {
 
     func checkAgent(_ living: [SimulatedObserver]) {
         guard let agent else { return }
-        let coordinator = agent.coordinator
+        let totals = agent.totals
         var held = Set<Int>()
         for observer in living {
             guard let connection = observer.connection else { continue }
-            guard let id = coordinator.id(of: bus[connection].name), let entry = coordinator.entry(of: id) else {
+            guard let id = agent.id(of: bus[connection].name), let entry = agent.entry(of: id) else {
                 oracle.fail("the agent does not know observer \(observer.number)")
                 continue
             }
-            if entry.state != observer.lifecycle.state {
+            if entry.state != observer.state {
                 oracle.fail(
                     "the agent believes observer \(observer.number) to be in \(entry.state); it is in "
-                        + "\(observer.lifecycle.state)"
+                        + "\(observer.state)"
                 )
             }
-            if !coordinator.isAsDecided(id) { oracle.fail("observer \(observer.number) is not as decided") }
+            if !agent.isAsDecided(id) { oracle.fail("observer \(observer.number) is not as decided") }
             let wanted = says(desktop, of: observer)
             if case .source = entry.decider, wanted != entry.state {
                 oracle.fail("the desktop has put observer \(observer.number) into the \(entry.state)")
@@ -111,19 +114,19 @@ extension World {
             if entry.state == .suspended { held.formUnion(observer.subjects) }
         }
         for observer in observers where !observer.hasEnded && standsStill(observer) {
-            for id in coordinator.connections(of: SimulatedAgent.process(observer.process)) {
-                guard let state = coordinator.entry(of: id)?.state, state != .suspended else { continue }
+            for id in agent.connections(of: SimulatedAgent.process(observer.process)) {
+                guard let state = agent.entry(of: id)?.state, state != .suspended else { continue }
                 oracle.fail("process \(observer.process) stands still in the \(state)")
             }
         }
         checkNameStates(agent, living)
         // What the agent keeps for a stopped one depends on whether it was parked.
         guard living.count == observers.count(where: { !$0.hasEnded }) else { return }
-        if coordinator.totals.observers != living.count {
-            oracle.fail("the agent knows \(coordinator.totals.observers) connections, and there are \(living.count)")
+        if totals.observers != living.count {
+            oracle.fail("the agent knows \(totals.observers) connections, and there are \(living.count)")
         }
-        if coordinator.totals.held != held.count {
-            oracle.fail("the agent holds \(coordinator.totals.held) names, and \(held.count) are to be held")
+        if totals.held != held.count {
+            oracle.fail("the agent holds \(totals.held) names, and \(held.count) are to be held")
         }
     }
 }

@@ -16,6 +16,13 @@ package final class World {
         var isStopped: Bool { isStoppedByOthers || isFrozen }
     }
 
+    /// Where an observer reads. It is here, so that nobody has to visit the observers at each step.
+    struct Place {
+        let process: Int
+        var connection: Int?
+        var hasEnded = false
+    }
+
     struct Request {
         let serial: Int
         let observers: [Int]
@@ -25,6 +32,7 @@ package final class World {
     var bus = Bus()
     var processes: [Process]
     var observers: [SimulatedObserver] = []
+    var places: [Place] = []
     var agent: SimulatedAgent?
     /// Agents that were started but have not yet asked for the name, and agents that were replaced.
     var others: [SimulatedAgent] = []
@@ -43,6 +51,8 @@ package final class World {
     var lastSerial = 0
     var agents = 0
     private(set) var posters: [SimulatedPoster] = []
+    /// Each agent begins with a copy.
+    lazy var newCoordinator = SimulatedAgent.coordinator(setting, mutation)
     let setting: Setting
     var control: Int
     let encodes: Bool
@@ -66,7 +76,9 @@ package final class World {
             setting.processes.indices.filter { setting.processes[$0] == process }
         }
         posters = connections.enumerated().map { SimulatedPoster(number: $0, connection: $1, self) }
+        posts.reserveCapacity(32)
         for (number, process) in setting.processes.enumerated() {
+            places.append(Place(process: process))
             let follows = process == setting.follower
             observers.append(SimulatedObserver(number: number, process: process, followsDesktop: follows, self))
             oracle.addObserver()
@@ -113,19 +125,18 @@ package final class World {
 
     // MARK: - What can happen
 
-    func hasWork(observer: SimulatedObserver) -> Bool {
-        if observer.hasEnded || processes[observer.process].isStopped { return false }
-        guard let connection = observer.connection else { return !bus.isAway }
-        return !bus[connection].inbox.isEmpty || !bus[connection].isOpen
+    func hasWork(observer number: Int) -> Bool {
+        let place = places[number]
+        if place.hasEnded || processes[place.process].isStopped { return false }
+        guard let connection = place.connection else { return !bus.isAway }
+        return bus.hasNews(connection)
     }
 
     /// Collects the steps that are under way, which must be taken before everything can come to rest.
     func collect(_ enabled: inout [Step]) {
         enabled.removeAll(keepingCapacity: true)
-        for index in bus.connections.indices where bus[index].isOpen && !bus[index].outbox.isEmpty {
-            enabled.append(.route(index))
-        }
-        for observer in observers where hasWork(observer: observer) { enabled.append(.observer(observer.number)) }
+        for index in bus.writers { enabled.append(.route(index)) }
+        for number in places.indices where hasWork(observer: number) { enabled.append(.observer(number)) }
         if setting.scarcity.slowCallbacks {
             for observer in observers where observer.callbacks.hasWork && !hasEndedOrStopped(observer.number) {
                 enabled.append(.callback(observer: observer.number))
@@ -146,7 +157,7 @@ package final class World {
     }
 
     func canRead(_ drain: SimulatedAgent.Drain) -> Bool {
-        !processes[drain.process].isStopped || !bus[drain.connection].inbox.isEmpty || !bus[drain.connection].isOpen
+        !processes[drain.process].isStopped || bus.hasNews(drain.connection)
     }
 
     func canNotice(_ process: Int, _ agent: SimulatedAgent) -> Bool {
@@ -166,7 +177,7 @@ package final class World {
         switch step {
         case .route(let index): route(index)
         case .observer(let number):
-            if observers.indices.contains(number), hasWork(observer: observers[number]) { observers[number].step(self) }
+            if observers.indices.contains(number), hasWork(observer: number) { observers[number].step(self) }
         case .agent: if let agent, agent.isAlive { agent.step(self) }
         case .control: readAnswer()
         case .news: agent?.takeNews(self)
@@ -230,44 +241,7 @@ package final class World {
     }
 
     func hasEndedOrStopped(_ observer: Int) -> Bool {
-        observers[observer].hasEnded || processes[observers[observer].process].isStopped
-    }
-
-    func route(_ index: Int) {
-        guard bus.connections.indices.contains(index) else { return }
-        switch bus.route(index, encodes: encodes) {
-        case .nothing: break
-        case .routed(let post):
-            oracle.routed(post, posts[post])
-            noteTwins(posts[post].name)
-            checkQueues(posts[post].name)
-        case .agentIsToBeStarted: startAgent()
-        case .closed: if mutation != .forgetsProcess { agent?.hungUp(index) }
-        }
-    }
-
-    /// The agent may hear, on behalf of others, what is also in the stream of a stopped program.
-    func noteTwins(_ name: Int) {
-        guard let agent, (0...Subject.everything).contains(where: { Subject.matches($0, name) && agent.hears($0) })
-        else { return }
-        for observer in observers where processes[observer.process].isStoppedByOthers {
-            guard let connection = observer.connection, bus[connection].isOpen else { continue }
-            oracle.standsTwice(name, observer.number)
-        }
-    }
-
-    /// While a state in which nothing is heard is in force, the bus queues nothing for the program.
-    func checkQueues(_ name: Int) {
-        for observer in observers {
-            // A program that has not heard its state yet is promised nothing.
-            guard let state = oracle.contracts[observer.number].known, state != .foreground,
-                !observer.lifecycle.isEntering,
-                let connection = observer.connection, bus[connection].isOpen
-            else { continue }
-            if bus[connection].heard >> UInt8(name) & 1 == 1 {
-                oracle.fail("the bus queues a post for observer \(observer.number), which is in \(state)")
-            }
-        }
+        places[observer].hasEnded || processes[places[observer].process].isStopped
     }
 
     /// A process to which names that were posted while it was not listening are on their way.
@@ -287,7 +261,7 @@ package final class World {
 
     /// Whether a signal has the path that a post of its name must have.
     func isPost(_ number: Int) -> Bool {
-        mutation == .believesAnyPath || posts[number].path == WireFormat.path(for: Subject.names[posts[number].name])
+        mutation == .believesAnyPath || posts[number].path == Subject.paths[posts[number].name]
     }
 
     func posterName(of post: Int) -> String { bus[posts[post].connection].name }
