@@ -72,6 +72,8 @@ struct Bus {
     /// Whether the bus can start an agent.
     var startsAgents = false
 
+    init() { connections.reserveCapacity(16) }
+
     subscript(index: Int) -> Connection {
         get { connections[index] }
         _modify { yield &connections[index] }

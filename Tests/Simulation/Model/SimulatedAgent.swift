@@ -69,12 +69,17 @@ final class SimulatedAgent {
         self.coordinator = coordinator
     }
 
-    /// One that knows nobody yet.
-    static func coordinator(_ setting: World.Setting, _ mutation: Mutation?) -> Coordinator {
+    private static let configuration = {
         var configuration = Coordinator.Configuration()
         configuration.untouchables = []
-        configuration.prefixRules = setting.prefixRules
         configuration.sources = ["logind"] + Desktop.sources
+        return configuration
+    }()
+
+    /// One that knows nobody yet.
+    static func coordinator(_ setting: World.Setting, _ mutation: Mutation?) -> Coordinator {
+        var configuration = SimulatedAgent.configuration
+        configuration.prefixRules = setting.prefixRules
         configuration.facts = setting.policy
         if setting.exempts, mutation != .ignoresExempt {
             configuration.exemptApplications = [World.Setting.application]

@@ -77,6 +77,8 @@ package final class World {
         }
         posters = connections.enumerated().map { SimulatedPoster(number: $0, connection: $1, self) }
         posts.reserveCapacity(32)
+        oracle.posters.reserveCapacity(32)
+        oracle.registrations.reserveCapacity(16)
         for (number, process) in setting.processes.enumerated() {
             places.append(Place(process: process))
             let follows = process == setting.follower
@@ -246,8 +248,10 @@ package final class World {
 
     /// A process to which names that were posted while it was not listening are on their way.
     var processBeingHandedNames: Int? {
-        observers.first { observer in
-            guard !hasEndedOrStopped(observer.number), let connection = observer.connection else { return false }
+        places.first { place in
+            guard !place.hasEnded, !processes[place.process].isStopped, let connection = place.connection,
+                !bus[connection].inbox.isEmpty
+            else { return false }
             return bus[connection].inbox.waiting.contains {
                 if case .peer(_, .deliver(let serial, _)) = $0 { serial >= 0 } else { false }
             }
