@@ -68,10 +68,10 @@ public func children(of parent: pid_t, named name: String) -> [pid_t] {
 
 private func processStat(_ pid: pid_t) -> (name: Substring, state: Character, parent: pid_t)? {
     // "PID (NAME) STATE PPID …", where the name may contain anything, including parentheses and spaces.
-    guard let line = text(ofFile: "/proc/\(pid)/stat"), let open = line.firstIndex(of: "("),
-        let close = line.lastIndex(of: ")")
+    guard let line = text(ofFile: "/proc/\(pid)/stat"),
+        let open = line.utf8.firstIndex(of: UInt8(ascii: "(")), let close = line.utf8.lastIndex(of: UInt8(ascii: ")"))
     else { return nil }
-    let fields = line[close...].split(separator: " ")
+    let fields = line[close...].split(separator: " ", maxSplits: 3)
     guard fields.count > 2, let state = fields[1].first, let parent = pid_t(fields[2]) else { return nil }
     return (line[line.index(after: open)..<close], state, parent)
 }

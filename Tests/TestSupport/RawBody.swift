@@ -15,13 +15,13 @@ public struct RawBody: Sendable {
 
     /// Appends zeros up to a multiple of `alignment`.
     public mutating func align(to alignment: Int) {
-        bytes += repeatElement(0, count: (alignment - bytes.count % alignment) % alignment)
+        while bytes.count % alignment != 0 { bytes.append(0) }
     }
 
     /// Appends a `u`.
     public mutating func append(_ value: UInt32) {
         align(to: 4)
-        bytes += (0..<4).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
+        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
 
     /// Appends an `s` or an `o`. Nothing is checked: the text may be one that no bus allows.
