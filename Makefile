@@ -36,18 +36,19 @@ REPRODUCIBLE := -Xswiftc -file-prefix-map -Xswiftc "$$PWD=." -Xcc "-ffile-prefix
 # And types are made without looking up their names, which was a fourth of the instructions of a short program.
 SECTIONS := -Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors \
 	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections -Xcc -fdata-sections
+# What to strip from the commands: -s removes all function names, and nothing for debuggers is made; empty keeps both.
+STRIP ?= -s
 # Commands include the Swift library and, if possible, everything else as well: 'notify-post --version' takes 1.2 ms
 # this way, 1.6 ms when only the C library is shared, and 4.5 ms when the dynamic linker has to find and relocate the
 # toolchain's libraries first (2 cores; /bin/true takes 0.7 ms). A static program must not search for libraries.
 OPTIMIZED := -c release -Xswiftc -use-ld=lld --static-swift-stdlib --disable-local-rpath $(HARDENED) $(SECTIONS) \
-	$(REPRODUCIBLE) $(SWIFT_FLAGS)
-RELEASE := $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH))
+	$(REPRODUCIBLE) $(if $(STRIP),-Xswiftc -gnone) $(SWIFT_FLAGS)
+# SwiftPM would not notice that the libraries to link with are found elsewhere than at its last build.
+RELEASE := $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)) --disable-build-manifest-caching
 # They also include libdbus and the C++ library, if the system has archives of them: see Scripts/static-libraries.
 # Packages set LIBRARIES=shared, so that a distribution can fix a library once instead of in each program.
 LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
-# What to strip from the commands: -s removes all function names; empty keeps them.
-STRIP ?= -s
 # Each of the 20,000 addresses that a start has to relocate takes a bit instead of 24 bytes. The C library supports that
 # since 2.36.
 PACKED := $(if $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk '{ split($$2, v, "."); if (v[1] > 2 || v[2] >= 36) print 1 }'),\
@@ -77,36 +78,23 @@ TESTING := --disable-xctest
 help: ## Lists all targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# $(call beside_bridge,FLAGS,COMMANDS): builds the bridge beside what COMMANDS build, which seldom keeps more than two
-# processors busy.
-define beside_bridge
-bridge='' status=0 log=$$(mktemp); \
-trap '[[ -z $$bridge ]] || kill $$bridge 2>/dev/null || true; rm -f -- "$$log"' EXIT; \
+# $(call build_bridge,FLAGS): builds the bridge, which uses the library, where the library is built.
+define build_bridge
 if pkg-config --exists libmosquitto; then \
-	swift build --package-path Bridge $(1) --product notify-bridge >"$$log" 2>&1 & \
-	bridge=$$!; \
+	Scripts/swift-beside Bridge $(call quote,$(SCRATCH)) build $(1) --product notify-bridge; \
 else \
 	echo "libmosquitto is not installed, so notify-bridge is skipped."; \
-fi; \
-$(2); \
-if [[ -n $$bridge ]]; then \
-	wait $$bridge || status=$$?; \
-	bridge=''; \
-	cat "$$log"; \
-	[[ $$status == 0 ]]; \
 fi
 endef
 
 .PHONY: build
 build: build-needs ## Builds the commands, the C library and their manual pages, optimized, in .build/release
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
-	@$(call beside_bridge,$(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)/bridge) $(LIBRARY_LINK) $(COMPACT), \
-		( \
-			$(FIND_STATIC); \
-			[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
-			swift build $(RELEASE) $(RELEASE_LINK) $(COMPACT) --product notify-commands; \
-		); \
-		swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus)
+	@$(FIND_STATIC); \
+	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
+	swift build $(RELEASE) $(RELEASE_LINK) $(COMPACT) --product notify-commands
+	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
+	@$(call build_bridge,$(OPTIMIZED) $(LIBRARY_LINK) $(COMPACT))
 	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
 
@@ -135,14 +123,15 @@ include Scripts/install.mk
 
 .PHONY: demo
 demo: demo-build ## Demonstrates the commands on a private bus
-	@Scripts/demo $(call quote,$(SCRATCH)/debug/commands) Bridge/.build/debug
+	@Scripts/demo $(call quote,$(SCRATCH)/debug/commands)
 
 # Built for debugging: the compiler takes half as long, and the tests use the same.
 .PHONY: demo-build
 demo-build: run-needs
-	@$(call beside_bridge,$(SWIFT_FLAGS),swift build $(DEBUG) --product notify-commands)
+	@swift build $(DEBUG) --product notify-commands
+	@$(call build_bridge,$(SWIFT_FLAGS))
 	@mkdir -p $(call quote,$(SCRATCH)/debug/commands) && cd $(call quote,$(SCRATCH)/debug/commands) && \
-	for command in $(COMMANDS); do ln -sfn ../notify-commands "$$command"; done
+	for command in $(COMMANDS); do ln -sfn ../notify-commands "$$command"; done && ln -sfn ../notify-bridge .
 
 .PHONY: demo-picture
 demo-picture: demo-build ## Draws the README's picture from the demo's output
@@ -251,18 +240,18 @@ bench-build: bench-needs build
 	@library=$$(realpath -- $(call quote,$(SCRATCH)/release/libnotifybus.so)); \
 	$(MAKE) -C Benchmarks/Peers OUT=../.build/peers LIBRARY="$$library"
 	@$(FIND_STATIC); \
-	swift build $(OPTIMIZED) --package-path Benchmarks $(RELEASE_LINK) --product bench-notifybus
+	Scripts/swift-beside Benchmarks $(call quote,$(SCRATCH)) build $(OPTIMIZED) $(RELEASE_LINK) --product bench-notifybus
 
 .PHONY: bridge-test
 bridge-test: bridge-needs ## Tests notify-bridge between two buses and a Mosquitto, on loopback
-	@swift test --package-path Bridge $(SWIFT_FLAGS) $(TESTING)
+	@Scripts/swift-beside Bridge $(call quote,$(SCRATCH)) test $(SWIFT_FLAGS) $(TESTING)
 
 # How many clients.
 CLIENTS ?= 10000
 
 .PHONY: bridge-scale
 bridge-scale: bridge-needs build ## Posts to 10,000 plain MQTT clients of one Mosquitto, on loopback: CLIENTS=N
-	@Bridge/Tests/crowd $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH)/bridge/release) $(CLIENTS)
+	@Bridge/Tests/crowd $(call quote,$(SCRATCH)/release) $(CLIENTS)
 
 .PHONY: examples-test
 examples-test: run-needs build ## Runs the examples on a private bus
@@ -290,7 +279,7 @@ format: swift-needs ## Formats the sources
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-address .build-fuzz .build-thread Benchmarks/.build Bridge/.build
+	@rm -rf .build .build-address .build-fuzz .build-thread Benchmarks/.build
 
 # Installs what each job needs if it is missing.
 .PHONY: specs-needs swift-needs build-needs docs-needs run-needs test-needs session-needs bench-needs bridge-needs

@@ -234,11 +234,11 @@ for target in package.targets where target.type != .system {
         // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
-    // For those who work on the package, and in its CI: NOTIFYBUS_STRICT=1 makes every warning an error. Flags on the
-    // command line would reach the packages that this one uses.
+    // For those who work on the package, and in its CI: NOTIFYBUS_STRICT=1 makes every warning an error. Unlike
+    // .treatAllWarnings(as:) these flags are the same when the package is built for the bridge: see Scripts/swift-beside.
     if Context.environment["NOTIFYBUS_STRICT"] != nil {
-        settings.append(.treatAllWarnings(as: .error))
-        target.cSettings = (target.cSettings ?? []) + [.treatAllWarnings(as: .error)]
+        settings.append(.unsafeFlags(["-warnings-as-errors"]))
+        target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(["-Werror"])]
     }
     target.swiftSettings = settings
 }

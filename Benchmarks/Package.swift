@@ -18,6 +18,6 @@ for target in package.targets {
         .enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
     if Context.environment["NOTIFYBUS_STRICT"] != nil {
-        target.swiftSettings?.append(.treatAllWarnings(as: .error))
+        target.swiftSettings?.append(.unsafeFlags(["-warnings-as-errors"]))
     }
 }

@@ -31,18 +31,19 @@ let package = Package(
         ),
         .executableTarget(name: "notify-bridge", dependencies: ["NotifyBridge"]),
 
-        // Private buses, as NotifyBus' own tests have them: both are links to its sources.
+        // Private buses and threads, as NotifyBus' own tests have them: all are links to its sources.
         .executableTarget(name: "bus-launcher", path: "Tests/BusLauncher"),
+        .target(name: "TestThreads", path: "Tests/Threads"),
         .target(
-            name: "TestSupport",
-            dependencies: ["bus-launcher"],
+            name: "BridgeTestSupport",
+            dependencies: ["bus-launcher", "TestThreads"],
             path: "Tests/Support",
-            exclude: ["CollidingNames.swift", "Stranger.swift"]
+            exclude: ["Bubblewrap.swift", "CollidingNames.swift", "FlatpakSandbox.swift", "Stranger.swift"]
         ),
         .testTarget(
             name: "BridgeTests",
             dependencies: [
-                "NotifyBridge", "TestSupport", "notify-bridge",
+                "NotifyBridge", "BridgeTestSupport", "notify-bridge",
                 .product(name: "NotifyBus", package: "NotifyBus"),
             ]
         ),
@@ -56,8 +57,8 @@ for target in package.targets where target.type != .system {
         .enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
     if Context.environment["NOTIFYBUS_STRICT"] != nil {
-        settings.append(.treatAllWarnings(as: .error))
-        target.cSettings = [.treatAllWarnings(as: .error)]
+        settings.append(.unsafeFlags(["-warnings-as-errors"]))
+        target.cSettings = [.unsafeFlags(["-Werror"])]
     }
     target.swiftSettings = settings
 }

@@ -35,8 +35,7 @@ class Context:
     def __init__(self, commands, is_check):
         self.commands = copies_of(Path(commands).resolve())
         self.launcher = str(self.commands / "bus-launcher")
-        # Beside the commands; SwiftPM's folder is a link.
-        self.bridge = Path(commands).absolute().parent / "bridge" / "release" / "notify-bridge"
+        self.bridge = Path(commands) / "notify-bridge"
         self.peers = HERE / ".build" / "peers"
         self.is_check = is_check
         self.folder = Path(tempfile.mkdtemp(prefix="notifybus-bench."))
@@ -49,7 +48,7 @@ class Context:
         self.excused = {}
         self._places = {}
 
-        ours = (str(HERE / ".build" / "release" / "bench-notifybus"),)
+        ours = (str(HERE.parent / ".build" / "release" / "bench-notifybus"),)
         self.notifybus = Technology("NotifyBus", ours, interface="-")
         # Our C functions, which use the same center.
         self.notify = Technology("notify(3)", (str(self.peers / "notify"),), interface="-")

@@ -22,7 +22,7 @@ func text(ofFile path: String) -> String? {
 }
 
 /// Writes a new file.
-func write(_ text: String, toFile path: String) throws {
+func save(_ text: String, toFile path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw TestSupportError("Cannot write \(path): \(lastError())") }
     defer { close(descriptor) }
@@ -75,7 +75,7 @@ public final class TemporaryFolder: Sendable {
 
     /// Writes a file in it.
     public func write(_ text: String, to name: String) throws {
-        try TestSupport.write(text, toFile: "\(path)/\(name)")
+        try save(text, toFile: "\(path)/\(name)")
     }
 }
 

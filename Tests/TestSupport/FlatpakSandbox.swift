@@ -19,7 +19,7 @@ public final class FlatpakSandbox: Sendable {
         let folder = try makeFolder()
         self.folder = folder
         do {
-            try write(
+            try save(
                 "[Application]\nname=org.example.Sandboxed\n\n[Context]\nshared=network;ipc;\nsockets=\(sockets)\n"
                     + (names.isEmpty ? "" : "\n[Session Bus Policy]\n" + names.map { "\($0)=talk\n" }.joined()),
                 toFile: "\(folder)/info"

@@ -38,7 +38,7 @@ public final class PrivateBus: Sendable {
         folder = try makeFolder()
         address = BusAddress.unix(path: "\(folder)/bus")
         do {
-            try write(options.configuration(listeningAt: address), toFile: "\(folder)/bus.conf")
+            try save(options.configuration(listeningAt: address), toFile: "\(folder)/bus.conf")
             process = Mutex(try BusProcess(kind, in: folder))
         } catch {
             removeFolder(folder)
@@ -66,7 +66,7 @@ public final class PrivateBus: Sendable {
 
     /// The resident memory of the process that routes; 0 after ``kill()``.
     public var residentBytes: Int {
-        process.withLock { $0.map { TestSupport.residentBytes(of: $0.router) } } ?? 0
+        process.withLock { $0.map { memory(of: $0.router) } } ?? 0
     }
 
     /// What the daemon wrote to its standard output and error.
@@ -120,3 +120,6 @@ func removeFolder(_ folder: String) {
     for name in entries(ofFolder: folder) { unlink("\(folder)/\(name)") }
     rmdir(folder)
 }
+
+/// In the class above, its own property hides the function of that name.
+private func memory(of process: pid_t) -> Int { residentBytes(of: process) }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BridgeTestSupport
 import Glibc
 import NotifyBus
-import TestSupport
 import Testing
 
 /// `catch-up = yes`: a machine that was away hears each name posted in the meantime once.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BridgeTestSupport
 import Glibc
 import NotifyBridge
-import TestSupport
 import Testing
 
 @Suite struct ConfigurationTests {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BridgeTestSupport
 import Glibc
 import NotifyBus
-import TestSupport
 import Testing
 
 /// Runs what `Documentation/across-machines.md`, `Documentation/from-ios.md` and notify-bridge(8) show, with a broker that

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BridgeTestSupport
 import Glibc
 import NotifyBus
-import TestSupport
 import Testing
 
 /// Brokers that die, are stopped, or give the client ID to another client.

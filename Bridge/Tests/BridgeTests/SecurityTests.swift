@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BridgeTestSupport
 import Glibc
 import NotifyBus
-import TestSupport
 import Testing
 
 /// TLS, passwords and access lists of a real broker.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BridgeTestSupport
 import Glibc
 import NotifyBus
-import TestSupport
 import Testing
 
 private let commands = projectFile(".build/debug/notify-commands")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BridgeTestSupport
 import Glibc
 import NotifyBus
 import Synchronization
-import TestSupport
 
 /// A simulated machine: a private bus, a center on it, and a bridge.
 final class Machine: Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BridgeTestSupport
 import Glibc
 import Synchronization
-import TestSupport
 import Testing
 
 /// A private Mosquitto for one test. It ends with the last reference to it.
@@ -47,7 +47,7 @@ final class Mosquitto: Sendable {
     /// Starts it, and returns when it accepts connections.
     func start() throws {
         let command = prefix + [Self.program ?? "mosquitto", "-c", "\(folder.path)/mosquitto.conf"]
-        let running = try TestSupport.start(command[0], Array(command.dropFirst()), input: .null)
+        let running = try BridgeTestSupport.start(command[0], Array(command.dropFirst()), input: .null)
         try running.waitForErrorOutput(containing: "mosquitto version")
         if prefix.isEmpty {
             guard waitUntil({ accepts(port) }) else { throw TestSupportError("mosquitto does not listen at \(port)") }

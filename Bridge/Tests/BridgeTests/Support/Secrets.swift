@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BridgeTestSupport
 import Glibc
-import TestSupport
 
 /// Makes certificates in a folder: of an authority, of a server at 127.0.0.1, of a client, and of another authority.
 func makeCertificates(in folder: TemporaryFolder) throws {
