@@ -72,14 +72,18 @@ extension Outbox {
         _ connection: BusConnection,
         until limit: MonotonicTime
     ) throws(NotifyBusError) -> PostingPace {
-        // So that closing the center ends the wait.
-        try state.withLock { state throws(NotifyBusError) in
-            guard state.link == .connecting else { throw .closed }
-            state.openingDescriptor = connection.descriptor
-        }
+        var descriptor: Int32 = -1
         while true {
+            if descriptor != connection.descriptor {
+                descriptor = connection.descriptor
+                // So that closing the center ends the wait.
+                try state.withLock { state throws(NotifyBusError) in
+                    guard state.link == .connecting else { throw .closed }
+                    state.openingDescriptor = descriptor
+                }
+            }
             if let outcome = welcome(connection) { return try outcome.get() }
-            var request = pollfd(fd: connection.descriptor, events: connection.events, revents: 0)
+            var request = pollfd(fd: descriptor, events: connection.events, revents: 0)
             let timeout = limit.millisecondsFromNow
             if timeout == 0 { throw .timedOut("accept the connection") }
             if poll(&request, 1, timeout) > 0 { connection.service(request.revents) }
