@@ -227,7 +227,7 @@ policy: test-needs build ## Checks the system bus policy with two users; needs r
 BENCH ?=
 
 .PHONY: bench
-bench: bench-build ## Runs the benchmarks, in seven minutes; some parts: make bench BENCH='latency storm'
+bench: bench-build ## Runs the benchmarks, in nine minutes; some parts: make bench BENCH='latency storm'
 	@Benchmarks/bench --commands $(call quote,$(SCRATCH)/release) $(BENCH)
 
 .PHONY: bench-check
