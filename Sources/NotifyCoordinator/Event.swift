@@ -6,6 +6,7 @@ package import NotifyNames
 package enum Event: Sendable {
     // MARK: Calls. Each ends in one `answer` or `refuse`.
 
+    /// Indirect, so that the others are small.
     indirect case register(CallID, Newcomer)
     /// A connection observes more.
     case addNames(CallID, from: String, Subjects)
