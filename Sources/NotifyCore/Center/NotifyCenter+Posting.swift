@@ -36,7 +36,13 @@ extension NotifyCenter {
         case .ordinary: break
         case .owned, .reserved: try checkPermission(name)
         }
-        if try engine.outbox.post(name) {
+        let needsLeader = try engine.outbox.post(name)
+        try finishPosting(name, needsLeader: needsLeader)
+    }
+
+    @inline(__always)
+    private func finishPosting(_ name: NotifyName, needsLeader: Bool) throws(NotifyBusError) {
+        if needsLeader {
             ExitFlush.cover(engine.outbox)
             try engine.start()
             engine.wake()
@@ -51,9 +57,13 @@ extension NotifyCenter {
         if linux_is_cut_off() { throw .forked }
         // Finding a name that was posted before takes a tenth of the time of creating it.
         let recent = name.utf8.withContiguousStorageIfAvailable {
-            engine.outbox.recentName(UnsafeRawBufferPointer($0))
+            engine.outbox.postAgain(UnsafeRawBufferPointer($0))
         }
-        if let recent = recent ?? nil { try post(recent) } else { try post(NotifyName(name)) }
+        switch recent {
+        case .posted(let name, let needsLeader): try finishPosting(name, needsLeader: needsLeader)
+        case .known(let name): try post(name)
+        case .unknown, nil: try post(NotifyName(name))
+        }
     }
 
     /// Whether posting this name does not have to wait: the bus has accepted the connection, or is not needed.

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import Synchronization
 
 extension Engine {
-    /// Batches that follow each other within this many nanoseconds form a stream.
-    private static let streamInterval: Int64 = 60_000
-    /// With this many posts at once, the cost of waking up per post is small.
-    private static let fullBatch = 8
-
-    /// Lets a stream accumulate a little, so that the bus need not wake this thread for each post. A sleep is bounded,
-    /// at less than 0.1 ms, whereas sched_yield(2) may take until the bus has queued too much for us.
-    private static func pause() {
-        var time = timespec(tv_sec: 0, tv_nsec: 20_000)
-        nanosleep(&time, nil)
-    }
-
     /// Serves both connections until the thread no longer leads, and then runs the callbacks that were left to it.
     func lead(as number: Int, of threads: EngineThreads) {
         var leads = true
@@ -23,6 +12,7 @@ extension Engine {
         // can't know.
         var mayWait = false
         var lastBatch: Int64 = 0
+        var pause = StreamPause()
         while leads, !threads.isStopping {
             let events = waitForEvents(threads, as: number, mayWait: mayWait)
             mayWait = true
@@ -39,10 +29,11 @@ extension Engine {
             // What is queued was posted before what arrives now.
             if let waiting { leads = run(waiting, as: number, of: threads, leads: leads, givesUp: false) }
             var arrivals = 0
+            var share = LeadersShare(from: batch)
             var isLate = false
             while leads, let arrival = observing.nextArrival(on: self) {
                 arrivals += 1
-                if delivers, arrivals > 1, !isLate { isLate = threads.hasHadShare(since: batch) }
+                if delivers, arrivals > 1, !isLate { isLate = share.isUsedUp() }
                 leads = deliver(arrival, as: number, of: threads, delivers: delivers && !isLate)
             }
             if delivers, isLate {
@@ -51,7 +42,12 @@ extension Engine {
             } else if delivers {
                 leads = run(takeWork(orGiveUp: true), as: number, of: threads, leads: leads, givesUp: true)
             }
-            if leads, 1..<Engine.fullBatch ~= arrivals, batch - lastBatch < Engine.streamInterval { Engine.pause() }
+            let interval = batch - lastBatch
+            if leads {
+                threads.endBatch(interval: interval)
+                let posted = counters.posted.load(ordering: .relaxed)
+                pause.pauseIfNeeded(arrivals: arrivals, interval: interval, posted: posted)
+            }
             lastBatch = batch
         }
         if leads { observing.close() }

@@ -7,20 +7,14 @@ import Synchronization
 /// The leader reads and also runs callbacks, so that a post is delivered without a second wake-up. The bus must be read
 /// whatever the callbacks do, so the follower helps in two cases:
 ///
-/// - A callback takes longer than `patience`. Then the follower takes the lead, and the thread in the callback follows
+/// - A callback takes longer than `FollowerAlarm.patience`. Then the follower takes the lead, and the thread in the callback follows
 ///   once it has run the callbacks that were left to it.
-/// - More has arrived than the leader can deliver in `leadersShare`. Then the leader only reads, and the follower runs
-///   the callbacks until none is left.
+/// - More has arrived than the leader can deliver in its share of time (`LeadersShare`). Then the leader only reads, and
+///   the follower runs the callbacks until none is left.
 ///
 /// While the leader sleeps, any other thread may borrow the lead to exchange some messages with the bus itself, which
 /// saves waking the leader and being woken by it. The leader has it recalled if it wakes up for another reason.
 final class EngineThreads: Sendable {
-    /// How long a callback may keep the leader from reading, in nanoseconds.
-    static let patience: Int64 = 5_000_000
-    /// For how long the leader itself runs the callbacks of one batch, in nanoseconds. In this time dbus-broker writes
-    /// some 30 posts, of the 160 or more that fit into the socket.
-    static let leadersShare: Int64 = 200_000
-
     /// What a thread is doing. Only the thread itself changes it, except that the follower may turn `callback` into
     /// `replaced`, by which it takes the lead, and that a thread that borrows it may turn `asleep` into `lent`, and back.
     private enum Phase {
@@ -51,12 +45,10 @@ final class EngineThreads: Sendable {
     let sleep: LeaderSleep
     /// Woken when the lead is returned to a leader that waits for it.
     private let returned = Monitor(())
-    private let timer: TimerDescriptor
+    private let alarm: FollowerAlarm
     private let members = (Member(Phase.leading), Member(Phase.following))
     private let threads = Monitor<[EngineThread]>([])
     private let stopping = Atomic(false)
-    /// Whether the timer will wake the follower.
-    private let isTimerArmed = Atomic(false)
     /// Whether a callback of the leader is about to wait for something that only reading can bring.
     private let mustTakeLead = Atomic(false)
     /// Whether the leader has handed the callbacks over to the follower.
@@ -69,7 +61,7 @@ final class EngineThreads: Sendable {
     init() throws(NotifyBusError) {
         wakeDescriptor = try WakeDescriptor()
         sleep = try LeaderSleep(wakeDescriptor)
-        timer = try TimerDescriptor()
+        alarm = try FollowerAlarm()
     }
 
     /// Starts both threads. The first one leads.
@@ -105,7 +97,7 @@ final class EngineThreads: Sendable {
     private func stop(_ threads: [EngineThread], waits: Bool = true) {
         stopping.store(true, ordering: .sequentiallyConsistent)
         wakeDescriptor.signal()
-        timer.fire(afterNanoseconds: 1)
+        alarm.ring()
         for thread in threads { if waits { thread.finish() } else { thread.detach() } }
     }
 
@@ -115,7 +107,7 @@ final class EngineThreads: Sendable {
         let current = threads.withLock { threads in threads.firstIndex { $0.isCurrent } }
         guard let current, member(current).phase.load(ordering: .relaxed) == Phase.callback else { return }
         mustTakeLead.store(true, ordering: .sequentiallyConsistent)
-        timer.fire(afterNanoseconds: 1)
+        alarm.ring()
     }
 
     /// Notes that the leader starts to work on what has arrived, and returns the time.
@@ -125,9 +117,11 @@ final class EngineThreads: Sendable {
         return now
     }
 
-    /// Whether the leader has run callbacks for long enough since the batch started.
-    func hasHadShare(since batchStart: Int64) -> Bool {
-        MonotonicTime.now.nanoseconds - batchStart > EngineThreads.leadersShare
+    /// Notes that the leader has finished the batch that arrived this long after the previous one, in nanoseconds.
+    @inline(__always)
+    func endBatch(interval: Int64) {
+        // What stops the threads may have let the alarm ring just before it was turned off.
+        if alarm.rest(interval: interval), stopping.load(ordering: .sequentiallyConsistent) { alarm.ring() }
     }
 
     /// Runs a callback on the leader.
@@ -137,9 +131,9 @@ final class EngineThreads: Sendable {
     func runWhileLeading(_ number: Int, _ callback: () -> Void) -> Bool {
         let phase = member(number)
         phase.phase.store(Phase.callback, ordering: .sequentiallyConsistent)
-        // In this order, so that either the follower, which first disarms and then checks the phase, sees the callback,
-        // or the timer is seen as not armed.
-        if !isTimerArmed.load(ordering: .sequentiallyConsistent) { armTimer(EngineThreads.patience) }
+        // In this order, so that either the follower, which checks the phase after the alarm has rung, sees the callback,
+        // or the alarm is seen as not set.
+        alarm.watch(batch: batchStart.load(ordering: .relaxed))
         callback()
         return phase.phase.compareExchange(
             expected: Phase.callback,
@@ -219,13 +213,7 @@ final class EngineThreads: Sendable {
     /// Makes the follower run callbacks until none is left.
     func leaveDelivery() {
         mustDeliver.store(true, ordering: .sequentiallyConsistent)
-        isTimerArmed.store(true, ordering: .sequentiallyConsistent)
-        timer.fire(afterNanoseconds: 1)
-    }
-
-    private func armTimer(_ delay: Int64) {
-        isTimerArmed.store(true, ordering: .sequentiallyConsistent)
-        timer.fire(afterNanoseconds: delay)
+        alarm.ring()
     }
 
     private func member(_ number: Int) -> Member {
@@ -238,18 +226,18 @@ final class EngineThreads: Sendable {
     private func follow(_ number: Int, _ duties: Duties) -> Bool {
         let other = member(1 - number)
         member(number).phase.store(Phase.following, ordering: .sequentiallyConsistent)
-        // The leader may have started a callback, and armed the timer, before this thread was ready to be woken.
+        // The leader may have started a callback, and set the alarm, before this thread was ready to be woken.
         while !isStopping {
-            timer.sleep()
-            isTimerArmed.store(false, ordering: .sequentiallyConsistent)
+            alarm.sleep()
             if mustDeliver.exchange(false, ordering: .sequentiallyConsistent) {
                 duties.deliver()
                 continue
             }
             guard other.phase.load(ordering: .sequentiallyConsistent) == Phase.callback else { continue }
-            let elapsed = MonotonicTime.now.nanoseconds - batchStart.load(ordering: .relaxed)
-            guard elapsed >= EngineThreads.patience || mustTakeLead.load(ordering: .sequentiallyConsistent) else {
-                armTimer(EngineThreads.patience - elapsed)
+            let batch = batchStart.load(ordering: .relaxed)
+            let elapsed = MonotonicTime.now.nanoseconds - batch
+            guard elapsed >= FollowerAlarm.patience || mustTakeLead.load(ordering: .sequentiallyConsistent) else {
+                alarm.set(after: FollowerAlarm.patience - elapsed, batch: batch)
                 continue
             }
             mustTakeLead.store(false, ordering: .sequentiallyConsistent)

@@ -168,9 +168,24 @@ final class Outbox: Sendable {
         return wasDrained
     }
 
-    /// The name with these bytes, if it was posted recently.
-    func recentName(_ bytes: UnsafeRawBufferPointer) -> NotifyName? {
-        state.withLock { $0.templates.name(bytes) }
+    /// The name with some bytes, if it was posted recently.
+    enum Recent {
+        /// It has been posted again.
+        case posted(NotifyName, needsLeader: Bool)
+        /// It has to be posted in the usual way.
+        case known(NotifyName)
+        case unknown
+    }
+
+    /// Posts the name with these bytes again, if that takes no permission and the connection is open.
+    func postAgain(_ bytes: UnsafeRawBufferPointer) -> Recent {
+        state.withLock { state in
+            guard let name = state.templates.name(bytes) else { return .unknown }
+            guard name.storage.scope == .ordinary, state.link == .open else { return .known(name) }
+            // If the queue is full or the connection lost, nothing was posted, and the usual way says or mends it.
+            guard let needsLeader = (try? write(name, &state)) ?? nil else { return .known(name) }
+            return .posted(name, needsLeader: needsLeader)
+        }
     }
 
     /// Whether everything posted so far has been written.

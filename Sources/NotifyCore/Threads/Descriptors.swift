@@ -43,6 +43,11 @@ struct TimerDescriptor: ~Copyable {
         linux_timerfd_fire(descriptor, delay)
     }
 
+    /// Takes back what the last call of `fire` has asked for.
+    func stop() {
+        linux_timerfd_fire(descriptor, 0)
+    }
+
     /// Sleeps until the timer fires, or a signal interrupts.
     func sleep() {
         var count: UInt64 = 0
