@@ -31,6 +31,26 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a post now and then wakes the thread that reads and the one that writes, once each`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["-f", "com.example.x"])
+        let poster = bus.makeCenter()
+        var posts = 0
+        // On a busy machine a callback may seem to take long, which wakes a third thread.
+        let wakesTwo = try waitUntil {
+            let before = wakeUps(of: waiting.pid)
+            for _ in 1...10 {
+                try poster.post("com.example.x")
+                posts += 1
+                try waiting.waitForOutputLines(posts)
+                try passTime("10ms")
+            }
+            return wakeUps(of: waiting.pid) - before <= 20
+        }
+        #expect(wakesTwo)
+    }
+
+    @Test(arguments: busKinds)
     func `a wait that has heard 20,000 notifications uses no more memory than after 1,000`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-f", "com.example.x"], output: .null)
