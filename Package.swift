@@ -25,6 +25,8 @@ let package = Package(
         .target(name: "CDBusShim", dependencies: ["CDBus"]),
         // Linux calls that Swift's Glibc module does not declare.
         .target(name: "CLinux"),
+        // What a command does before main().
+        .target(name: "CStart"),
         // Asks an X server. It needs the headers of libxcb, and loads the library at run time.
         .target(name: "CXcb"),
         // Names, states and what is observed: values that know neither D-Bus nor Linux.
@@ -60,7 +62,7 @@ let package = Package(
         .target(name: "notify", dependencies: ["DarwinNotify"]),
 
         // What the commands share: options, exit codes, output.
-        .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux"]),
+        .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux", "CStart"]),
         .target(name: "notify-post", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .target(name: "notify-wait", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .target(name: "notify-lifecycle", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
@@ -87,7 +89,7 @@ let package = Package(
             name: "notify-commands",
             dependencies: [
                 "notify-post", "notify-wait", "notify-lifecycle", "notify-state", "notify-top", "notify-agent",
-                "CommandSupport", "CLinux",
+                "CommandSupport", "CLinux", "CStart",
             ]
         ),
 
@@ -209,14 +211,19 @@ let package = Package(
 
 // For 'make build', where the system has the archives for it: commands that need no shared library at all.
 if Context.environment["NOTIFYBUS_STATIC"] != nil {
+    var options = ["-static-executable", "-Xclang-linker", "-static-pie"]
+    #if arch(x86_64)
+    // See Sources/CStart/Start.S.
+    options += ["-Xlinker", "--entry=notifybus_start"]
+    #endif
     for target in package.targets {
         switch target.name {
         case "notify-commands":
             target.linkerSettings = [
-                .unsafeFlags(["-static-executable", "-Xclang-linker", "-static-pie"]),
-                .linkedLibrary("xcb"), .linkedLibrary("Xau"), .linkedLibrary("Xdmcp"),
+                .unsafeFlags(options), .linkedLibrary("xcb"), .linkedLibrary("Xau"), .linkedLibrary("Xdmcp"),
             ]
         case "CXcb": target.cSettings = [.define("NOTIFYBUS_LINKS_XCB")]
+        case "CStart": target.cSettings = [.define("NOTIFYBUS_IS_STATIC")]
         default: break
         }
     }

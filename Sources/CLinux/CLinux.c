@@ -92,18 +92,6 @@ void linux_name_thread(const char *name) {
     pthread_setname_np(pthread_self(), name);
 }
 
-static char *no_arguments[] = {NULL};
-static char **arguments = no_arguments;
-
-/* glibc calls constructors with the arguments of main(). */
-__attribute__((constructor)) static void keep_arguments(int count, char **values) {
-    if (count > 0 && values) arguments = values;
-}
-
-char **linux_arguments(void) {
-    return arguments;
-}
-
 const char *linux_program(void) {
     return (const char *)getauxval(AT_EXECFN);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
+import CStart
 import Glibc
 
 /// One argument as passed by the kernel: bytes that end with NUL and need not be UTF-8.
@@ -26,7 +26,7 @@ package struct Argument: @unchecked Sendable {
     /// The arguments of this process, without its own name.
     package static func ofThisProcess() -> [Argument] {
         var arguments: [Argument] = []
-        var next = linux_arguments()
+        var next = arguments_of_process()
         while let argument = next.pointee {
             arguments.append(Argument(argument))
             next += 1

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CStart
 import CLinux
 import CommandSupport
 import Glibc
@@ -17,7 +18,7 @@ enum Commands {
     static func run() -> ExitCode {
         var arguments = Argument.ofThisProcess()
         // A caller may choose any name, but the kernel knows the file, even if it is a link. A build has no links.
-        var chosen = linux_arguments().pointee.flatMap { program($0) } ?? linux_program().flatMap { program($0) }
+        var chosen = arguments_of_process().pointee.flatMap { program($0) } ?? linux_program().flatMap { program($0) }
         if chosen == nil, let first = arguments.first {
             chosen = program(first.start)
             arguments.removeFirst()

@@ -87,13 +87,6 @@ bool linux_wait(linux_lock *lock, int64_t deadline);
 /* linux_wake_all() - end every linux_wait(); no system call if there is none. Call it after giving the lock back. */
 void linux_wake_all(linux_lock *lock);
 
-/*
- * linux_arguments() - the arguments of this process as the kernel handed them over, ending with NULL
- *
- * Swift's CommandLine reads /proc/self/cmdline, and finds none where /proc is not mounted.
- */
-char *_Nullable *_Nonnull linux_arguments(void);
-
 /* linux_program() - the path that the kernel was asked to run, which may be a link: AT_EXECFN of getauxval(3)
  *
  * Return: NULL where the kernel does not say. */
