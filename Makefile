@@ -104,7 +104,7 @@ startup-order: build-needs ## Records which functions the commands call at start
 	@Scripts/static-libraries $(call quote,$(STATIC))
 	@$(FIND_STATIC); \
 	NOTIFYBUS_STATIC=1 Scripts/record-startup-order packaging/startup-order.txt $(call quote,$(SCRATCH)/release) \
-		swift build $(RELEASE) $(LINK)
+		swift build $(RELEASE) $(LINK) $(COMPACT)
 
 # What Scripts/manuals makes. The commands themselves report their options.
 MANPAGES := $(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9]))

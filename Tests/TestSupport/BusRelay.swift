@@ -6,17 +6,31 @@ import Synchronization
 /// Relays bytes between clients and a bus, so that a test can close connections like a living bus that disconnects a
 /// client. Descriptors are not passed on.
 public final class BusRelay: Sendable {
+    /// How it treats what clients and the bus say to each other before the first message.
+    public enum Manner: Sendable, CaseIterable {
+        /// Passes everything on.
+        case usual
+        /// Rejects a client that says more than one line before it has heard the answer.
+        case wantsOneLineAtATime
+        /// Passes on nothing from the bus before the client has called Hello.
+        case answersAfterHello
+        /// Passes on the answers byte by byte.
+        case dribbles
+    }
+
     /// Its address, as in `DBUS_SESSION_BUS_ADDRESS`.
     public let address: String
 
     private let folder: String
     private let listener: Int32
     private let target: String
-    private let links: Mutex<[(client: Int32, bus: Int32)]> = Mutex([])
+    private let manner: Manner
+    private let links: Mutex<[Link]> = Mutex([])
     private let ending = Atomic(false)
 
     /// Starts listening for clients of the bus at `address`.
-    public init(to address: String) throws {
+    public init(to address: String, _ manner: Manner = .usual) throws {
+        self.manner = manner
         folder = try makeFolder()
         target = try BusAddress.path(of: address)
         self.address = BusAddress.unix(path: "\(folder)/bus")
@@ -30,10 +44,7 @@ public final class BusRelay: Sendable {
             defer { links = [] }
             return links
         }
-        for link in all {
-            shutdown(link.client, Int32(SHUT_RDWR))
-            shutdown(link.bus, Int32(SHUT_RDWR))
-        }
+        for link in all { link.end() }
     }
 
     /// Accepts no more connections, and closes all of them.
@@ -57,10 +68,25 @@ public final class BusRelay: Sendable {
                 Glibc.close(client)
                 continue
             }
-            links.withLock { $0.append((client, bus)) }
-            let users = Users(client, bus)
-            startThread { pass(from: client, to: bus, users) }
-            startThread { pass(from: bus, to: client, users) }
+            let link = Link(client, bus)
+            links.withLock { $0.append(link) }
+            let hello = Counter()
+            startThread { [manner] in
+                pass(from: client, to: bus, link) { said, isFirst in
+                    if said.contains("Hello") { hello.add() }
+                    guard manner == .wantsOneLineAtATime, isFirst, said.split(separator: "\r\n").count > 1 else {
+                        return 0
+                    }
+                    sendAll(Array("REJECTED EXTERNAL\r\n".utf8)[...], to: client)
+                    return nil
+                }
+            }
+            startThread { [manner] in
+                pass(from: bus, to: client, link) { _, isFirst in
+                    if manner == .answersAfterHello { _ = hello.wait(for: 1) }
+                    return manner == .dribbles && isFirst ? 1 : 0
+                }
+            }
         }
     }
 }
@@ -108,11 +134,16 @@ public final class HangingBus: Sendable {
     }
 }
 
-/// The two descriptors of a link, closed when both directions have ended.
-private final class Users: Sendable {
+/// The two sockets of a link. They are closed when nobody knows them any more.
+private final class Link: Sendable {
     private let descriptors: (Int32, Int32)
 
     init(_ first: Int32, _ second: Int32) { descriptors = (first, second) }
+
+    func end() {
+        shutdown(descriptors.0, Int32(SHUT_RDWR))
+        shutdown(descriptors.1, Int32(SHUT_RDWR))
+    }
 
     deinit {
         close(descriptors.0)
@@ -120,25 +151,39 @@ private final class Users: Sendable {
     }
 }
 
-private func pass(from source: Int32, to target: Int32, _ users: Users) {
+/// Passes on what arrives, until one side ends the connection.
+///
+/// - Parameter inspect: looks at what has arrived, and is told whether nothing came before it.
+/// - Returns: how many bytes to pass on at once; 0 for all, nil to end the connection.
+private func pass(
+    from source: Int32,
+    to target: Int32,
+    _ link: Link,
+    _ inspect: (_ said: String, _ isFirst: Bool) -> Int?
+) {
     var buffer = [UInt8](repeating: 0, count: 65_536)
-    defer {
-        shutdown(source, Int32(SHUT_RDWR))
-        shutdown(target, Int32(SHUT_RDWR))
-        withExtendedLifetime(users) {}
-    }
+    var isFirst = true
+    defer { link.end() }
     while true {
         let count = recv(source, &buffer, buffer.count, 0)
-        guard count > 0 else { return }
-        var sent = 0
-        while sent < count {
-            let written = buffer[sent..<count].withUnsafeBytes {
-                send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
-            guard written > 0 else { return }
-            sent += written
+        guard count > 0, let portion = inspect(String(decoding: buffer[..<count], as: UTF8.self), isFirst) else {
+            return
+        }
+        isFirst = false
+        for start in stride(from: 0, to: count, by: portion == 0 ? count : portion) {
+            guard sendAll(buffer[start..<(portion == 0 ? count : start + portion)], to: target) else { return }
         }
     }
+}
+
+@discardableResult private func sendAll(_ bytes: ArraySlice<UInt8>, to target: Int32) -> Bool {
+    var rest = bytes
+    while !rest.isEmpty {
+        let written = rest.withUnsafeBytes { send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        guard written > 0 else { return false }
+        rest = rest.dropFirst(written)
+    }
+    return true
 }
 
 private func socketAddress(_ path: String) throws -> sockaddr_un {

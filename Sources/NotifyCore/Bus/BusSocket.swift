@@ -6,13 +6,23 @@ import Glibc
 
 /// The socket of a connection to a bus.
 ///
-/// libdbus finds the bus and authenticates. Then the socket is ours, before a single message has passed, and libdbus'
-/// connection is given up: there must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
+/// Usually it enters the bus by itself, in one round trip. If that can't be done, libdbus finds the bus and
+/// authenticates; then the socket is ours, before a single message has passed, and libdbus' connection is given up: there
+/// must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
 final class BusSocket {
     /// How much may be queued for writing, in bytes. A bus that is reading accepts much more than this in a second.
     private static let limit = 268_435_456
+    /// How long a first message may be that is sent before the bus has let us in. dbus-daemon takes at most 16 kB then.
+    private static let longestAhead = 1_024
 
-    /// libdbus' half, until the bus has accepted the connection.
+    private let address: String
+    private let title: String
+    /// The socket of a quick entry, until the bus has accepted the connection.
+    private var quick: Int32 = -1
+    private var answer = nb_quick()
+    /// How many of the queued bytes have been sent by it.
+    private var ahead = 0
+    /// libdbus' half of an entry, until the bus has accepted the connection.
     private var entry: OpaquePointer?
     private var own: Int32 = -1
     private let output = BusOutput()
@@ -22,6 +32,13 @@ final class BusSocket {
     private(set) var busGUID = ""
 
     init(address: String, title: String) throws(NotifyBusError) {
+        self.address = address
+        self.title = title
+        quick = nb_quick_enter(&answer, address)
+        if quick >= 0 { keepFromChild(quick) } else { try enterWithLibdbus() }
+    }
+
+    private func enterWithLibdbus() throws(NotifyBusError) {
         var error = nb_error()
         guard let entry = nb_enter(address, &error) else {
             let (reason, name) = (BusSocket.text(&error.message), BusSocket.text(&error.name))
@@ -44,6 +61,7 @@ final class BusSocket {
             if descriptor >= 0 { linux_keep_in_child(descriptor) }
             nb_give_up(entry)
         }
+        giveUpQuick()
         guard own >= 0 else { return }
         linux_keep_in_child(own)
         // The lifecycle agent may hold a duplicate of the socket, so close(2) alone would not end the connection.
@@ -51,7 +69,17 @@ final class BusSocket {
         close(own)
     }
 
-    var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? own }
+    private func giveUpQuick() {
+        guard quick >= 0 else { return }
+        linux_keep_in_child(quick)
+        close(quick)
+        (quick, ahead) = (-1, 0)
+    }
+
+    var descriptor: Int32 {
+        if let entry { return nb_entry_fd(entry) }
+        return quick >= 0 ? quick : own
+    }
 
     /// Whether the bus has accepted the connection.
     var isOpen: Bool { own >= 0 }
@@ -62,11 +90,12 @@ final class BusSocket {
     /// The events for which to poll(2) the socket.
     var events: Int16 {
         if let entry { return nb_entry_events(entry) }
-        return output.isEmpty ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
+        return output.isEmpty || quick >= 0 ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
     }
 
     /// Continues with what poll(2) reports as possible, before the bus has accepted the connection.
     func enter(_ events: Int16) {
+        if quick >= 0 { return enterQuickly() }
         guard let entry else { return }
         switch nb_entry_service(entry, events) {
         case NB_LET_IN:
@@ -86,6 +115,21 @@ final class BusSocket {
         }
     }
 
+    private func enterQuickly() {
+        switch nb_quick_read(&answer, quick) {
+        case NB_LET_IN:
+            own = quick
+            output.skip(ahead)
+            (quick, ahead) = (-1, 0)
+            busGUID = BusSocket.text(&answer.guid)
+            output.flush(to: own)
+        case NB_REFUSED:
+            giveUpQuick()
+            do throws(NotifyBusError) { try enterWithLibdbus() } catch { hasEnded = true }
+        default: break
+        }
+    }
+
     /// Reads once what is available, without waiting.
     func fill(_ reader: MessageReader) {
         if reader.fill(from: own) == 0 { hasEnded = true }
@@ -96,8 +140,16 @@ final class BusSocket {
     /// - Parameter descriptors: are sent along. They still belong to the caller.
     /// - Returns: false if too much is queued, or the descriptors can't be sent; then no part of the message is.
     func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32] = []) -> Bool {
-        guard bytes.count <= BusSocket.limit - output.count else { return false }
-        return output.write(bytes, descriptors, to: isOpen && !gathers ? own : nil)
+        guard bytes.count <= BusSocket.limit - output.count,
+            output.write(bytes, descriptors, to: isOpen && !gathers ? own : nil)
+        else { return false }
+        let isFirst = output.count == bytes.count && ahead == 0
+        if quick >= 0, isFirst, descriptors.isEmpty, bytes.count <= BusSocket.longestAhead,
+            let start = bytes.baseAddress
+        {
+            ahead = max(0, linux_send(quick, start, bytes.count, nil, 0))
+        }
+        return true
     }
 
     /// Writes what is queued, as far as the socket accepts it.
@@ -179,6 +231,16 @@ final class BusOutput {
             pieces.append(Piece(bytes: Array(bytes), descriptors: []))
         }
         count += bytes.count
+    }
+
+    /// Takes out bytes at the beginning of the first message, which have been written elsewhere.
+    func skip(_ written: Int) {
+        guard !isEmpty else { return }
+        head += written
+        count -= written
+        guard head == pieces[0].bytes.count else { return }
+        pieces.removeFirst()
+        head = 0
     }
 
     func flush(to socket: Int32) {
