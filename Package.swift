@@ -213,8 +213,8 @@ let package = Package(
 if Context.environment["NOTIFYBUS_STATIC"] != nil {
     var options = ["-static-executable", "-Xclang-linker", "-static-pie"]
     #if arch(x86_64)
-    // See Sources/CStart/Start.S.
-    options += ["-Xlinker", "--entry=notifybus_start"]
+        // See Sources/CStart/Start.S.
+        options += ["-Xlinker", "--entry=notifybus_start"]
     #endif
     for target in package.targets {
         switch target.name {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CStart
 import CLinux
+import CStart
 import CommandSupport
 import Glibc
 import notify_agent
