@@ -33,7 +33,8 @@ struct ForkTests {
             return answer.uint32 == UInt32(program.pid)
         }
         func connections() throws -> Int {
-            try (looker.callBus("ListNames").strings ?? []).filter { try $0.hasPrefix(":") && belongsToProgram($0) }.count
+            try (looker.callBus("ListNames").strings ?? []).filter { try $0.hasPrefix(":") && belongsToProgram($0) }
+                .count
         }
         #expect(try connections() == 2)
         try program.writeInput("\n")
