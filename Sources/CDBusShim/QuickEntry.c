@@ -44,7 +44,7 @@ int nb_quick_enter(nb_quick *quick, const char *address) {
     snprintf(user, sizeof user, "%u", (unsigned)geteuid());
     for (const char *digit = user; *digit != '\0'; digit++)
         count += (size_t)snprintf(said + count, sizeof said - count, "%02x", (unsigned)*digit);
-    count += (size_t)snprintf(said + count, sizeof said - count, "\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n");
+    count += (size_t)snprintf(said + count, sizeof said - count, "\r\nNEGOTIATE_UNIX_FD\r\n");
 
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return -1;
@@ -55,7 +55,7 @@ int nb_quick_enter(nb_quick *quick, const char *address) {
     return -1;
 }
 
-/* Whether the bus has let us in: the answers to AUTH and NEGOTIATE_UNIX_FD; there is none to BEGIN. */
+/* Whether the bus lets us in: these are the answers to AUTH and NEGOTIATE_UNIX_FD. */
 static bool is_let_in(nb_quick *quick) {
     static const char ok[] = "OK ";
     quick->text[quick->length] = '\0';
@@ -63,6 +63,12 @@ static bool is_let_in(nb_quick *quick) {
         return false;
     memcpy(quick->guid, quick->text + sizeof ok - 1, GUID_LENGTH);
     return *quick->expected_guid == '\0' || strcasecmp(quick->guid, quick->expected_guid) == 0;
+}
+
+/* Ends the authentication. There is no answer to that. */
+static bool begin(int fd) {
+    static const char said[] = "BEGIN\r\n";
+    return send(fd, said, sizeof said - 1, MSG_NOSIGNAL) == sizeof said - 1;
 }
 
 nb_entry_state nb_quick_read(nb_quick *quick, int fd) {
@@ -79,7 +85,7 @@ nb_entry_state nb_quick_read(nb_quick *quick, int fd) {
             if (bytes[own++] == '\n') quick->lines++;
         }
         if (recv(fd, bytes, (size_t)own, 0) != own) return NB_REFUSED;
-        if (quick->lines == 2) return is_let_in(quick) ? NB_LET_IN : NB_REFUSED;
+        if (quick->lines == 2) return is_let_in(quick) && begin(fd) ? NB_LET_IN : NB_REFUSED;
         /* REJECTED: what the bus says next is not about us any more. */
         if (quick->lines == 1 && quick->text[0] != 'O') return NB_REFUSED;
     }

@@ -19,9 +19,9 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `entering a bus takes one round trip`(kind: BusKind) throws {
+    func `authentication takes one round trip`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let relay = try BusRelay(to: bus.address, .answersAfterHello)
+        let relay = try BusRelay(to: bus.address, .answersLate)
         defer { relay.close() }
         #expect(try isHeard(at: relay.address))
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Enters a bus in one round trip instead of three: sends everything that a client says before its first message without
- * waiting for the answers. Both dbus-daemon and dbus-broker accept that. Whatever else a bus answers, or an address
- * says, is left to libdbus. See the D-Bus specification, "Authentication Protocol".
+ * Enters a bus in one round trip less: says all that it can before the bus answers. BEGIN waits for the answers, because
+ * xdg-dbus-proxy takes whatever the bus says after it for messages. Whatever else a bus answers, or an address says, is
+ * left to libdbus. See the D-Bus specification, "Authentication Protocol".
  *
  * A quick entry must be used from one thread at a time.
  */
@@ -26,7 +26,7 @@ typedef struct nb_quick {
 } nb_quick;
 
 /*
- * nb_quick_enter() - connect to the bus at a D-Bus address, and say everything. Calls connect(2) without waiting.
+ * nb_quick_enter() - connect to the bus at a D-Bus address, and begin to authenticate. Calls connect(2) without waiting.
  *
  * Return: the socket, which doesn't block, is closed on exec and owned by the caller; -1 if libdbus has to do it, or to
  * say why it can't be done.
@@ -34,7 +34,7 @@ typedef struct nb_quick {
 int nb_quick_enter(nb_quick *quick, const char *address);
 
 /*
- * nb_quick_read() - read what the bus answers, and nothing beyond, without blocking
+ * nb_quick_read() - read what the bus answers, and nothing beyond, and say BEGIN, without blocking
  *
  * Return: NB_REFUSED if libdbus has to enter instead, on another socket.
  */

@@ -6,22 +6,17 @@ import Glibc
 
 /// The socket of a connection to a bus.
 ///
-/// Usually it enters the bus by itself, in one round trip. If that can't be done, libdbus finds the bus and
+/// Usually it enters the bus by itself, in fewer round trips. If that can't be done, libdbus finds the bus and
 /// authenticates; then the socket is ours, before a single message has passed, and libdbus' connection is given up: there
 /// must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
 final class BusSocket {
     /// How much may be queued for writing, in bytes. A bus that is reading accepts much more than this in a second.
     private static let limit = 268_435_456
-    /// How long a first message may be that is sent before the bus has let us in. dbus-daemon takes at most 16 kB then.
-    private static let longestAhead = 1_024
-
     private let address: String
     private let title: String
     /// The socket of a quick entry, until the bus has accepted the connection.
     private var quick: Int32 = -1
     private var answer = nb_quick()
-    /// How many of the queued bytes have been sent by it.
-    private var ahead = 0
     /// libdbus' half of an entry, until the bus has accepted the connection.
     private var entry: OpaquePointer?
     private var own: Int32 = -1
@@ -73,7 +68,7 @@ final class BusSocket {
         guard quick >= 0 else { return }
         linux_keep_in_child(quick)
         close(quick)
-        (quick, ahead) = (-1, 0)
+        quick = -1
     }
 
     var descriptor: Int32 {
@@ -119,8 +114,7 @@ final class BusSocket {
         switch nb_quick_read(&answer, quick) {
         case NB_LET_IN:
             own = quick
-            output.skip(ahead)
-            (quick, ahead) = (-1, 0)
+            quick = -1
             busGUID = BusSocket.text(&answer.guid)
             output.flush(to: own)
         case NB_REFUSED:
@@ -140,16 +134,8 @@ final class BusSocket {
     /// - Parameter descriptors: are sent along. They still belong to the caller.
     /// - Returns: false if too much is queued, or the descriptors can't be sent; then no part of the message is.
     func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32] = []) -> Bool {
-        guard bytes.count <= BusSocket.limit - output.count,
-            output.write(bytes, descriptors, to: isOpen && !gathers ? own : nil)
-        else { return false }
-        let isFirst = output.count == bytes.count && ahead == 0
-        if quick >= 0, isFirst, descriptors.isEmpty, bytes.count <= BusSocket.longestAhead,
-            let start = bytes.baseAddress
-        {
-            ahead = max(0, linux_send(quick, start, bytes.count, nil, 0))
-        }
-        return true
+        guard bytes.count <= BusSocket.limit - output.count else { return false }
+        return output.write(bytes, descriptors, to: isOpen && !gathers ? own : nil)
     }
 
     /// Writes what is queued, as far as the socket accepts it.
@@ -231,16 +217,6 @@ final class BusOutput {
             pieces.append(Piece(bytes: Array(bytes), descriptors: []))
         }
         count += bytes.count
-    }
-
-    /// Takes out bytes at the beginning of the first message, which have been written elsewhere.
-    func skip(_ written: Int) {
-        guard !isEmpty else { return }
-        head += written
-        count -= written
-        guard head == pieces[0].bytes.count else { return }
-        pieces.removeFirst()
-        head = 0
     }
 
     func flush(to socket: Int32) {
