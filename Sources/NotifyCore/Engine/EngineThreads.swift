@@ -7,8 +7,8 @@ import Synchronization
 /// The leader reads and also runs callbacks, so that a post is delivered without a second wake-up. The bus must be read
 /// whatever the callbacks do, so the follower helps in two cases:
 ///
-/// - A callback takes longer than `FollowerAlarm.patience`. Then the follower takes the lead, and the thread in the callback follows
-///   once it has run the callbacks that were left to it.
+/// - A callback takes longer than `FollowerAlarm.patience`. Then the follower takes the lead, and the thread in the
+///   callback follows once it has run the callbacks that were left to it.
 /// - More has arrived than the leader can deliver in its share of time (`LeadersShare`). Then the leader only reads, and
 ///   the follower runs the callbacks until none is left.
 ///
