@@ -7,7 +7,7 @@ import Synchronization
 /// client. Descriptors are not passed on.
 public final class BusRelay: Sendable {
     /// How it treats what clients and the bus say to each other before the first message.
-    public enum Manner: Sendable, CaseIterable {
+    public enum Manner: Sendable {
         /// Passes everything on.
         case usual
         /// Rejects a client that says more than one line before it has heard the answer.

@@ -12,6 +12,7 @@ import Glibc
 final class BusSocket {
     /// How much may be queued for writing, in bytes. A bus that is reading accepts much more than this in a second.
     private static let limit = 268_435_456
+
     private let address: String
     private let title: String
     /// The socket of a quick entry, until the bus has accepted the connection.
