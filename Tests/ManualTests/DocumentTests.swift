@@ -18,6 +18,26 @@ import Testing
         }
     }
 
+    /// A tool that fills paragraphs does not always know a list.
+    @Test(arguments: Block.documents)
+    func `each item of a list begins a line`(document: String) throws {
+        for line in try run("cat", ["\(packageFolder)/\(document)"]).lines {
+            #expect(line.firstMatch(of: /[.;:] [2-9]\.( |$)/) == nil, "\(line)")
+        }
+    }
+
+    /// In the lists of internals.md, an item begins with a file and names functions in it.
+    @Test func `the walks lead through files and functions that exist`() throws {
+        let page = try run("cat", ["\(packageFolder)/Documentation/internals.md"]).output
+        let steps = page.matches(of: /\n[0-9]+\. `([A-Za-z\/+.-]+\.swift)`:\s+`([a-zA-Z]+)/)
+        try #require(steps.count > 10)
+        for step in steps {
+            let source = try run("cat", ["\(packageFolder)/Sources/\(step.1)"])
+            #expect(source.status == 0, "\(step.1)")
+            #expect(source.output.contains("func \(step.2)"), "\(step.1): \(step.2)")
+        }
+    }
+
     @Test(arguments: Block.all)
     func `what a document shows is what happens`(block: Block) throws {
         let trial = try #require(
