@@ -32,10 +32,8 @@ HARDENED := -Xcc -fstack-protector-strong -Xcc -fstack-clash-protection \
 REPRODUCIBLE := -Xswiftc -file-prefix-map -Xswiftc "$$PWD=." -Xcc "-ffile-prefix-map=$$PWD=." \
 	-Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen \
 	-Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs
-# Puts each function into a section of its own, so that the linker can drop unused ones and group those used at startup.
-# And types are made without looking up their names, which was a fourth of the instructions of a short program.
-SECTIONS := -Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors \
-	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections -Xcc -fdata-sections
+# Puts each function of C into a section of its own, so that the linker can drop unused ones.
+SECTIONS := -Xcc -ffunction-sections -Xcc -fdata-sections
 # What to strip from the commands: -s removes all function names, and nothing for debuggers is made; empty keeps both.
 STRIP ?= -s
 # Commands include the Swift library and, if possible, everything else as well: 'notify-post --version' takes 1.2 ms
@@ -49,25 +47,15 @@ RELEASE := $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)) --disable-build-
 # Packages set LIBRARIES=shared, so that a distribution can fix a library once instead of in each program.
 LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
-# Each of the 20,000 addresses that a start has to relocate takes a bit instead of 24 bytes. The C library supports that
-# since 2.36.
-PACKED := $(if $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk '{ split($$2, v, "."); if (v[1] > 2 || v[2] >= 36) print 1 }'),\
-	-Xlinker -z -Xlinker pack-relative-relocs)
 # Here are flags of the linker alone: a flag of the compiler would compile everything again for the library, which is
 # linked differently.
-LINKER := -Xlinker --gc-sections -Xlinker --as-needed $(PACKED) -Xlinker --wrap=swift_copyAuxiliaryExecutablePath
-# Groups the functions that are used at startup: see Scripts/record-startup-order.
-ORDERED := -Xlinker "--symbol-ordering-file=$$PWD/packaging/startup-order.txt" -Xlinker --no-warn-symbol-ordering
-LINK := -Xlinker "-L$$static" $(LINKER) $(ORDERED)
-RELEASE_LINK := $(LINK) $(if $(STRIP),-Xlinker $(STRIP))
+LINKER := -Xlinker --gc-sections -Xlinker --as-needed
+RELEASE_LINK := -Xlinker "-L$$static" $(LINKER) $(if $(STRIP),-Xlinker $(STRIP))
 # Recipes that link begin with this: the shell, unlike make, handles paths with spaces.
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
 	export PKG_CONFIG_PATH="$$static$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"
-# Saves an eighth of the commands' size. And the kernel maps the 64 kB around each page that is touched: segments that
-# begin there save 0.2 MB of the 3.0 MB that notify-wait takes. Functions without a name are put together: another 0.3 MB.
-# Nobody looks for functions by name in the commands of packages either, which Swift's compiler would export.
-COMPACT := -Xlinker "$$PWD/packaging/compact.ld" -Xlinker --no-eh-frame-hdr -Xlinker --no-export-dynamic \
-	-Xlinker -z -Xlinker max-page-size=65536
+# Nobody looks for functions by name in the commands, which Swift's compiler would export: 0.4 MB.
+PROGRAM := -Xlinker --no-export-dynamic
 # The C library is loaded into other programs, so it shares libdbus and the C++ library with them.
 LIBRARY_LINK := $(if $(STRIP),-Xlinker $(STRIP)) $(LINKER)
 DEBUG := --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
@@ -92,19 +80,11 @@ build: build-needs ## Builds the commands, the C library and their manual pages,
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
 	@$(FIND_STATIC); \
 	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
-	swift build $(RELEASE) $(RELEASE_LINK) $(COMPACT) --product notify-commands
+	swift build $(RELEASE) $(RELEASE_LINK) $(PROGRAM) --product notify-commands
 	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
-	@$(call build_bridge,$(OPTIMIZED) $(LIBRARY_LINK) $(COMPACT))
+	@$(call build_bridge,$(OPTIMIZED) $(LIBRARY_LINK) $(PROGRAM))
 	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
-
-.PHONY: startup-order
-startup-order: build-needs ## Records which functions the commands call at startup, for packaging/startup-order.txt
-	@Scripts/install-dependencies order run
-	@Scripts/static-libraries $(call quote,$(STATIC))
-	@$(FIND_STATIC); \
-	NOTIFYBUS_STATIC=1 Scripts/record-startup-order packaging/startup-order.txt $(call quote,$(SCRATCH)/release) \
-		swift build $(RELEASE) $(LINK) $(COMPACT)
 
 # What Scripts/manuals makes. The commands themselves report their options.
 MANPAGES := $(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9]))

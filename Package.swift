@@ -25,8 +25,6 @@ let package = Package(
         .target(name: "CDBusShim", dependencies: ["CDBus"]),
         // Linux calls that Swift's Glibc module does not declare.
         .target(name: "CLinux"),
-        // What a command does before main().
-        .target(name: "CStart"),
         // Asks an X server. It needs the headers of libxcb, and loads the library at run time.
         .target(name: "CXcb"),
         // Names, states and what is observed: values that know neither D-Bus nor Linux.
@@ -62,7 +60,7 @@ let package = Package(
         .target(name: "notify", dependencies: ["DarwinNotify"]),
 
         // What the commands share: options, exit codes, output.
-        .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux", "CStart"]),
+        .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux"]),
         .target(name: "notify-post", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .target(name: "notify-wait", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .target(name: "notify-lifecycle", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
@@ -85,13 +83,14 @@ let package = Package(
         ),
 
         // What is installed: one program for all of them, since each would include the Swift library.
-        .executableTarget(
-            name: "notify-commands",
+        .target(
+            name: "Commands",
             dependencies: [
                 "notify-post", "notify-wait", "notify-lifecycle", "notify-state", "notify-top", "notify-agent",
-                "CommandSupport", "CLinux", "CStart",
+                "CommandSupport", "CLinux",
             ]
         ),
+        .executableTarget(name: "notify-commands", dependencies: ["Commands"]),
 
         // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.
         .target(
@@ -211,11 +210,7 @@ let package = Package(
 
 // For 'make build', where the system has the archives for it: commands that need no shared library at all.
 if Context.environment["NOTIFYBUS_STATIC"] != nil {
-    var options = ["-static-executable", "-Xclang-linker", "-static-pie"]
-    #if arch(x86_64)
-        // See Sources/CStart/Start.S.
-        options += ["-Xlinker", "--entry=notifybus_start"]
-    #endif
+    let options = ["-static-executable", "-Xclang-linker", "-static-pie"]
     for target in package.targets {
         switch target.name {
         case "notify-commands":
@@ -223,7 +218,6 @@ if Context.environment["NOTIFYBUS_STATIC"] != nil {
                 .unsafeFlags(options), .linkedLibrary("xcb"), .linkedLibrary("Xau"), .linkedLibrary("Xdmcp"),
             ]
         case "CXcb": target.cSettings = [.define("NOTIFYBUS_LINKS_XCB")]
-        case "CStart": target.cSettings = [.define("NOTIFYBUS_IS_STATIC")]
         default: break
         }
     }

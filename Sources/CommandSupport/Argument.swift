@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CStart
 import Glibc
 
 /// One argument as passed by the kernel: bytes that end with NUL and need not be UTF-8.
@@ -23,15 +22,17 @@ package struct Argument: @unchecked Sendable {
         start = UnsafePointer(copy)
     }
 
-    /// The arguments of this process, without its own name.
-    package static func ofThisProcess() -> [Argument] {
+    /// The arguments of main(), with the program's own name.
+    ///
+    /// - Parameter vector: ends with NULL.
+    package static func list(_ vector: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> [Argument] {
         var arguments: [Argument] = []
-        var next = arguments_of_process()
+        var next = vector
         while let argument = next.pointee {
             arguments.append(Argument(argument))
             next += 1
         }
-        return Array(arguments.dropFirst())
+        return arguments
     }
 
     package var count: Int { strlen(start) }

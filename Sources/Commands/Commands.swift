@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLinux
-import CStart
 import CommandSupport
 import Glibc
 import notify_agent
@@ -15,10 +14,13 @@ import notify_wait
 /// installed once, with a link for each command.
 enum Commands {
     /// Runs the command that this process was started as.
-    static func run() -> ExitCode {
-        var arguments = Argument.ofThisProcess()
+    ///
+    /// - Parameter vector: the arguments of main(), ending with NULL. They outlive the process's threads.
+    static func run(_ vector: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> ExitCode {
+        var arguments = Argument.list(vector)
+        let name = arguments.isEmpty ? nil : arguments.removeFirst()
         // A caller may choose any name, but the kernel knows the file, even if it is a link. A build has no links.
-        var chosen = arguments_of_process().pointee.flatMap { program($0) } ?? linux_program().flatMap { program($0) }
+        var chosen = name.flatMap { program($0.start) } ?? linux_program().flatMap { program($0) }
         if chosen == nil, let first = arguments.first {
             chosen = program(first.start)
             arguments.removeFirst()
@@ -41,4 +43,10 @@ enum Commands {
         if name == "notify-agent" { return .notifyAgent }
         return nil
     }
+}
+
+/// What main() calls, in notify-commands.
+@c func notify_commands(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
+    StandardStreams.prepare()
+    return Commands.run(arguments).rawValue
 }
