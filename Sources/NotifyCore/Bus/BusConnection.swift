@@ -32,9 +32,6 @@ final class BusConnection {
     /// released.
     var descriptor: Int32 { socket.descriptor }
 
-    /// Whether the bus has accepted the connection.
-    var isOpen: Bool { socket.isOpen }
-
     /// The events for which to poll(2) the socket.
     var events: Int16 { socket.events }
 

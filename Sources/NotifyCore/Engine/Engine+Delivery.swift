@@ -48,15 +48,6 @@ extension Engine {
         }
     }
 
-    /// Runs callbacks until none is left, on a thread that has taken over delivery.
-    func deliverAll() {
-        while true {
-            let work = takeWork(orGiveUp: true)
-            if work.isEmpty { return }
-            work.forEach(run)
-        }
-    }
-
     func run(_ work: Work) {
         switch work {
         case .call(let call):

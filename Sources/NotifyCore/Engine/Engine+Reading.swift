@@ -7,14 +7,13 @@ extension Engine {
     /// Serves both connections until the thread no longer leads, and then runs the callbacks that were left to it.
     func lead(as number: Int, of threads: EngineThreads) {
         var leads = true
-        observing.sleep = threads.sleep
-        // The thread that takes over may find messages that were read from the socket but not handled, which epoll(7)
+        // The thread that takes over may find messages that were read from the socket but not handled, which poll(2)
         // can't know.
         var mayWait = false
         var lastBatch: Int64 = 0
         var pause = StreamPause()
         while leads, !threads.isStopping {
-            let events = waitForEvents(threads, as: number, mayWait: mayWait)
+            let events = waitForEvents(threads.wakeDescriptor, mayWait: mayWait)
             mayWait = true
             let batch = threads.beginBatch()
             if events.isAwake {
@@ -29,40 +28,53 @@ extension Engine {
             // What is queued was posted before what arrives now.
             if let waiting { leads = run(waiting, as: number, of: threads, leads: leads, givesUp: false) }
             var arrivals = 0
-            var share = LeadersShare(from: batch)
-            var isLate = false
             while leads, let arrival = observing.nextArrival(on: self) {
                 arrivals += 1
-                if delivers, arrivals > 1, !isLate { isLate = share.isUsedUp() }
-                leads = deliver(arrival, as: number, of: threads, delivers: delivers && !isLate)
+                leads = deliver(arrival, as: number, of: threads, delivers: delivers)
             }
-            if delivers, isLate {
-                // The callbacks take longer than reading may wait. From here on the follower delivers.
-                threads.leaveDelivery()
-            } else if delivers {
-                leads = run(takeWork(orGiveUp: true), as: number, of: threads, leads: leads, givesUp: true)
-            }
-            let interval = batch - lastBatch
+            if delivers { leads = run(takeWork(orGiveUp: true), as: number, of: threads, leads: leads, givesUp: true) }
             if leads {
-                threads.endBatch(interval: interval)
+                threads.endBatch()
                 let posted = counters.posted.load(ordering: .relaxed)
-                pause.pauseIfNeeded(arrivals: arrivals, interval: interval, posted: posted)
+                pause.pauseIfNeeded(arrivals: arrivals, interval: batch - lastBatch, posted: posted)
             }
             lastBatch = batch
         }
         if leads { observing.close() }
     }
 
-    private func waitForEvents(_ threads: EngineThreads, as number: Int, mayWait: Bool) -> LeaderSleep.Events {
-        let observingRequest = observing.pollRequest
-        let postingRequest = outbox.pollRequest
-        threads.sleep.watchObserving(observingRequest)
-        threads.sleep.watchPosting(postingRequest)
-        let deadline = MonotonicTime.earlier(observingRequest.deadline, postingRequest.deadline)
-        let plan = threads.sleep.plan(mayWait ? deadline?.millisecondsFromNow ?? -1 : 0)
-        let events = threads.lend(number) { threads.sleep.sleep(plan) }
-        threads.sleep.note(events)
-        return events
+    private struct Events {
+        var isAwake: Bool
+        var observing: Int16
+        var posting: Int16
+        var postingConnection: Int
+    }
+
+    /// Sleeps until a socket is ready, a deadline has passed, or another thread wakes the leader.
+    ///
+    /// A posting thread may close its socket meanwhile: poll(2) keeps the one that it was called with.
+    private func waitForEvents(_ wakeDescriptor: WakeDescriptor, mayWait: Bool) -> Events {
+        let reading = observing.pollRequest
+        let posting = outbox.pollRequest
+        let deadline = MonotonicTime.earlier(reading.deadline, posting.deadline)
+        var requests = (
+            pollfd(fd: wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0),
+            reading.pollfd,
+            posting.pollfd
+        )
+        withUnsafeMutableBytes(of: &requests) { bytes in
+            _ = poll(
+                bytes.assumingMemoryBound(to: pollfd.self).baseAddress,
+                3,
+                mayWait ? deadline?.millisecondsFromNow ?? -1 : 0
+            )
+        }
+        return Events(
+            isAwake: requests.0.revents != 0,
+            observing: requests.1.revents,
+            posting: requests.2.revents,
+            postingConnection: posting.connection
+        )
     }
 
     /// - Returns: whether the thread still leads.
@@ -114,14 +126,12 @@ struct Arrival {
 }
 
 /// The events for which a connection is to be woken.
-struct PollRequest: Equatable {
+struct PollRequest {
     var descriptor: Int32 = -1
     var events: Int16 = 0
     var deadline: MonotonicTime?
     /// Which of a center's connections this is for: another one may have replaced it by the time the leader wakes up.
     var connection = 0
-    /// Whether the descriptor may be replaced after the next event.
-    var isProvisional = false
 
     var pollfd: Glibc.pollfd { Glibc.pollfd(fd: descriptor, events: events, revents: 0) }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
-
 /// An observer and the topics under which it is registered.
 struct Subscription: Sendable {
     let observer: Observer
@@ -14,47 +12,6 @@ struct Subscription: Sendable {
 extension Engine {
     /// How long the bus may take to confirm a registration.
     private static let registrationLimit = Duration.seconds(25)
-
-    /// Sends the changed rules to the bus and waits for its answers, if the leader sleeps; otherwise leaves it to that.
-    ///
-    /// Messages that arrive meanwhile are handled, except that callbacks are left to the leader.
-    private func updateRules(waitingFor topics: ArraySlice<Topic>, until deadline: MonotonicTime? = nil) {
-        guard lendsLead, let threads, let number = threads.borrowLead() else { return wake() }
-        let before = observing.pollRequest
-        var mustWake = true
-        if observing.isReady, let commands = registry.takeRuleCommands() {
-            var pending = topics
-            if !pending.isEmpty { threads.sleep.ignoreObserving() }
-            observing.run(commands, on: self)
-            while registry.isUndecided(&pending), exchangeMessages(threads, until: deadline) {}
-            if !topics.isEmpty { threads.sleep.watchObserving(observing.pollRequest) }
-            mustWake = observing.pollRequest != before
-        }
-        threads.returnLead(to: number)
-        if mustWake { wake() }
-    }
-
-    /// Waits for the bus and handles what it sends, for a thread that has borrowed the lead.
-    ///
-    /// - Returns: whether it may continue.
-    private func exchangeMessages(_ threads: EngineThreads, until deadline: MonotonicTime?) -> Bool {
-        var requests = (
-            pollfd(fd: threads.wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0),
-            observing.pollRequest.pollfd
-        )
-        // What is to be done by the time is the leader's.
-        let end = [deadline, observing.pollRequest.deadline].compactMap { $0 }.min()
-        let count = withUnsafeMutableBytes(of: &requests) { bytes in
-            poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, end?.millisecondsFromNow ?? -1)
-        }
-        if count < 0 { return errno == EINTR }
-        if count == 0 || requests.0.revents != 0 { return false }
-        observing.service(requests.1.revents, on: self)
-        while let arrival = observing.nextArrival(on: self) {
-            for observer in arrival.audience.observers { observer.offer(arrival.name) }
-        }
-        return true
-    }
 
     /// Registers an observer, and waits until it hears every later post.
     ///
@@ -72,7 +29,7 @@ extension Engine {
         let subscription = try enter(observer, keys, waitsForBus: waitsForBus)
         guard !subscription.busTopics.isEmpty else { return (subscription, nil) }
         let deadline = MonotonicTime.after(min(limit ?? Engine.registrationLimit, Engine.registrationLimit))
-        updateRules(waitingFor: subscription.busTopics[...], until: deadline)
+        wake()
         prepareToWait()
         switch registry.waitUntilActive(subscription.busTopics, waitsForBus: waitsForBus, deadline: deadline) {
         case .live: return (subscription, nil)
@@ -160,7 +117,7 @@ extension Engine {
         if !observers.withLock({ $0.remove(observer) }) { return isRunning }
         registry.forgetNotice(of: observer)
         if !subscription.processTopics.isEmpty { ProcessHub.remove(observer, from: subscription.processTopics) }
-        if registry.remove(observer, from: subscription.busTopics) { updateRules(waitingFor: []) }
+        if registry.remove(observer, from: subscription.busTopics) { wake() }
         return isRunning
     }
 

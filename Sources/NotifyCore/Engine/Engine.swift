@@ -59,8 +59,6 @@ final class Engine: Sendable {
     let witness = PostWitness()
     /// Whether every registration is kept if there is no bus, and completed when there is one.
     let waitsForBus: Bool
-    /// Whether other threads may borrow the lead: not if the peer's code, which runs with it, belongs to somebody else.
-    let lendsLead: Bool
     private let life = Monitor(Life.idle)
 
     init(
@@ -71,7 +69,6 @@ final class Engine: Sendable {
         onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.waitsForBus = waitsForBus
-        lendsLead = peer is LifecyclePeer
         outbox = Outbox(bus: bus, counters: counters)
         observing = ObservingConnection(
             bus: bus,
@@ -105,12 +102,7 @@ final class Engine: Sendable {
             }
             let threads = try EngineThreads()
             // The threads keep the engine alive until they exit.
-            try threads.start(
-                EngineThreads.Duties(
-                    lead: { number in self.lead(as: number, of: threads) },
-                    deliver: { self.deliverAll() }
-                )
-            )
+            try threads.start { number in self.lead(as: number, of: threads) }
             life = .running(threads)
         }
     }

@@ -3,8 +3,8 @@
 /// The connection for reading: it is opened for the first observer, makes every registration again when the bus comes
 /// back, and determines who observes what arrives.
 ///
-/// `@unchecked Sendable`: only the leading thread touches it, or a thread that has borrowed the lead. The lead passes
-/// between threads by an atomic exchange, which orders what both do.
+/// `@unchecked Sendable`: only the leading thread touches it. The lead passes between threads by an atomic exchange, which
+/// orders what both do.
 ///
 /// A run-time check for exclusive access takes some 60 instructions. The compiler omits it if it sees that each access
 /// to a variable is instantaneous. So everything on the path of a delivery is a plain value or a reference to an
@@ -48,8 +48,6 @@ final class ObservingConnection: @unchecked Sendable {
     private(set) var lossError: NotifyBusError?
 
     private(set) var connection: BusConnection?
-    /// What the leader sleeps on; nil until it leads for the first time.
-    var sleep: LeaderSleep?
     var uniqueName = ""
     /// Counts the sets of rules: one for each connection, and one for each opening of the gate. A topic remembers the
     /// set that its rules belong to.
@@ -106,12 +104,7 @@ final class ObservingConnection: @unchecked Sendable {
 
     private func request(deadline: MonotonicTime?) -> PollRequest {
         guard let connection else { return PollRequest() }
-        return PollRequest(
-            descriptor: connection.descriptor,
-            events: connection.events,
-            deadline: deadline,
-            isProvisional: !connection.isOpen
-        )
+        return PollRequest(descriptor: connection.descriptor, events: connection.events, deadline: deadline)
     }
 
     /// Whether the bus has accepted the connection.
@@ -330,7 +323,6 @@ final class ObservingConnection: @unchecked Sendable {
         earlyBarriers = []
         for case .barrier(let barrier) in questions.purposes { barrier.complete(.failure(error)) }
         questions.removeAll()
-        sleep?.forgetObserving()
         connection = nil
         phase = .closed
     }

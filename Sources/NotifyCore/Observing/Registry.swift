@@ -134,13 +134,6 @@ final class Registry: Sendable {
         }
     }
 
-    /// Whether the bus has yet to answer for some of these topics; those before them are removed.
-    func isUndecided(_ topics: inout ArraySlice<Topic>) -> Bool {
-        state.withLock { state in
-            if case nil = state.outcome(of: &topics, waitsForBus: false) { true } else { false }
-        }
-    }
-
     /// Takes the commands if they are all about rules, which any thread may carry out.
     func takeRuleCommands() -> [Command]? {
         state.withLock { state in
