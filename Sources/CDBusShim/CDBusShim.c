@@ -144,7 +144,3 @@ bool nb_is_message(const void *bytes, size_t length) {
     dbus_message_unref(message);
     return true;
 }
-
-void nb_free(uint8_t *bytes) {
-    dbus_free(bytes);
-}

@@ -87,8 +87,8 @@ import Testing
         for number in 0..<count {
             var arguments: [BusValue] = [.uint32(UInt32(number)), .string(String(repeating: "x", count: 100))]
             if number % 300 == 299 { arguments.append(.descriptor(pipes[number / 300])) }
-            let draft = BusConnection.Draft.signal(destination: own, path: "/x", interface: "org.x.x", member: "X")
-            try #require(sender.send(draft, arguments) != 0)
+            let signal = OutgoingMessage.signal(to: own, path: "/x", interface: "org.x.x", member: "X", arguments)
+            try #require(sender.send(signal) != 0)
         }
         #expect(sender.waitingCount > 0)
         bus.resume()

@@ -178,14 +178,15 @@ import Testing
             .dictionary([("program", .string("x")), ("names", .strings(["a", "bb"])), ("n", .uint64(7))]),
             .structure([.number(code: UInt8(ascii: "y"), 3), .double(0.5), .boolean(true)]), .variant(.strings([])),
         ]
-        let draft = BusConnection.Draft.call(
-            destination: ":1.1",
+        let call = OutgoingMessage.call(
+            ":1.1",
             path: "/x",
             interface: "org.example.x",
             member: "Register",
+            values,
             activates: false
         )
-        return BusConnection.withBytes(draft, values, serial: 5) { Array($0) } ?? []
+        return call.bytes(serial: 5) ?? []
     }
 
     @Test func `descriptors stay with their messages, and unclaimed ones are closed`() async {
@@ -304,9 +305,13 @@ private struct DescriptorStream {
     mutating func send(serial: UInt32, descriptors count: Int, in piece: Int) -> [UInt64]? {
         let descriptors = (0..<count).map { _ in Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0) }
         defer { descriptors.forEach { close($0) } }
-        let draft = BusConnection.Draft.signal(destination: nil, path: "/x", interface: "org.x.x", member: "X")
-        let bytes = BusConnection.withBytes(draft, descriptors.map { .descriptor($0) }, serial: serial) { Array($0) }
-        guard let bytes else { return nil }
+        let signal = OutgoingMessage.signal(
+            path: "/x",
+            interface: "org.x.x",
+            member: "X",
+            descriptors.map { .descriptor($0) }
+        )
+        guard let bytes = signal.bytes(serial: serial) else { return nil }
         var offset = 0
         while offset < bytes.count {
             let sent = bytes.withUnsafeBytes { bytes in

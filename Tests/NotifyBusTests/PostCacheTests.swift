@@ -9,7 +9,7 @@ import Testing
 @Suite struct PostCacheTests {
     /// The bytes of a post, as the bus might pass them on.
     private func post(of name: NotifyName, serial: UInt32) -> [UInt8] {
-        BusConnection.signalBytes(for: name, serial: serial)
+        OutgoingMessage.post(name).bytes(serial: serial) ?? []
     }
 
     @Test func `a message counts as already read only if all but its serial is the same`() throws {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of libdbus that NotifyBus uses, as a dozen calls that Swift can import: no variadic functions, no macros
- * with casts, no callbacks. libdbus builds and validates messages, and it connects and authenticates where QuickEntry.h
+ * The part of libdbus that NotifyBus uses, as a few calls that Swift can import: no variadic functions, no macros
+ * with casts, no callbacks. libdbus validates messages, and it connects and authenticates where QuickEntry.h
  * can't; once the bus has authenticated us, the socket is ours. Nothing here blocks, with one exception: nb_enter() calls
  * connect(2).
  *
- * The caller must use an entry or a draft from one thread at a time.
+ * The caller must use an entry from one thread at a time.
  */
 #ifndef NOTIFYBUS_CDBUSSHIM_H
 #define NOTIFYBUS_CDBUSSHIM_H
@@ -70,9 +70,6 @@ int nb_take_socket(nb_entry *entry, nb_error *guid);
  * A message whose header announces descriptors counts as invalid, because there are none.
  */
 bool nb_is_message(const void *bytes, size_t length);
-
-/* nb_free() - free what nb_draft_bytes() returned */
-void nb_free(uint8_t *_Nullable bytes);
 
 #pragma clang assume_nonnull end
 

@@ -15,8 +15,6 @@ final class BusConnection {
     private var current = BusMessage(kind: .useless)
     private var lastSerial: UInt32 = 0
     private var isBroken = false
-    /// One for each method of the bus that was called with a string.
-    private var templates: [BusCallTemplate] = []
 
     /// Connects and calls Hello; the reply has `helloSerial`.
     ///
@@ -100,7 +98,7 @@ final class BusConnection {
 
     // MARK: - Writing
 
-    func nextSerial() -> UInt32 {
+    private func nextSerial() -> UInt32 {
         // Zero is not a valid serial.
         lastSerial = lastSerial == .max ? 1 : lastSerial + 1
         return lastSerial
@@ -110,35 +108,30 @@ final class BusConnection {
     ///
     /// - Returns: the serial of the reply; 0 if it can't be sent.
     func callBus(_ member: String, _ argument: String? = nil) -> UInt32 {
-        guard let argument else { return send(.busCall(member), []) }
-        return callBus(member, argument, wantsReply: true)
+        send(.busCall(member, argument.map { [.string($0)] } ?? []))
     }
 
     /// Calls a method of the bus that replies nothing, or nothing of interest.
     func tellBus(_ member: String, _ argument: String) {
-        _ = callBus(member, argument, wantsReply: false)
-    }
-
-    private func callBus(_ member: String, _ argument: String, wantsReply: Bool) -> UInt32 {
-        let known = templates.firstIndex { $0.member == member && $0.wantsReply == wantsReply }
-        if known == nil {
-            guard let new = BusCallTemplate(member, wantsReply: wantsReply) else { return 0 }
-            templates.append(new)
-        }
-        let serial = nextSerial()
-        let isSent = templates[known ?? templates.count - 1].withBytes(argument, serial: serial) { socket.write($0) }
-        return isSent ? serial : 0
+        _ = send(.busCall(member, [.string(argument)], wantsReply: false))
     }
 
     /// Sends a message.
     ///
-    /// - Returns: its serial; 0 if it is not valid, memory is exhausted, or the bus has not read for too long.
-    func send(_ draft: Draft, _ arguments: [BusValue]) -> UInt32 {
+    /// - Returns: its serial; 0 if it is not valid, or the bus has not read for too long.
+    func send(_ message: OutgoingMessage) -> UInt32 {
         let serial = nextSerial()
-        var descriptors: [Int32] = []
-        for argument in arguments { argument.collectDescriptors(into: &descriptors) }
-        let isSent = BusConnection.withBytes(draft, arguments, serial: serial) { socket.write($0, descriptors) }
-        return isSent == true ? serial : 0
+        guard let bytes = message.bytes(serial: serial) else { return 0 }
+        return bytes.withUnsafeBytes { socket.write($0, message.descriptors) } ? serial : 0
+    }
+
+    /// While more bytes than this are queued, calls by strangers are left unanswered.
+    private static let answersLimit = 1_048_576
+
+    /// Replies to a call: there is no such method, or it is too long.
+    func refuse(_ call: BusMessage) {
+        guard waitingCount < BusConnection.answersLimit, let refusal = OutgoingMessage.refusal(of: call) else { return }
+        _ = send(refusal)
     }
 
     /// Whether messages are held back to be written together.

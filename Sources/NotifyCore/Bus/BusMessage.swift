@@ -53,7 +53,7 @@ package struct BusMessage {
     private static let fieldsLengthOffset = 12
     /// The longest message, and the longest array of header fields, that the specification allows. Within both limits,
     /// sums of lengths stay below 2^31.
-    private static let longestMessage: UInt32 = 134_217_728
+    static let longestMessage: UInt32 = 134_217_728
     private static let longestFields: UInt32 = 67_108_864
 
     package enum Extent {

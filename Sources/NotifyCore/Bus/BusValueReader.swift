@@ -127,7 +127,7 @@ package struct BusValueReader {
         return count > 0 && count < types.count ? count : nil
     }
 
-    private static func alignment(of code: UInt8) -> Int {
+    static func alignment(of code: UInt8) -> Int {
         switch code {
         case UInt8(ascii: "y"), UInt8(ascii: "g"), UInt8(ascii: "v"): 1
         case UInt8(ascii: "n"), UInt8(ascii: "q"): 2

@@ -4,12 +4,11 @@
 extension BusLink {
     func reply(to call: ObserverLifecycle.Call, _ arguments: [BusValue] = []) {
         guard call.wantsReply else { return }
-        _ = observing.connection?.send(.reply(destination: call.sender, serial: call.serial), arguments)
+        _ = observing.connection?.send(.reply(to: call.sender, call.serial, arguments))
     }
 
     func refuse(_ call: ObserverLifecycle.Call, _ fault: BusFault) {
         guard call.wantsReply else { return }
-        let draft = BusConnection.Draft.error(destination: call.sender, serial: call.serial, name: fault.name)
-        _ = observing.connection?.send(draft, [.string(fault.message)])
+        _ = observing.connection?.send(.error(to: call.sender, call.serial, name: fault.name, fault.message))
     }
 }

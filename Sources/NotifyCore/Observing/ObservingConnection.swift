@@ -205,13 +205,12 @@ final class ObservingConnection: @unchecked Sendable {
 
     /// Sends a message to which `peer` is to reply, and remembers the purpose.
     func send(
-        _ draft: BusConnection.Draft,
-        _ arguments: [BusValue],
+        _ message: OutgoingMessage,
         to peer: BusCalls<Question>.Peer,
         _ question: Question,
         on engine: Engine
     ) {
-        let serial = connection?.send(draft, arguments) ?? 0
+        let serial = connection?.send(message) ?? 0
         if serial != 0 {
             questions.begin(serial, to: peer, for: question)
         } else {

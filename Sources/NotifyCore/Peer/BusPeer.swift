@@ -175,8 +175,7 @@ package struct BusLink: ~Copyable {
             }
         }
         observing.send(
-            .call(destination: destination, path: path, interface: interface, member: member, activates: activates),
-            arguments,
+            .call(destination, path: path, interface: interface, member: member, arguments, activates: activates),
             to: peer,
             .call(completion),
             on: engine
@@ -236,13 +235,17 @@ package struct BusLink: ~Copyable {
         member: String,
         _ arguments: [BusValue]
     ) {
-        let draft = BusConnection.Draft.oneWayCall(
-            destination: destination,
-            path: path,
-            interface: interface,
-            member: member
+        _ = observing.connection?.send(
+            .call(
+                destination,
+                path: path,
+                interface: interface,
+                member: member,
+                arguments,
+                activates: false,
+                wantsReply: false
+            )
         )
-        _ = observing.connection?.send(draft, arguments)
     }
 
     package func emit(
@@ -252,24 +255,24 @@ package struct BusLink: ~Copyable {
         member: String,
         _ arguments: [BusValue]
     ) {
-        let draft = BusConnection.Draft.signal(
-            destination: destination,
+        let signal = OutgoingMessage.signal(
+            to: destination,
             path: path,
             interface: interface,
-            member: member
+            member: member,
+            arguments
         )
-        _ = observing.connection?.send(draft, arguments)
+        _ = observing.connection?.send(signal)
     }
 
     package func reply(to call: BusCall, _ arguments: [BusValue] = []) {
         guard call.wantsReply else { return }
-        _ = observing.connection?.send(.reply(destination: call.sender, serial: call.serial), arguments)
+        _ = observing.connection?.send(.reply(to: call.sender, call.serial, arguments))
     }
 
     package func refuse(_ call: BusCall, _ fault: BusFault) {
         guard call.wantsReply else { return }
-        let draft = BusConnection.Draft.error(destination: call.sender, serial: call.serial, name: fault.name)
-        _ = observing.connection?.send(draft, [.string(fault.message)])
+        _ = observing.connection?.send(.error(to: call.sender, call.serial, name: fault.name, fault.message))
     }
 }
 

@@ -28,7 +28,7 @@ extension Outbox {
             case .call where message.wantsReply && state.rest.count < Outbox.batchSize,
                 .longCall where message.wantsReply && state.rest.count < Outbox.batchSize:
                 // Sent in turn: between whole messages, and in bounded numbers.
-                state.rest.append(BusConnection.refusalBytes(of: message, serial: state.nextSerial()))
+                if let refusal = OutgoingMessage.refusal(of: message) { append(refusal, &state) }
             case .disconnected:
                 return lose(&state)
             case .signal, .call, .longCall, .useless: continue
@@ -67,7 +67,7 @@ extension Outbox {
     /// Subscribes to every post, unless already subscribed.
     private func listen(_ state: inout State) {
         guard state.pace.beginListening() else { return }
-        state.rest.append(BusConnection.callBytes("AddMatch", PostingPace.rule, serial: state.nextSerial()))
+        append(.busCall("AddMatch", [.string(PostingPace.rule)]), &state)
     }
 
     /// Asks the questions that follow what has been taken out of the queue.
@@ -98,19 +98,21 @@ extension Outbox {
 
     private func ask(_ question: PostingPace.Question, _ state: inout State) -> UInt32 {
         ExitFlush.cover(self)
-        let serial = state.nextSerial()
-        let call =
-            switch question {
-            case .anything: BusConnection.callBytes("GetId", serial: serial)
-            case .queues: BusConnection.callBytes(BrokerQueues.member, of: BrokerQueues.interface, serial: serial)
-            }
-        state.rest.append(call)
-        return serial
+        return switch question {
+        case .anything: append(.busCall("GetId"), &state)
+        case .queues: append(.busCall(BrokerQueues.member, of: BrokerQueues.interface), &state)
+        }
     }
 
     private func askLauncher(_ state: inout State) -> UInt32 {
+        append(.launcherPing, &state)
+    }
+
+    /// - Returns: the serial of the reply.
+    @discardableResult
+    private func append(_ message: OutgoingMessage, _ state: inout State) -> UInt32 {
         let serial = state.nextSerial()
-        state.rest.append(BusConnection.launcherPingBytes(serial: serial))
+        state.rest.append(message.bytes(serial: serial) ?? [])
         return serial
     }
 
@@ -118,7 +120,7 @@ extension Outbox {
     func restIfIdle(_ state: inout State) {
         guard state.link == .open, state.pace.isListening else { return }
         guard state.pace.rest(hasPosts: !state.isDrained, now: .now) else { return }
-        state.rest.append(BusConnection.callBytes("RemoveMatch", PostingPace.rule, serial: state.nextSerial()))
+        append(.busCall("RemoveMatch", [.string(PostingPace.rule)]), &state)
         drain(&state)
     }
 }

@@ -18,7 +18,7 @@ struct SignalTemplates {
 
         init(of name: NotifyName) {
             self.name = name
-            let signal = BusConnection.signalBytes(for: name, serial: 1)
+            let signal = OutgoingMessage.post(name).bytes(serial: 1) ?? []
             bytes = .allocate(byteCount: signal.count, alignment: 4)
             bytes.copyBytes(from: signal)
         }
@@ -26,9 +26,9 @@ struct SignalTemplates {
         deinit { bytes.deallocate() }
 
         func setSerial(_ serial: UInt32) {
-            // Without bytes, memory is exhausted.
+            // A name is always a valid text.
             guard bytes.count > 0 else { return }
-            bytes.storeBytes(of: serial, toByteOffset: SignalTemplates.serialOffset, as: UInt32.self)
+            bytes.storeBytes(of: serial.littleEndian, toByteOffset: SignalTemplates.serialOffset, as: UInt32.self)
         }
     }
 

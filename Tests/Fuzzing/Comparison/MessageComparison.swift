@@ -31,6 +31,17 @@ package enum MessageComparison {
         }
     }
 
+    /// Whether these bytes are one message for libdbus, apart from descriptors.
+    package static func isMessage(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        withoutDescriptorCount(bytes).withUnsafeBytes { bytes in
+            guard let start = bytes.baseAddress, let reference = reference_describe(start, bytes.count) else {
+                return false
+            }
+            reference_free(reference)
+            return true
+        }
+    }
+
     /// The message in these bytes, if it ends exactly where they do.
     package static func wholeMessage(_ bytes: UnsafeRawBufferPointer) -> BusMessage? {
         guard case .known(let body, let end) = BusMessage.extent(of: bytes), end == bytes.count else { return nil }
