@@ -92,6 +92,10 @@ void linux_name_thread(const char *name) {
     pthread_setname_np(pthread_self(), name);
 }
 
+int linux_lock_until(pthread_mutex_t *mutex, const struct timespec *deadline) {
+    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, deadline);
+}
+
 const char *linux_program(void) {
     return (const char *)getauxval(AT_EXECFN);
 }

@@ -45,47 +45,8 @@ int linux_signalfd(const sigset_t *signals);
 /* linux_name_thread() - pthread_setname_np(3) for the calling thread; at most 15 bytes */
 void linux_name_thread(const char *name);
 
-/*
- * A lock with a condition; all zero while it is free. See futex(2); it is the third mutex in Drepper, "Futexes Are
- * Tricky". Without contention, taking and giving it back makes no system call and is inlined: 12 instructions for both,
- * against 87 for pthread_mutex_lock(3) and pthread_mutex_unlock(3).
- */
-typedef struct linux_lock {
-    /* 0: free; 1: taken; 2: taken, and somebody may sleep until it is free */
-    uint32_t state;
-    /* counts linux_wake_all() */
-    uint32_t turn;
-    /* how many threads are in linux_wait(); protected by the lock */
-    uint32_t waiting;
-} linux_lock;
-
-/* The slow paths of linux_take() and linux_give(), under contention. */
-void linux_take_slowly(linux_lock *lock);
-void linux_give_slowly(linux_lock *lock);
-
-/* linux_take() - take the lock; sleep until it is free */
-static inline void linux_take(linux_lock *lock) {
-    uint32_t expected = 0;
-    if (!__atomic_compare_exchange_n(&lock->state, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        linux_take_slowly(lock);
-}
-
-/* linux_give() - give the lock back */
-static inline void linux_give(linux_lock *lock) {
-    if (__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) != 1) linux_give_slowly(lock);
-}
-
-/* linux_take_until() - take the lock; false if it is not free by a deadline, in nanoseconds of the monotonic clock */
-bool linux_take_until(linux_lock *lock, int64_t deadline);
-
-/*
- * linux_wait() - give the lock back, sleep until linux_wake_all() or a deadline, -1 for none, and take the lock again;
- * false after the deadline. Wake-ups may be spurious.
- */
-bool linux_wait(linux_lock *lock, int64_t deadline);
-
-/* linux_wake_all() - end every linux_wait(); no system call if there is none. Call it after giving the lock back. */
-void linux_wake_all(linux_lock *lock);
+/* linux_lock_until() - pthread_mutex_clocklock(3) with the monotonic clock */
+int linux_lock_until(pthread_mutex_t *mutex, const struct timespec *deadline);
 
 /* linux_program() - the path that the kernel was asked to run, which may be a link: AT_EXECFN of getauxval(3)
  *

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLinux
+import Glibc
 
-/// State protected by a lock, with a condition to wait for changes.
+/// State protected by a lock, with a condition to wait for changes. See pthread_mutex_lock(3) and pthread_cond_wait(3).
 ///
 /// `Synchronization.Mutex` has no condition variable; this is for places where a thread must wait.
 ///
@@ -11,26 +12,35 @@ import CLinux
 ///
 /// `@unchecked Sendable`: the state is accessed only with the lock held.
 package final class Monitor<State>: @unchecked Sendable {
-    // Pointers, not properties: the kernel and other threads know the lock by its address, and as the lock already
-    // excludes others, run-time checks for exclusive access would only cost time. One allocation, but not one struct:
-    // to the thread sanitizer an access to part of a struct is one to its start.
-    private let lock: UnsafeMutablePointer<linux_lock>
-    private let state: UnsafeMutablePointer<State>
+    // Pointers, not properties: threads know the lock by its address, and as the lock already excludes others, run-time
+    // checks for exclusive access would only cost time.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let state = UnsafeMutablePointer<State>.allocate(capacity: 1)
 
     package init(_ initial: consuming State) {
-        let alignment = max(MemoryLayout<linux_lock>.alignment, MemoryLayout<State>.alignment)
-        let offset = (MemoryLayout<linux_lock>.size + alignment - 1) / alignment * alignment
-        let memory = UnsafeMutableRawPointer.allocate(
-            byteCount: offset + MemoryLayout<State>.size,
-            alignment: alignment
-        )
-        lock = memory.initializeMemory(as: linux_lock.self, to: linux_lock())
-        state = (memory + offset).initializeMemory(as: State.self, to: initial)
+        state.initialize(to: initial)
+        createLock()
     }
 
     deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
         state.deinitialize(count: 1)
-        UnsafeMutableRawPointer(lock).deallocate()
+        condition.deallocate()
+        mutex.deallocate()
+        state.deallocate()
+    }
+
+    private func createLock() {
+        mutex.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        condition.initialize(to: pthread_cond_t())
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
     }
 
     /// Runs `body` with the lock held. `body` must not use this monitor.
@@ -38,48 +48,52 @@ package final class Monitor<State>: @unchecked Sendable {
     package func withLock<Result, Failure: Error>(_ body: (inout State) throws(Failure) -> Result) throws(Failure)
         -> Result
     {
-        linux_take(lock)
-        defer { linux_give(lock) }
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
         return try body(&state.pointee)
     }
 
     /// Runs `body` with the lock held, unless it can't be taken before the deadline.
     package func withLock<Result>(until deadline: MonotonicTime, _ body: (inout State) -> Result) -> Result? {
-        guard linux_take_until(lock, deadline.nanoseconds) else { return nil }
-        defer { linux_give(lock) }
+        var time = deadline.timespec
+        guard linux_lock_until(mutex, &time) == 0 else { return nil }
+        defer { pthread_mutex_unlock(mutex) }
         return body(&state.pointee)
     }
 
     /// Takes the lock before fork(2), so that the state is consistent in the child; see pthread_atfork(3).
     package func lockForFork() {
-        linux_take(lock)
+        pthread_mutex_lock(mutex)
     }
 
     /// Releases the lock in the parent.
     package func unlockAfterFork() {
-        linux_give(lock)
+        pthread_mutex_unlock(mutex)
     }
 
     /// Creates a new lock in the child, where the waiting threads do not exist.
     package func renewAfterFork() {
-        lock.pointee = linux_lock()
+        createLock()
     }
 
     /// Wakes every waiting thread to check the state again.
     package func wakeAll() {
-        linux_wake_all(lock)
+        pthread_cond_broadcast(condition)
     }
 
     /// Calls `body` with the lock held, now and after each `wakeAll`, until it returns a result or the deadline passes.
     ///
     /// - Returns: nil if the deadline passed first.
     package func wait<Result>(until deadline: MonotonicTime?, _ body: (inout State) -> Result?) -> Result? {
-        linux_take(lock)
-        defer { linux_give(lock) }
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
         while true {
             if let result = body(&state.pointee) { return result }
-            let isInTime = linux_wait(lock, deadline?.nanoseconds ?? -1)
-            if !isInTime { return body(&state.pointee) }
+            if var time = deadline?.timespec {
+                if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { return body(&state.pointee) }
+            } else {
+                pthread_cond_wait(condition, mutex)
+            }
         }
     }
 }

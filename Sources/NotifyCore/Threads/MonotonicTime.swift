@@ -35,6 +35,10 @@ package struct MonotonicTime: Comparable, Sendable {
         MonotonicTime(nanoseconds: time.nanoseconds + milliseconds * 1_000_000)
     }
 
+    var timespec: Glibc.timespec {
+        Glibc.timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+    }
+
     /// Milliseconds from now, rounded up as poll(2) requires; 0 if it has passed.
     package var millisecondsFromNow: Int32 {
         let remaining = nanoseconds - MonotonicTime.now.nanoseconds
