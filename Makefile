@@ -81,7 +81,7 @@ build: build-needs ## Builds the commands, the C library and their manual pages,
 	@$(FIND_STATIC); \
 	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
 	swift build $(RELEASE) $(RELEASE_LINK) $(PROGRAM) --product notify-commands
-	@swift build $(RELEASE) $(LIBRARY_LINK) --product notifybus
+	@swift build $(RELEASE) $(LIBRARY_LINK) -Xlinker -soname=libnotifybus.so.0 --product notifybus
 	@$(call build_bridge,$(OPTIMIZED) $(LIBRARY_LINK) $(PROGRAM))
 	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))

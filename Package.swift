@@ -9,7 +9,7 @@ let package = Package(
         .library(name: "DarwinNotify", targets: ["DarwinNotify"]),
         // What code for Apple's systems imports for notify(3).
         .library(name: "notify", targets: ["notify"]),
-        // For C: libnotifybus.so.0 with <notify.h>.
+        // For C, with <notify.h>: libnotifybus.so beside the program. 'make build' names it libnotifybus.so.0 to be installed.
         .library(name: "notifybus", type: .dynamic, targets: ["NotifyBusC"]),
         // All commands: what it is called by decides which it is.
         .executable(name: "notify-commands", targets: ["notify-commands"]),
@@ -50,8 +50,8 @@ let package = Package(
                 // Nobody who loads it needs Swift; what is not in the map is not seen from outside, so that a program
                 // may carry Swift itself. Its threads outlive dlclose(3), so it must stay.
                 .unsafeFlags([
-                    "-static-stdlib", "-Xlinker", "-soname=libnotifybus.so.0", "-Xlinker", "-z", "-Xlinker", "nodelete",
-                    "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/NotifyBusC/libnotifybus.map",
+                    "-static-stdlib", "-Xlinker", "-z", "-Xlinker", "nodelete", "-Xlinker",
+                    "--version-script=\(Context.packageDirectory)/Sources/NotifyBusC/libnotifybus.map",
                 ])
             ]
         ),

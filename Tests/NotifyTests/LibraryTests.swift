@@ -32,12 +32,6 @@ import Testing
         for name in try run("cat", [library.exports]).lines { #expect(headers.contains(" \(name)(")) }
     }
 
-    @Test func `programs link with libnotifybus.so.0`() throws {
-        #expect(try run("readelf", ["-d", file]).output.contains("Library soname: [libnotifybus.so.0]"))
-        let program = try library.compile("no-dispatch.c")
-        #expect(try run("readelf", ["-d", program]).output.contains("Shared library: [libnotifybus.so.0]"))
-    }
-
     @Test func `it needs no Swift library, no libdispatch and no Blocks runtime`() throws {
         let needed = try run("readelf", ["-d", file]).lines.filter { $0.contains("(NEEDED)") }
         #expect(needed.contains { $0.contains("libdbus-1.so.3") })
