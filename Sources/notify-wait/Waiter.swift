@@ -68,7 +68,7 @@ struct Waiter {
             throw StartError(error.message)
         }
         diagnostics.detail("the observer is live")
-        if case .ownProgram(let reason) = center.reach { diagnostics.notice(reason) }
+        if let obstacle = center.obstacleToHearing { diagnostics.notice(obstacle) }
         let (signals, deadline) = (self.signals, self.deadline)
         readyFile = try Readiness.announce(settings, diagnostics) {
             // Perhaps nobody will ever read it, so a signal or the timeout ends that too.

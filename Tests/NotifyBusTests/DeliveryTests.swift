@@ -216,22 +216,6 @@ import Testing
         #expect(others.elements.count { $0 == "com.example.own" } == before)
         for observation in observations { observation.cancel() }
     }
-
-    @Test(arguments: busKinds, NotifyCenter.SuspensionBehavior.allCases)
-    func `suspensionBehavior is accepted and ignored`(
-        kind: BusKind,
-        behavior: NotifyCenter.SuspensionBehavior
-    ) throws {
-        let bus = try PrivateBus(kind)
-        let center = bus.makeCenter()
-        let count = Counter()
-        let observation = try center.addObserver(forName: "com.example.s", suspensionBehavior: behavior) { _ in
-            count.add()
-        }
-        for _ in 0..<3 { try center.post("com.example.s") }
-        #expect(count.wait(for: 3))
-        observation.cancel()
-    }
 }
 
 /// The next message that is a post.

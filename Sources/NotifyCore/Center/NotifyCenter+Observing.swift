@@ -67,20 +67,6 @@ extension NotifyCenter {
         try observe(.prefixes(prefixes), ignoringOwnPosts: ignoringOwnPosts, with: callback)
     }
 
-    /// Observes a name, as `CFNotificationCenterAddObserver` does.
-    ///
-    /// - Parameters:
-    ///   - name: the name to observe.
-    ///   - suspensionBehavior: accepted and ignored, as by Darwin's notify center.
-    ///   - callback: receives the name that was posted.
-    public func addObserver(
-        forName name: NotifyName,
-        suspensionBehavior: SuspensionBehavior,
-        using callback: @escaping @Sendable (NotifyName) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        try observe(.name(name), with: callback)
-    }
-
     /// Waits until every post that the bus has routed before this call has reached its observers: callbacks have run,
     /// and deliveries to queues and sequences have been enqueued.
     package func barrier(timeout: Duration? = nil) throws(NotifyBusError) {

@@ -8,8 +8,8 @@ extension NotifyCenter {
         /// Those of every program on the bus.
         case everyone
         /// Only what this program tells itself, by names that begin with `self.`, because its sandbox lets no other post
-        /// in; with the reason and what to do, as one or two sentences.
-        case ownProgram(reason: String)
+        /// in.
+        case ownProgram
     }
 
     /// Whose posts the observers of this center can hear.
@@ -17,24 +17,25 @@ extension NotifyCenter {
     /// In a Flatpak a proxy stands between the program and the bus, and lets nobody's posts in, not even the program's
     /// own, which come from another connection. With the permission `--talk-name=org.notifybus.Relay1` the agent's relay
     /// hears for the program, and the answer is ``Reach/everyone``; so it is with access to the whole bus. Otherwise, or if
-    /// there turns out to be no relay when the first observer is added, it is ``Reach/ownProgram(reason:)``. Posts go out in
+    /// there turns out to be no relay when the first observer is added, it is ``Reach/ownProgram``. Posts go out in
     /// any case, and names that begin with `self.` need no bus.
     ///
     /// The answer comes from `/.flatpak-info`, which is read once in a process; see flatpak-metadata(5). Where another
     /// sandbox has a proxy, set the environment variable `NOTIFYBUS_RELAY` to `yes`; with `no` the relay is not used.
-    public var reach: Reach {
+    public var reach: Reach { obstacleToHearing == nil ? .everyone : .ownProgram }
+
+    /// Why nobody else's posts can be heard here, and what to do, as one or two sentences; nil if they can.
+    package var obstacleToHearing: String? {
         switch bus.passage {
-        case .open: .everyone
-        case .closed(let reason): .ownProgram(reason: reason)
-        case .relay:
-            peer?.relayed.isMissing == true ? .ownProgram(reason: SandboxPassage.reasonWithoutRelay) : .everyone
+        case .open: nil
+        case .closed(let reason): reason
+        case .relay: peer?.relayed.isMissing == true ? SandboxPassage.reasonWithoutRelay : nil
         }
     }
 
     /// Why nobody's posts of a name can be heard here; nil if they can.
     package func obstacle(toHearing name: NotifyName) -> String? {
-        guard name.storage.scope != .process, case .ownProgram(let reason) = reach else { return nil }
-        return reason
+        name.storage.scope == .process ? nil : obstacleToHearing
     }
 }
 
