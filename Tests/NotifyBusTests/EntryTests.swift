@@ -19,14 +19,6 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `authentication takes one round trip`(kind: BusKind) throws {
-        let bus = try PrivateBus(kind)
-        let relay = try BusRelay(to: bus.address, .answersLate)
-        defer { relay.close() }
-        #expect(try isHeard(at: relay.address))
-    }
-
-    @Test(arguments: busKinds)
     func `a bus that wants one line at a time is entered all the same`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let relay = try BusRelay(to: bus.address, .wantsOneLineAtATime)

@@ -12,8 +12,6 @@ public final class BusRelay: Sendable {
         case usual
         /// Rejects a client that says more than one line before it has heard the answer.
         case wantsOneLineAtATime
-        /// Passes on nothing from the bus before the client has said all that it can say by then.
-        case answersLate
         /// Passes on the answers byte by byte.
         case dribbles
     }
@@ -70,10 +68,8 @@ public final class BusRelay: Sendable {
             }
             let link = Link(client, bus)
             links.withLock { $0.append(link) }
-            let saidAll = Counter()
             startThread { [manner] in
                 pass(from: client, to: bus, link) { said, isFirst in
-                    if said.contains("NEGOTIATE_UNIX_FD") { saidAll.add() }
                     guard manner == .wantsOneLineAtATime, isFirst, said.split(separator: "\r\n").count > 1 else {
                         return 0
                     }
@@ -83,8 +79,7 @@ public final class BusRelay: Sendable {
             }
             startThread { [manner] in
                 pass(from: bus, to: client, link) { _, isFirst in
-                    if manner == .answersLate { _ = saidAll.wait(for: 1) }
-                    return manner == .dribbles && isFirst ? 1 : 0
+                    manner == .dribbles && isFirst ? 1 : 0
                 }
             }
         }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of libdbus that NotifyBus uses, as a few calls that Swift can import: no variadic functions, no macros
- * with casts, no callbacks. libdbus validates messages, and it connects and authenticates where QuickEntry.h
- * can't; once the bus has authenticated us, the socket is ours. Nothing here blocks, with one exception: nb_enter() calls
- * connect(2).
+ * The part of libdbus that NotifyBus uses, as a few calls that Swift can import: no variadic functions, no macros with
+ * casts, no callbacks. libdbus finds the bus, authenticates, and validates messages; once the bus has authenticated us,
+ * the socket is ours. Nothing here blocks, with one exception: nb_enter() calls connect(2).
  *
  * The caller must use an entry from one thread at a time.
  */

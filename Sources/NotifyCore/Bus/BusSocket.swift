@@ -6,18 +6,12 @@ import Glibc
 
 /// The socket of a connection to a bus.
 ///
-/// Usually it enters the bus by itself, in fewer round trips. If that can't be done, libdbus finds the bus and
-/// authenticates; then the socket is ours, before a single message has passed, and libdbus' connection is given up: there
-/// must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
+/// libdbus finds the bus and authenticates; then the socket is ours, before a single message has passed, and libdbus'
+/// connection is given up: there must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
 final class BusSocket {
     /// How much may be queued for writing, in bytes. A bus that is reading accepts much more than this in a second.
     private static let limit = 268_435_456
 
-    private let address: String
-    private let title: String
-    /// The socket of a quick entry, until the bus has accepted the connection.
-    private var quick: Int32 = -1
-    private var answer = nb_quick()
     /// libdbus' half of an entry, until the bus has accepted the connection.
     private var entry: OpaquePointer?
     private var own: Int32 = -1
@@ -28,13 +22,6 @@ final class BusSocket {
     private(set) var busGUID = ""
 
     init(address: String, title: String) throws(NotifyBusError) {
-        self.address = address
-        self.title = title
-        quick = nb_quick_enter(&answer, address)
-        if quick >= 0 { keepFromChild(quick) } else { try enterWithLibdbus() }
-    }
-
-    private func enterWithLibdbus() throws(NotifyBusError) {
         var error = nb_error()
         guard let entry = nb_enter(address, &error) else {
             let (reason, name) = (BusSocket.text(&error.message), BusSocket.text(&error.name))
@@ -57,7 +44,6 @@ final class BusSocket {
             if descriptor >= 0 { linux_keep_in_child(descriptor) }
             nb_give_up(entry)
         }
-        giveUpQuick()
         guard own >= 0 else { return }
         linux_keep_in_child(own)
         // The lifecycle agent may hold a duplicate of the socket, so close(2) alone would not end the connection.
@@ -65,17 +51,7 @@ final class BusSocket {
         close(own)
     }
 
-    private func giveUpQuick() {
-        guard quick >= 0 else { return }
-        linux_keep_in_child(quick)
-        close(quick)
-        quick = -1
-    }
-
-    var descriptor: Int32 {
-        if let entry { return nb_entry_fd(entry) }
-        return quick >= 0 ? quick : own
-    }
+    var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? own }
 
     /// Whether the bus has accepted the connection.
     var isOpen: Bool { own >= 0 }
@@ -86,12 +62,11 @@ final class BusSocket {
     /// The events for which to poll(2) the socket.
     var events: Int16 {
         if let entry { return nb_entry_events(entry) }
-        return output.isEmpty || quick >= 0 ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
+        return output.isEmpty ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
     }
 
     /// Continues with what poll(2) reports as possible, before the bus has accepted the connection.
     func enter(_ events: Int16) {
-        if quick >= 0 { return enterQuickly() }
         guard let entry else { return }
         switch nb_entry_service(entry, events) {
         case NB_LET_IN:
@@ -107,20 +82,6 @@ final class BusSocket {
             keepFromChild(own)
             output.flush(to: own)
         case NB_REFUSED: hasEnded = true
-        default: break
-        }
-    }
-
-    private func enterQuickly() {
-        switch nb_quick_read(&answer, quick) {
-        case NB_LET_IN:
-            own = quick
-            quick = -1
-            busGUID = BusSocket.text(&answer.guid)
-            output.flush(to: own)
-        case NB_REFUSED:
-            giveUpQuick()
-            do throws(NotifyBusError) { try enterWithLibdbus() } catch { hasEnded = true }
         default: break
         }
     }
