@@ -212,7 +212,6 @@ extension Outbox {
                 let mayGoOn = events & Int16(POLLOUT) != 0 || state.pace.isFull
                 if events & ~Int16(POLLOUT) != 0 { read(events & ~Int16(POLLOUT), &state) }
                 if mayGoOn { drain(&state) }
-                restIfIdle(&state)
             }
             return ((state.link, state.queue.written) != before, false)
         }

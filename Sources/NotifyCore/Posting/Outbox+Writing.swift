@@ -17,13 +17,7 @@ extension Outbox {
                 }
                 // Anybody may send something that looks like a reply.
                 guard message.isFromBus else { continue }
-                switch state.pace.take(message) {
-                case .taken: continue
-                case .mustAskAgain(let sent):
-                    state.pace.noteRepeatedQuestion(ask(.anything, &state), sent: sent)
-                    continue
-                case .none: break
-                }
+                if state.pace.take(message) { continue }
                 state.barriers.remove(UInt64(message.replySerial))?.complete(.success(()))
             case .call where message.wantsReply && state.rest.count < Outbox.batchSize,
                 .longCall where message.wantsReply && state.rest.count < Outbox.batchSize:
@@ -47,7 +41,7 @@ extension Outbox {
             }
             switch state.rest.write(to: connection.descriptor) {
             case .progress: continue
-            case .full: return state.pace.noteFullSocket()
+            case .full: return
             case .failed: return lose(&state)
             }
         }
@@ -61,21 +55,11 @@ extension Outbox {
             state.pace.notePost()
             askWhatIsDue(&state)
         }
-        if state.pace.isFull, state.queue.hasNext { listen(&state) }
-    }
-
-    /// Subscribes to every post, unless already subscribed.
-    private func listen(_ state: inout State) {
-        guard state.pace.beginListening() else { return }
-        append(.busCall("AddMatch", [.string(PostingPace.rule)]), &state)
     }
 
     /// Asks the questions that follow what has been taken out of the queue.
     private func askWhatIsDue(_ state: inout State) {
-        if state.pace.wantsQuestion {
-            askAboutPosts(&state)
-            if state.pace.isStorm { listen(&state) }
-        }
+        if state.pace.wantsQuestion { askAboutPosts(&state) }
         while let next = state.laterBarriers.first, next.position <= state.queue.dequeued {
             state.laterBarriers.removeFirst()
             switch next.question {
@@ -114,14 +98,6 @@ extension Outbox {
         let serial = state.nextSerial()
         state.rest.append(message.bytes(serial: serial) ?? [])
         return serial
-    }
-
-    /// Unsubscribes from posts some time after the last one.
-    func restIfIdle(_ state: inout State) {
-        guard state.link == .open, state.pace.isListening else { return }
-        guard state.pace.rest(hasPosts: !state.isDrained, now: .now) else { return }
-        append(.busCall("RemoveMatch", [.string(PostingPace.rule)]), &state)
-        drain(&state)
     }
 }
 

@@ -132,17 +132,14 @@ final class Outbox: Sendable {
             state.pace.notePost()
             guard state.pace.wantsQuestion else { return false }
             drain(&state)
-            // From here on somebody has to read what the bus sends.
-            return !state.isDrained || state.pace.isListening
+            return !state.isDrained
         case .part(let rest):
             state.rest.append(rest)
             state.queue.begin(name)
             state.pace.notePost()
             counters.posted.increment()
-            state.pace.noteFullSocket()
             return true
         case .full:
-            state.pace.noteFullSocket()
             return try queue(name, &state)
         case .failed:
             // The bus has gone since the last post. It may already be back.
