@@ -49,7 +49,8 @@ LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
 # Here are flags of the linker alone: a flag of the compiler would compile everything again for the library, which is
 # linked differently.
-LINKER := -Xlinker --gc-sections -Xlinker --as-needed
+# The Swift library would abort a program that finds no /proc: see CLinux.h, --wrap.
+LINKER := -Xlinker --gc-sections -Xlinker --as-needed -Xlinker --wrap=swift_copyAuxiliaryExecutablePath
 RELEASE_LINK := -Xlinker "-L$$static" $(LINKER) $(if $(STRIP),-Xlinker $(STRIP))
 # Recipes that link begin with this: the shell, unlike make, handles paths with spaces.
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \

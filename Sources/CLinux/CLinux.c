@@ -209,3 +209,8 @@ long linux_send(int socket, const void *bytes, size_t size, const int *descripto
 void linux_give_memory_back(void) { malloc_trim(0); }
 
 void linux_keep_little_memory(void) { mallopt(M_TRIM_THRESHOLD, 128 * 1024); }
+
+char *__wrap_swift_copyAuxiliaryExecutablePath(const char *name) {
+    (void)name;
+    return NULL;
+}

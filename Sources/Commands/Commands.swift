@@ -46,7 +46,7 @@ enum Commands {
 }
 
 /// What main() calls, in notify-commands.
-@c func notify_commands(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
+@c(notify_commands) func runCommand(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
     StandardStreams.prepare()
     return Commands.run(arguments).rawValue
 }

@@ -22,7 +22,7 @@ import Testing
     private func messages(_ values: [BusValue]) -> [OutgoingMessage] {
         [
             .call(":1.1", path: "/x", interface: "org.example.x", member: "X", values),
-            .call("org.x.y", path: "/x/y", interface: "org.x", member: "Y", values, activates: false, wantsReply: false),
+            .call("org.x.y", path: "/x", interface: "org.x", member: "Y", values, activates: false, wantsReply: false),
             .signal(path: "/", interface: "org.x.x", member: "X", values),
             .signal(to: ":1.2", path: "/x", interface: "org.x.x", member: "X", values),
             .reply(to: ":1.42", .max, values),

@@ -112,6 +112,12 @@ long linux_receive(int socket, void *buffer, size_t size, int *_Nullable descrip
 /* linux_send() - sendmsg(2) without blocking or SIGPIPE, with at most LINUX_MAX_DESCRIPTORS descriptors */
 long linux_send(int socket, const void *bytes, size_t size, const int *_Nullable descriptors, int count);
 
+/* __wrap_swift_copyAuxiliaryExecutablePath() - what released programs have in place of a function of the Swift library
+ *
+ * At each start it looks for the program that prints backtraces, which is installed with the toolchain only, and it aborts
+ * a program that finds no /proc. See --wrap in ld(1). */
+char *_Nullable __wrap_swift_copyAuxiliaryExecutablePath(const char *name);
+
 #pragma clang assume_nonnull end
 
 /* linux_give_memory_back() - malloc_trim(3): return memory that the allocator keeps to the kernel */
