@@ -10,8 +10,10 @@ package struct Quotas: Sendable {
     package var prefixes = 4_096
     /// The size of names and prefixes, each its length plus 64 bytes.
     package var bytes = 12 << 20
-    /// Pending calls.
+    /// Pending calls: those that wait for their turn, and those that have not been answered yet.
     package var calls = 1_024
+    /// The size of those that wait for their turn. One may always wait, however large it is.
+    package var callBytes = 4 << 20
     /// Names pending for suspended connections.
     package var pendingNames = 131_072
     package var pendingBytes = 12 << 20
@@ -91,8 +93,12 @@ struct Ledger {
 
     // MARK: - Calls
 
-    mutating func beginCall(of user: UInt32) throws(Refusal) {
+    func checkCall(of user: UInt32) throws(Refusal) {
         guard self[user].calls < quotas.calls else { throw Ledger.refusal(user, "\(quotas.calls) pending calls") }
+    }
+
+    mutating func beginCall(of user: UInt32) throws(Refusal) {
+        try checkCall(of: user)
         change(user) { $0.calls += 1 }
     }
 
@@ -138,7 +144,7 @@ struct Ledger {
         return true
     }
 
-    private static func refusal(_ user: UInt32, _ limit: String) -> Refusal {
+    static func refusal(_ user: UInt32, _ limit: String) -> Refusal {
         Refusal(.limitExceeded, "User \(user) has reached the limit of \(limit).")
     }
 }

@@ -50,9 +50,8 @@ struct Holding {
     private(set) var table = HoldTable()
     private var rules: PrefixRules
     private var works: [HolderID: Work] = [:]
-    /// Users with work, in turn, and for each the holders with work.
-    private var users: [UInt32] = []
-    private var queues: [UInt32: [HolderID]] = [:]
+    /// Holders with work.
+    private var turns = Turns<HolderID>()
     private var requests: [Ticket: Request] = [:]
     private var underWay = 0
     private var lastTicket: UInt64 = 0
@@ -65,7 +64,7 @@ struct Holding {
     func holdsAnything(for id: HolderID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
 
     /// Whether there is no work left.
-    var isAtRest: Bool { users.isEmpty && requests.isEmpty }
+    var isAtRest: Bool { turns.isEmpty && requests.isEmpty }
 
     mutating func takeOutputs() -> [Output] {
         defer { outputs = [] }
@@ -184,27 +183,19 @@ struct Holding {
     private mutating func enqueue(_ id: HolderID) {
         guard let work = works[id], !work.isQueued, work.ticket == nil else { return }
         works[id]?.isQueued = true
-        if queues[work.user] == nil { users.append(work.user) }
-        queues[work.user, default: []].append(id)
+        turns.append(id, of: work.user)
     }
 
     /// The next holder of the user whose turn it is.
     private mutating func next() -> HolderID? {
-        guard !users.isEmpty else { return nil }
-        let user = users.removeFirst()
-        guard var queue = queues.removeValue(forKey: user), !queue.isEmpty else { return nil }
-        let id = queue.removeFirst()
-        if !queue.isEmpty {
-            queues[user] = queue
-            users.append(user)
-        }
-        works[id]?.isQueued = false
+        let id = turns.next()
+        if let id { works[id]?.isQueued = false }
         return id
     }
 
     private mutating func pump() {
         var looks = 0
-        while underWay < Holding.allowance, !users.isEmpty {
+        while underWay < Holding.allowance, !turns.isEmpty {
             guard looks < Holding.patience else { return pause() }
             guard let id = next() else { return }
             looks += advance(id) + 1
