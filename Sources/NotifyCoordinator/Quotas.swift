@@ -12,8 +12,8 @@ package struct Quotas: Sendable {
     package var bytes = 12 << 20
     /// Pending calls: those that wait for their turn, and those that have not been answered yet.
     package var calls = 1_024
-    /// The size of those that wait for their turn. One may always wait, however large it is.
-    package var callBytes = 4 << 20
+    /// The size of the pending calls. There may always be one, however large it is.
+    package var callBytes = 16 << 20
     /// Names pending for suspended connections.
     package var pendingNames = 131_072
     package var pendingBytes = 12 << 20
@@ -29,11 +29,13 @@ struct Ledger {
         var prefixes = 0
         var bytes = 0
         var calls = 0
+        var callBytes = 0
         var pendingNames = 0
         var pendingBytes = 0
 
         var isEmpty: Bool {
-            connections == 0 && names == 0 && prefixes == 0 && bytes == 0 && calls == 0 && pendingNames == 0
+            connections == 0 && names == 0 && prefixes == 0 && bytes == 0 && calls == 0 && callBytes == 0
+                && pendingNames == 0
         }
     }
 
@@ -93,16 +95,31 @@ struct Ledger {
 
     // MARK: - Calls
 
-    func checkCall(of user: UInt32) throws(Refusal) {
-        guard self[user].calls < quotas.calls else { throw Ledger.refusal(user, "\(quotas.calls) pending calls") }
+    /// - Parameters:
+    ///   - size: how much memory the call takes up until it ends.
+    ///   - isCounted: whether it is one of a limited number.
+    func checkCall(_ size: Int = 0, isCounted: Bool = true, of user: UInt32) throws(Refusal) {
+        let account = self[user]
+        if isCounted, account.calls >= quotas.calls { throw Ledger.refusal(user, "\(quotas.calls) pending calls") }
+        if account.callBytes > 0, size > quotas.callBytes - account.callBytes {
+            throw Ledger.refusal(user, "\(quotas.callBytes >> 20) MB of pending calls")
+        }
     }
 
-    mutating func beginCall(of user: UInt32) throws(Refusal) {
-        try checkCall(of: user)
-        change(user) { $0.calls += 1 }
+    mutating func beginCall(_ size: Int = 0, isCounted: Bool = true, of user: UInt32) throws(Refusal) {
+        try checkCall(size, isCounted: isCounted, of: user)
+        change(user) { account in
+            if isCounted { account.calls += 1 }
+            account.callBytes += size
+        }
     }
 
-    mutating func endCall(of user: UInt32) { change(user) { $0.calls -= 1 } }
+    mutating func endCall(_ size: Int = 0, isCounted: Bool = true, of user: UInt32) {
+        change(user) { account in
+            if isCounted { account.calls -= 1 }
+            account.callBytes -= size
+        }
+    }
 
     // MARK: - Pending names
 

@@ -5,21 +5,21 @@
 ///
 /// It knows no bus and no clock. Whoever takes calls from a connection to the bus drives it as follows, from one thread:
 ///
-/// 1. A call has arrived: ask `refusal(ofCallsFrom:)` before its arguments are read, since a refusal must be cheap, and
-///    then pass the call to `take`. With `mayBegin` it says whether there is time left in this pass: a few milliseconds
-///    for all calls together, after which the bus must be read again.
+/// 1. A call has arrived: ask `refusal(from:_:)` before its arguments are read, since a refusal must be cheap, and then
+///    pass the call to `take`. `mayBegin` says whether there is time left in this pass: a few milliseconds for all calls
+///    together, after which the bus must be read again.
 /// 2. The verdict `begin` means that it is the call's turn: handle it now. `waits` means that `next` returns it later.
 ///    `unknown` means that the bus must be asked for the sender's user; pass the reply to `identify`. This is done once for
 ///    each sender, and its calls are kept meanwhile.
 /// 3. As long as there is time in a pass, handle what `next` returns. `isEmpty` says whether another pass is needed: if it
 ///    is true, there is no reason to wake up.
-/// 4. When a call that has begun is answered, or nobody will answer it any more, call `end`: until then it counts towards
-///    the quota of its user, as do those that wait.
+/// 4. When a call that has begun is answered, or nobody will answer it any more, pass its charge to `end`: until then it
+///    counts towards the quota of its user, as do those that wait.
 ///
 /// What arrives from a connection besides calls, and must not overtake them, is passed to `follow`.
 package struct CallTurns<Call> {
     package enum Verdict: Equatable {
-        case begin(user: UInt32)
+        case begin(CallCharge)
         case waits
         /// It waits until its sender is known.
         case unknown
@@ -30,15 +30,13 @@ package struct CallTurns<Call> {
     package struct Turn {
         package let call: Call
         package let sender: String
-        package let user: UInt32
-        /// Whether it counts towards the quota of its user until `end`.
-        package let counts: Bool
+        /// Nil if it is no call, but has followed one.
+        package let charge: CallCharge?
     }
 
     private struct Entry {
         let call: Call
-        let size: Int
-        let counts: Bool
+        let load: CallLoad?
     }
 
     /// A connection with waiting calls.
@@ -57,19 +55,15 @@ package struct CallTurns<Call> {
     private static var bytesOfStrangers: Int { 16 << 20 }
     private static var smallSize: Int { 4_096 }
 
-    private let quotas: Quotas
     private var ledger: Ledger
     private var users: [String: UInt32] = [:]
     private var senders: [String: Sender] = [:]
     private var turns = Turns<String>()
-    /// The size of the waiting calls of each user.
-    private var bytes: [UInt32: Int] = [:]
     private var strangers: [String: Fifo<Entry>] = [:]
     private var strangeCalls = 0
     private var strangeBytes = 0
 
     package init(_ quotas: Quotas) {
-        self.quotas = quotas
         ledger = Ledger(quotas)
     }
 
@@ -87,10 +81,14 @@ package struct CallTurns<Call> {
 
     // MARK: - Calls that arrive
 
-    /// Whether a call is refused, whatever it asks for.
-    package func refusal(ofCallsFrom sender: String) -> Refusal? {
+    /// Why a call is refused, whatever it asks for; nil if it is not.
+    package func refusal(from sender: String, _ load: CallLoad) -> Refusal? {
         do throws(Refusal) {
-            if let user = user(of: sender) { try ledger.checkCall(of: user) } else { try checkStranger(sender, 0) }
+            if let user = user(of: sender) {
+                try ledger.checkCall(load.size, isCounted: load.isCounted, of: user)
+            } else {
+                try checkStranger(sender, load.size)
+            }
             return nil
         } catch {
             return error
@@ -99,17 +97,15 @@ package struct CallTurns<Call> {
 
     /// A call has arrived.
     ///
-    /// - Parameters:
-    ///   - size: its size in memory, in bytes.
-    ///   - mayBegin: whether there is time to handle it now, unless it is somebody else's turn.
-    package mutating func take(_ call: Call, size: Int, from sender: String, mayBegin: Bool) -> Verdict {
+    /// - Parameter mayBegin: whether there is time to handle it now, unless it is somebody else's turn.
+    package mutating func take(_ call: Call, _ load: CallLoad, from sender: String, mayBegin: Bool) -> Verdict {
         do throws(Refusal) {
-            guard let user = user(of: sender) else { return try park(call, size, from: sender) }
+            guard let user = user(of: sender) else { return try park(call, load, from: sender) }
             if mayBegin, turns.isEmpty {
-                try ledger.beginCall(of: user)
-                return .begin(user: user)
+                try ledger.beginCall(load.size, isCounted: load.isCounted, of: user)
+                return .begin(CallCharge(user: user, load: load))
             }
-            try enqueue(Entry(call: call, size: size, counts: true), from: sender, of: user)
+            try enqueue(call, load, from: sender, of: user)
             return .waits
         } catch {
             return .refused(error)
@@ -121,23 +117,18 @@ package struct CallTurns<Call> {
     /// - Returns: false if nothing is waiting, in which case it is to be handled now.
     package mutating func follow(_ call: Call, from sender: String) -> Bool {
         guard senders[sender] != nil else { return false }
-        senders[sender]?.calls.append(Entry(call: call, size: 0, counts: false))
+        senders[sender]?.calls.append(Entry(call: call, load: nil))
         return true
     }
 
-    private mutating func enqueue(_ entry: Entry, from sender: String, of user: UInt32) throws(Refusal) {
-        let waiting = bytes[user, default: 0]
-        // One call may always wait, however large it is.
-        guard waiting == 0 || entry.size <= quotas.callBytes - waiting else {
-            throw Ledger.refusal(user, "\(quotas.callBytes >> 20) MB of waiting calls")
-        }
-        try ledger.beginCall(of: user)
-        bytes[user] = waiting + entry.size
+    private mutating func enqueue(_ call: Call, _ load: CallLoad, from sender: String, of user: UInt32) throws(Refusal)
+    {
+        try ledger.beginCall(load.size, isCounted: load.isCounted, of: user)
         if senders[sender] == nil {
             senders[sender] = Sender(user: user)
             turns.append(sender, of: user)
         }
-        senders[sender]?.calls.append(entry)
+        senders[sender]?.calls.append(Entry(call: call, load: load))
     }
 
     // MARK: - Unknown senders
@@ -152,12 +143,12 @@ package struct CallTurns<Call> {
         }
     }
 
-    private mutating func park(_ call: Call, _ size: Int, from sender: String) throws(Refusal) -> Verdict {
-        try checkStranger(sender, size)
+    private mutating func park(_ call: Call, _ load: CallLoad, from sender: String) throws(Refusal) -> Verdict {
+        try checkStranger(sender, load.size)
         let isFirst = strangers[sender] == nil
-        strangers[sender, default: Fifo()].append(Entry(call: call, size: size, counts: true))
+        strangers[sender, default: Fifo()].append(Entry(call: call, load: load))
         strangeCalls += 1
-        strangeBytes += size
+        strangeBytes += load.size
         return isFirst ? .unknown : .waits
     }
 
@@ -173,11 +164,12 @@ package struct CallTurns<Call> {
         guard var calls = strangers.removeValue(forKey: sender) else { return [] }
         var refused: [(Call, Refusal)] = []
         while let entry = calls.popFirst() {
+            guard let load = entry.load else { continue }
             strangeCalls -= 1
-            strangeBytes -= entry.size
+            strangeBytes -= load.size
             do throws(Refusal) {
                 guard let user else { throw Refusal(.failed, "The bus does not report the user of \(sender).") }
-                try enqueue(entry, from: sender, of: user)
+                try enqueue(entry.call, load, from: sender, of: user)
             } catch {
                 refused.append((entry.call, error))
             }
@@ -194,11 +186,30 @@ package struct CallTurns<Call> {
             return nil
         }
         if senders[name]?.calls.isEmpty == true { senders[name] = nil } else { turns.append(name, of: user) }
-        let rest = bytes[user, default: 0] - entry.size
-        bytes[user] = rest > 0 ? rest : nil
-        return Turn(call: entry.call, sender: name, user: user, counts: entry.counts)
+        return Turn(call: entry.call, sender: name, charge: entry.load.map { CallCharge(user: user, load: $0) })
     }
 
-    /// A call of this user that had begun is over.
-    package mutating func end(of user: UInt32) { ledger.endCall(of: user) }
+    /// A call that had begun is over.
+    package mutating func end(_ charge: CallCharge) {
+        ledger.endCall(charge.load.size, isCounted: charge.load.isCounted, of: charge.user)
+    }
+}
+
+/// What a call counts as.
+package struct CallLoad: Hashable, Sendable {
+    /// Its size in memory, in bytes.
+    package let size: Int
+    /// Whether it is one of the limited number of calls that a user may have pending. If not, its size alone counts.
+    package let isCounted: Bool
+
+    package init(size: Int, isCounted: Bool = true) {
+        self.size = size
+        self.isCounted = isCounted
+    }
+}
+
+/// What is given back to a user when a call is over.
+package struct CallCharge: Hashable, Sendable {
+    package let user: UInt32
+    package let load: CallLoad
 }
