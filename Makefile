@@ -204,6 +204,11 @@ policy: test-needs build ## Checks the system bus policy with two users; needs r
 	@swift build $(DEBUG) --product bus-launcher
 	@Scripts/check-policy $(call quote,$(SCRATCH))
 
+.PHONY: fairness
+fairness: test-needs build ## Measures what one user's flood of calls does to another's; needs root
+	@swift build $(DEBUG) --product bus-launcher
+	@Scripts/check-fairness $(call quote,$(SCRATCH))
+
 # Which parts to measure, of those in 'Benchmarks/bench --help'; all if empty.
 BENCH ?=
 

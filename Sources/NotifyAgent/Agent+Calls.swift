@@ -4,16 +4,83 @@ import Glibc
 import NotifyCoordinator
 package import NotifyCore
 
+// Users take turns, so that nobody's calls wait for all of somebody else's.
+extension Agent {
+    package func refuses(_ call: BusCall.Head, on link: borrowing BusLink) -> Bool {
+        guard let refusal = intake.refusal(of: call, isObserver: coordinator.id(of: call.sender) != nil) else {
+            return false
+        }
+        noteRefusal(of: call.sender, isAddition: call.hasMember(AgentInterface.AddNames.member), on: link)
+        if intake.ignores(call.sender) { intake.askQuestions(on: link) } else { link.refuse(call, BusFault(refusal)) }
+        return true
+    }
+
+    package func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
+        // Only the socket that comes with a registration is used, and while the call waits there may be many.
+        let mayKeep =
+            !call.hasDescriptors
+            || call.member == AgentInterface.Register.member && call.descriptors.allSatisfy(Descriptors.canSpare)
+        let call = mayKeep ? call : call.closingDescriptors
+        switch intake.take(call, isObserver: coordinator.id(of: call.sender) != nil, on: link) {
+        case .begin(let charge): begin(intake.begun(call, charge), on: link)
+        case .waits: break
+        case .refused(let refusal): refuse(call, BusFault(refusal), on: link)
+        case .unknown:
+            identity.identify(call.sender, link) { [self] user, link in
+                for (item, refusal) in intake.identify(call.sender, as: try? user.get()) {
+                    guard case .call(let call) = item else { continue }
+                    if case .failure(let fault) = user {
+                        refuse(call, fault, on: link)
+                    } else {
+                        refuse(call, BusFault(refusal), on: link)
+                    }
+                }
+                while intake.hasTime(on: link), handleNext(on: link) {}
+            }
+        }
+        return true
+    }
+
+    /// Handles calls that have waited, until the bus must be read again.
+    func serve(on link: borrowing BusLink) {
+        let end = intake.endOfSlice
+        while handleNext(on: link), MonotonicTime.now < end {}
+    }
+
+    /// - Returns: false if none is waiting.
+    private func handleNext(on link: borrowing BusLink) -> Bool {
+        guard let turn = intake.next() else { return false }
+        switch turn.call {
+        case .call(let call): begin(intake.begun(call, turn.charge), on: link)
+        case .work(let work): work(link)
+        }
+        return true
+    }
+
+    private func refuse(_ call: BusCall, _ fault: BusFault, on link: borrowing BusLink) {
+        call.arguments.closeDescriptors()
+        noteRefusal(of: call.sender, isAddition: call.member == AgentInterface.AddNames.member, on: link)
+        if intake.ignores(call.sender) { intake.askQuestions(on: link) } else { link.refuse(call, fault) }
+    }
+
+    /// Before its state changes, an observer waits until all its additions have been taken note of, or refused.
+    private func noteRefusal(of sender: String, isAddition: Bool, on link: borrowing BusLink) {
+        if isAddition { handle(.additionWasRefused(from: sender), on: link) }
+    }
+}
+
 // Turns a call into the coordinator's event, together with the identity of the caller.
 extension Agent {
-    package func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
-        if let launching, launching.postpones(call) { return true }
+    private func begin(_ call: BusCall, on link: borrowing BusLink) {
+        if let launching, launching.postpones(call) { return }
         do throws(BusFault) {
+            if call.wantsReply, let refusal = intake.refusal(ofAnswersTo: call.sender) {
+                return refuse(call, BusFault(refusal), on: link)
+            }
             if let request = try face.read(call, { properties }, on: link) { try take(request, call, on: link) }
         } catch {
             link.refuse(call, error)
         }
-        return true
     }
 
     private var properties: StandardInterfaces.Properties {
@@ -23,6 +90,8 @@ extension Agent {
 
     private func take(_ request: Request, _ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
         let sender = call.sender
+        // Who wants no answer is asking nothing.
+        if !call.wantsReply, request.isQuestion { return }
         switch request {
         case .register(let statement, let socket): try register(call, statement, socket, on: link)
         case .addNames(let names):
@@ -60,19 +129,16 @@ extension Agent {
                 sources.hear(sender, pid, on: link)
             }
         case .setNameState(let name, let value):
-            link.findUser(of: sender) { [self] user, link in
-                switch user {
-                case .failure(let fault): link.refuse(call, fault)
-                case .success(let user):
-                    handle(.setNameState(face.keep(call), by: Caller(user: user), name, value), on: link)
-                }
+            // A call that is handled comes from somebody known, unless too many have called since.
+            guard let user = intake.user(of: sender) else {
+                throw .failed("The bus does not report the user of \(sender).")
             }
+            handle(.setNameState(face.keep(call), by: Caller(user: user), name, value), on: link)
         case .getNameState(let name): answerState(of: name, call, on: link)
         case .list:
             // Who else observes is nothing that a sandbox should let its program see.
             forOthers(call, on: link) { [self] caller, link in
-                let entries = coordinator.list.map { AgentInterface.ListEntry($0, for: caller.user) }
-                link.reply(to: call, AgentInterface.List.Answer(connections: entries).arguments)
+                link.reply(to: call, AgentInterface.List.Answer(coordinator.list, for: caller.user).arguments)
             }
         case .status:
             let version = configuration.version
@@ -123,9 +189,7 @@ extension Agent {
         {
             return enter(call, statement, socket, facts, on: link)
         }
-        let size = try arrivals.begin(call.sender, statement)
         identity.findClient(call.sender, link) { [self] answer, link in
-            arrivals.end(call.sender, size)
             switch answer {
             case .failure(let fault): face.refuse(call, fault, on: link)
             case .success(let client):
@@ -178,37 +242,5 @@ extension Agent {
     private func mayKeep(_ socket: Int32, _ link: borrowing BusLink) -> Bool {
         guard let other = SocketIdentity(socket), Descriptors.canSpare(socket) else { return false }
         return other == SocketIdentity(link.descriptor)
-    }
-}
-
-/// Registrations whose sender is still being identified, and that so count towards nobody's quota yet.
-struct Arrivals {
-    /// The limit for all of them together, in bytes, and the size below which it is not checked.
-    private static let limit = 16 << 20
-    private static let small = 16_384
-
-    /// How many of one connection are waiting.
-    private static let each = 8
-
-    private var waiting: [String: Int] = [:]
-    private var bytes = 0
-
-    mutating func begin(_ name: String, _ statement: Newcomer.Statement) throws(BusFault) -> Int {
-        guard waiting[name, default: 0] < Arrivals.each else {
-            throw .limitExceeded("Too many Register calls from this connection are in progress.")
-        }
-        let size = 64 * (statement.subjects.names.count + statement.subjects.prefixes.count + statement.states.count)
-        guard size < Arrivals.small || bytes + size <= Arrivals.limit else {
-            throw .limitExceeded("Too many names are being registered right now; try again.")
-        }
-        waiting[name, default: 0] += 1
-        bytes += size
-        return size
-    }
-
-    mutating func end(_ name: String, _ size: Int) {
-        let rest = (waiting[name] ?? 1) - 1
-        waiting[name] = rest > 0 ? rest : nil
-        bytes -= size
     }
 }

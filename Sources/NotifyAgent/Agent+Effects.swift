@@ -83,7 +83,15 @@ extension Agent {
             link.callBus("GetId", []) { [self] _, link in handle(.markIsReached(id), on: link) }
         }
         let message = ObserverInterface.SetState(state: state, additions: additions)
-        face.tell(name, message, on: link) { [self] reply, link in handle(.told(id, reply), on: link) }
+        face.tell(name, message, on: link) { [self] reply, link in
+            // Until what it has added is taken note of, it would only say so again.
+            if case .namesAdded = reply,
+                intake.follow(name, { [self] link in handle(.told(id, .namesAdded), on: link) })
+            {
+                return
+            }
+            handle(.told(id, reply), on: link)
+        }
     }
 
     private func subscribe(

@@ -75,8 +75,8 @@ package final class Agent: BusPeer, @unchecked Sendable {
     private let launchWatch: LaunchWatch
     private let report: @Sendable (Report) -> Void
     private(set) var coordinator: Coordinator
-    /// Registrations waiting for the bus to identify their senders.
-    var arrivals = Arrivals()
+    /// The calls that wait for their turn.
+    let intake: Intake
     private(set) var uniqueName = ""
     /// Events that come while effects are being carried out are handled after them.
     private var events: [Event] = []
@@ -104,6 +104,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         (launchFolders, launchWatch) = launches
         self.report = report
         identity = Identity(bus: bus)
+        intake = Intake(configuration.quotas)
         relaying = Relaying(bus: bus, rules: configuration.relay, thread: thread)
         processes = ProcessTable(watcher: watcher, logger: logger)
         sockets = Sockets(watcher: watcher)
@@ -195,9 +196,23 @@ package final class Agent: BusPeer, @unchecked Sendable {
     /// Observers pass duplicates of their sockets.
     package var takesDescriptors: Bool { true }
 
-    package var deadline: MonotonicTime? { session.router.deadline }
+    /// While calls wait there is no sleep, and the socket is read between two slices of them.
+    package var deadline: MonotonicTime? {
+        intake.isEmpty ? session.router.deadline : MonotonicTime(nanoseconds: 0)
+    }
 
-    package func deadlineHasPassed(_ link: borrowing BusLink) { session.router.deadlineHasPassed(link) }
+    package func deadlineHasPassed(_ link: borrowing BusLink) {
+        if let deadline = session.router.deadline, deadline <= .now { session.router.deadlineHasPassed(link) }
+        serve(on: link)
+    }
+
+    package func hasReplied(to caller: String, bytes: Int, on link: borrowing BusLink) {
+        intake.hasReplied(to: caller, bytes: bytes, on: link)
+    }
+
+    /// A bus that accepts nothing for that long has stopped, or counts so much as under way from the agent that it no
+    /// longer reads from it. Then nobody is served. A new agent has a new connection, with which observers register again.
+    package var stallLimit: Int64? { 10_000 }
 
     package func linkIsReady(_ link: borrowing BusLink) {
         session.router.linkIsReady(link)

@@ -146,26 +146,35 @@ extension Coordinator {
     // MARK: - Added and removed names
 
     mutating func addNames(_ call: CallID, _ id: ConnectionID, _ added: Subjects) throws(Refusal) {
-        guard let observer = directory[id] else { return }
-        let all = observer.subjects.union(added)
-        guard all.names.count <= Subjects.maximumNames, all.prefixes.count <= Subjects.maximumPrefixes else {
+        // In place: a program that adds ten thousand names one by one must not have them copied each time.
+        let change = directory.change(id) { observer in
+            let new = added.subtracting(observer.subjects)
+            let fits =
+                observer.subjects.names.count + new.names.count <= Subjects.maximumNames
+                && observer.subjects.prefixes.count + new.prefixes.count <= Subjects.maximumPrefixes
+            return (new: new, fits: fits, user: observer.user)
+        }
+        guard let (new, fits, user) = change else { return }
+        guard fits else {
             throw Refusal(
                 .limitExceeded,
                 "A connection can observe at most \(Subjects.maximumNames) names and \(Subjects.maximumPrefixes) prefixes."
             )
         }
-        let new = added.subtracting(observer.subjects)
-        try ledger.observe(new, by: observer.user)
-        directory.change(id) { $0.subjects = all }
+        try ledger.observe(new, by: user)
+        directory.change(id) { $0.subjects.formUnion(new) }
         observedNames.insert(new)
         holdIfNeeded(added, for: id, then: .addition(call))
     }
 
     mutating func removeNames(_ call: CallID, _ id: ConnectionID, _ removed: Subjects) {
-        guard let observer = directory[id] else { return }
-        let gone = removed.intersection(observer.subjects)
-        ledger.observeLess(gone, by: observer.user)
-        directory.change(id) { $0.subjects = observer.subjects.subtracting(gone) }
+        let change = directory.change(id) { observer in
+            let gone = removed.intersection(observer.subjects)
+            observer.subjects.subtract(gone)
+            return (gone: gone, user: observer.user)
+        }
+        guard let (gone, user) = change else { return }
+        ledger.observeLess(gone, by: user)
         observedNames.remove(gone)
         forget(gone, of: id)
         answer(call, .done)

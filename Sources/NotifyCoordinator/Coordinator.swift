@@ -85,6 +85,8 @@ package struct Coordinator {
             }
             // What is refused need not be waited for.
             if !isAccepted, let id = directory.id(of: name) { directory.change(id) { $0.additions &+= 1 } }
+        case .additionWasRefused(let name):
+            if let id = directory.id(of: name) { directory.change(id) { $0.additions &+= 1 } }
         case .removeNames(let call, let name, let removed):
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in
                 coordinator.removeNames(call, id, removed)

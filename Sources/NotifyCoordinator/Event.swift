@@ -10,6 +10,8 @@ package enum Event: Sendable {
     indirect case register(CallID, Newcomer)
     /// A connection observes more.
     case addNames(CallID, from: String, Subjects)
+    /// It would have, but its call was refused before it was looked at.
+    case additionWasRefused(from: String)
     case removeNames(CallID, from: String, Subjects)
     /// A program reports its own state.
     case report(CallID, from: String, LifecycleState)

@@ -15,18 +15,30 @@ package struct Subjects: Hashable, Sendable {
         names.contains(name) || prefixes.contains { $0.begins(name) }
     }
 
+    /// Takes time by the number of these, however many others there are.
     package func subtracting(_ others: Subjects) -> Subjects {
-        Subjects(names: names.subtracting(others.names), prefixes: prefixes.subtracting(others.prefixes))
+        Subjects(
+            names: names.filter { !others.names.contains($0) },
+            prefixes: prefixes.filter { !others.prefixes.contains($0) }
+        )
     }
 
+    /// Takes time by the number of these, however many others there are.
     package func intersection(_ others: Subjects) -> Subjects {
-        Subjects(names: names.intersection(others.names), prefixes: prefixes.intersection(others.prefixes))
+        Subjects(names: names.filter(others.names.contains), prefixes: prefixes.filter(others.prefixes.contains))
+    }
+
+    /// Takes time by the number of the others.
+    package mutating func subtract(_ others: Subjects) {
+        for name in others.names { names.remove(name) }
+        for prefix in others.prefixes { prefixes.remove(prefix) }
     }
 
     package func union(_ others: Subjects) -> Subjects {
         Subjects(names: names.union(others.names), prefixes: prefixes.union(others.prefixes))
     }
 
+    /// Takes time by the number of the others.
     package mutating func formUnion(_ others: Subjects) {
         names.formUnion(others.names)
         prefixes.formUnion(others.prefixes)

@@ -7,6 +7,35 @@ import Testing
 @testable import NotifyCoordinator
 
 @Suite struct RegisteringTests {
+    @Test func `names that an observer of many adds or removes one by one are changed in place`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), (0..<10_000).map { "com.example.n\($0)" })
+        for state in [LifecycleState.foreground, .suspended] {
+            _ = try world.set(":1.1", state)
+            world.settle()
+            var moves = 0
+            for number in 0..<20 {
+                // The one word that a set consists of is the place of its elements.
+                let before = unsafeBitCast(try #require(world.names(of: ":1.1")), to: UInt.self)
+                let subjects = try Subjects(names: ["com.example.more\(number)"], prefixes: [])
+                world.send(.addNames(world.call(), from: ":1.1", subjects))
+                if number % 2 == 0 { world.send(.removeNames(world.call(), from: ":1.1", subjects)) }
+                if unsafeBitCast(try #require(world.names(of: ":1.1")), to: UInt.self) != before { moves += 1 }
+            }
+            // It may have had to grow.
+            #expect(moves <= 1)
+        }
+    }
+
+    @Test func `an addition that was refused before it was looked at is not waited for`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        world.send(.additionWasRefused(from: ":1.1"))
+        world.send(.additionWasRefused(from: ":1.2"))
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        #expect(world.coordinator.directory[id]?.additions == 1)
+    }
+
     @Test func `a report to an earlier agent counts for each connection, whoever registers first`() throws {
         for isFirst in [true, false] {
             var world = World()
@@ -26,5 +55,11 @@ import Testing
                 #expect(world.coordinator.entry(of: id)?.state == .suspended, "\(name)")
             }
         }
+    }
+}
+
+extension World {
+    fileprivate func names(of name: String) -> Set<NotifyName>? {
+        coordinator.id(of: name).flatMap { coordinator.directory[$0]?.subjects.names }
     }
 }

@@ -38,7 +38,7 @@ final class Face: @unchecked Sendable {
     func keep(_ call: BusCall) -> CallID {
         lastCall += 1
         let id = CallID(lastCall)
-        calls[id] = call
+        calls[id] = call.withoutArguments
         return id
     }
 

@@ -7,11 +7,15 @@ import NotifyEvents
 
 // Converts what the coordinator knows to the protocol.
 extension AgentInterface.ListEntry {
-    /// How many bytes of names are listed for one connection, so that one with many does not make the reply large.
+    /// How many bytes of names are listed for one connection, and for all of them, so that many names do not make the reply
+    /// large.
     private static let roomForNames = 4_096
+    fileprivate static let roomForAll = 65_536
 
-    /// - Parameter caller: the recipient. Only the connection's own user and root see the names.
-    init(_ entry: Coordinator.Entry, for caller: UInt32?) {
+    /// - Parameters:
+    ///   - caller: the recipient. Only the connection's own user and root see the names.
+    ///   - left: how much room there is for names.
+    init(_ entry: Coordinator.Entry, for caller: UInt32?, _ left: inout Int) {
         self.init()
         name = entry.name
         process = UInt32(entry.process.pid)
@@ -27,7 +31,9 @@ extension AgentInterface.ListEntry {
         decider = entry.decider.name
         hasFocus = entry.hasFocus
         guard let caller, caller == 0 || caller == entry.user else { return }
-        var room = AgentInterface.ListEntry.roomForNames
+        let before = min(left, AgentInterface.ListEntry.roomForNames)
+        var room = before
+        defer { left -= before - max(0, room) }
         observedPrefixes = AgentInterface.ListEntry.some(of: entry.subjects.prefixes.lazy.map(\.string), &room)
         observedNames = AgentInterface.ListEntry.some(of: entry.subjects.names.lazy.map(\.string), &room)
     }
@@ -42,6 +48,14 @@ extension AgentInterface.ListEntry {
             some.append(text)
         }
         return some.sorted()
+    }
+}
+
+extension AgentInterface.List.Answer {
+    /// - Parameter caller: the recipient.
+    init(_ entries: [Coordinator.Entry], for caller: UInt32?) {
+        var left = AgentInterface.ListEntry.roomForAll
+        self.init(connections: entries.map { AgentInterface.ListEntry($0, for: caller, &left) })
     }
 }
 

@@ -22,6 +22,14 @@ enum Request {
     case status
     case openRelay
 
+    /// Whether it does nothing but produce an answer.
+    var isQuestion: Bool {
+        switch self {
+        case .getNameState, .list, .status: true
+        default: false
+        }
+    }
+
     /// Parses a call. Descriptors that do not belong there are closed.
     static func read(_ call: BusCall) throws(BusFault) -> Request {
         switch call.member {

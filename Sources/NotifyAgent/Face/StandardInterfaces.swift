@@ -36,6 +36,12 @@ enum StandardInterfaces {
         _ properties: () -> Properties,
         on link: borrowing BusLink
     ) throws(BusFault) -> Bool {
+        let isStandard = [peer, introspectable, self.properties].contains(call.interface)
+        if isStandard, !call.wantsReply {
+            // It would have no effect.
+            call.arguments.closeDescriptors()
+            return true
+        }
         if call.interface == peer || call.interface.isEmpty && call.member == "Ping" {
             try answerPeer(call, on: link)
         } else if call.interface == introspectable || call.interface.isEmpty && call.member == "Introspect" {

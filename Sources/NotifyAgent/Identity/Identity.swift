@@ -39,6 +39,8 @@ final class Identity: @unchecked Sendable {
 
     private static let limit = 4_096
 
+    /// What the bus has just reported about a connection, while that is being handled.
+    private var reported: (name: String, credentials: Credentials)?
     /// A bus never reuses a unique name, so what was found out stays valid.
     private var callers: [String: Caller] = [:]
     /// Those waiting to know a caller, in order: a caller's calls must not overtake each other.
@@ -82,27 +84,60 @@ final class Identity: @unchecked Sendable {
         return waiting[name]?.removeFirst()
     }
 
+    /// Finds out which user a connection belongs to.
+    ///
+    /// - Parameter completion: whatever it asks about the connection need not be asked for again.
+    func identify(
+        _ name: String,
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (Result<UInt32, BusFault>, borrowing BusLink) -> Void
+    ) {
+        link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer, link in
+            // A bus may not know the process of a connection, but knows its user.
+            guard let credentials = Identity.credentials(in: answer) else {
+                return link.findUser(of: name, then: completion)
+            }
+            reported = (name, credentials)
+            completion(.success(credentials.user), link)
+            if let pidfd = reported?.credentials.pidfd, pidfd >= 0 { close(pidfd) }
+            reported = nil
+        }
+    }
+
     /// Identifies a registering connection, and opens its process.
     func findClient(
         _ name: String,
         _ link: borrowing BusLink,
         then completion: @escaping @Sendable (Result<Client, BusFault>, borrowing BusLink) -> Void
     ) {
+        if let reported, reported.name == name {
+            self.reported = nil
+            return check(reported.credentials, of: name, link, then: completion)
+        }
         link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer, link in
             guard let credentials = Identity.credentials(in: answer) else {
                 return completion(.failure(.failed("The bus does not report the credentials of \(name).")), link)
             }
-            let (user, pid) = (credentials.user, credentials.pid)
-            switch ProcessHandle.open(pid, pidfd: credentials.pidfd, user: user) {
-            case .failure(let doubt):
-                completion(.failure(.accessDenied(doubt.text(pid, user: user))), link)
-            case .success(let process):
-                let client = look(at: process, label: credentials.label)
-                if credentials.pidfd >= 0 { return note(client, of: name, link, completion) }
-                confirm(process, of: name, link) { [self] isSo, link in
-                    guard isSo else { return completion(.failure(.failed("\(name) has left the bus.")), link) }
-                    note(client, of: name, link, completion)
-                }
+            check(credentials, of: name, link, then: completion)
+        }
+    }
+
+    private func check(
+        _ credentials: Credentials,
+        of name: String,
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (Result<Client, BusFault>, borrowing BusLink) -> Void
+    ) {
+        let (user, pid) = (credentials.user, credentials.pid)
+        switch ProcessHandle.open(pid, pidfd: credentials.pidfd, user: user) {
+        case .failure(let doubt):
+            completion(.failure(.accessDenied(doubt.text(pid, user: user))), link)
+        case .success(let process):
+            let client = look(at: process, label: credentials.label)
+            if credentials.pidfd >= 0 { return note(client, of: name, link, completion) }
+            confirm(process, of: name, link) { [self] isSo, link in
+                guard isSo else { return completion(.failure(.failed("\(name) has left the bus.")), link) }
+                note(client, of: name, link, completion)
             }
         }
     }

@@ -80,7 +80,7 @@ struct Holding {
     mutating func hold(_ subjects: Subjects, for id: HolderID, of user: UInt32, synchronizes: Bool = false) {
         var work = works.removeValue(forKey: id) ?? Work(user: user)
         let missing = subjects.subtracting(work.held)
-        work.wanted = work.wanted.isEmpty ? subjects : work.wanted.union(subjects)
+        if work.wanted.isEmpty { work.wanted = subjects } else { work.wanted.formUnion(subjects) }
         work.names += missing.names
         work.prefixes += missing.prefixes
         work.isAwaited = true
@@ -101,7 +101,7 @@ struct Holding {
 
     mutating func release(_ subjects: Subjects, for id: HolderID) {
         guard var work = works.removeValue(forKey: id) else { return }
-        work.wanted = work.wanted.subtracting(subjects)
+        work.wanted.subtract(subjects)
         let surplus = subjects.intersection(work.held)
         work.names += surplus.names
         work.prefixes += surplus.prefixes

@@ -134,6 +134,8 @@ final class BusConnection {
         _ = send(refusal)
     }
 
+    func refuseIfAsked(_ call: BusMessage) { if call.wantsReply { refuse(call) } }
+
     /// Whether messages are held back to be written together.
     var gathers: Bool {
         get { socket.gathers }
@@ -142,6 +144,12 @@ final class BusConnection {
 
     /// How many bytes are queued.
     var waitingCount: Int { socket.waitingCount }
+
+    /// How many bytes have been sent or queued so far.
+    var sentCount: UInt64 { socket.sentCount }
+
+    /// Since when the bus has accepted nothing of what is queued; nil if nothing is.
+    var stalledSince: MonotonicTime? { socket.stalledSince }
 }
 
 // MARK: - Errors

@@ -59,6 +59,12 @@ final class BusSocket {
     /// How many bytes are queued.
     var waitingCount: Int { output.count }
 
+    /// How many bytes have been written or queued so far.
+    private(set) var sentCount: UInt64 = 0
+
+    /// Since when the bus has accepted nothing of what is queued; nil if nothing is.
+    var stalledSince: MonotonicTime? { isOpen ? output.stalledSince : nil }
+
     /// The events for which to poll(2) the socket.
     var events: Int16 {
         if let entry { return nb_entry_events(entry) }
@@ -97,6 +103,7 @@ final class BusSocket {
     /// - Returns: false if too much is queued, or the descriptors can't be sent; then no part of the message is.
     func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32] = []) -> Bool {
         guard bytes.count <= BusSocket.limit - output.count else { return false }
+        sentCount &+= UInt64(bytes.count)
         return output.write(bytes, descriptors, to: isOpen && !gathers ? own : nil)
     }
 
@@ -134,6 +141,8 @@ final class BusOutput {
     /// How much of the first piece has been written.
     private var head = 0
     private(set) var count = 0
+    /// Since when the socket has accepted nothing; nil if nothing is queued.
+    private(set) var stalledSince: MonotonicTime?
     /// Whether the other side has stopped reading. What it has yet to say is still read.
     private var isBroken = false
 
@@ -157,6 +166,7 @@ final class BusOutput {
             written = sent
         }
         guard written < bytes.count, !isBroken else { return true }
+        if isEmpty { stalledSince = .now }
         let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
         if descriptors.isEmpty || written > 0 {
             append(rest)
@@ -200,6 +210,7 @@ final class BusOutput {
             }
             head += sent
             count -= sent
+            stalledSince = isEmpty ? nil : .now
             if head == total {
                 pieces.removeFirst()
                 head = 0
@@ -211,6 +222,7 @@ final class BusOutput {
         for piece in pieces { piece.descriptors.forEach { Glibc.close($0) } }
         pieces = []
         (head, count) = (0, 0)
+        stalledSince = nil
     }
 
     /// - Returns: how many bytes the socket accepted, 0 if it is full; nil if it accepts nothing any more.

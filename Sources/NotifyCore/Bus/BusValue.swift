@@ -98,6 +98,18 @@ extension BusValue {
         }
     }
 
+    /// The same with -1 for each descriptor.
+    var withoutDescriptors: BusValue {
+        switch self {
+        case .number, .double, .text: self
+        case .descriptor: .descriptor(-1)
+        case .array(let element, let values): .array(element: element, values.map(\.withoutDescriptors))
+        case .structure(let values): .structure(values.map(\.withoutDescriptors))
+        case .entry(let key, let value): .entry(key.withoutDescriptors, value.withoutDescriptors)
+        case .variant(let value): .variant(value.withoutDescriptors)
+        }
+    }
+
     /// Appends the descriptors in the value, in order.
     func collectDescriptors(into descriptors: inout [Int32]) {
         switch self {

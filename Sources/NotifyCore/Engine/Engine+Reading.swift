@@ -16,6 +16,7 @@ extension Engine {
             let events = waitForEvents(threads.wakeDescriptor, mayWait: mayWait)
             mayWait = true
             let batch = threads.beginBatch()
+            observing.batchStart = MonotonicTime(nanoseconds: batch)
             if events.isAwake {
                 threads.wakeDescriptor.clear()
                 observing.run(registry.takeCommands(), on: self)

@@ -76,6 +76,8 @@ final class ObservingConnection: @unchecked Sendable {
     private var listenerObserver: Observer?
     private(set) var keepsSenders = false
     var postSender = ""
+    /// When the leader began to work on what had arrived.
+    var batchStart = MonotonicTime(nanoseconds: 0)
 
     init(
         bus: NotifyCenter.Bus,
@@ -98,8 +100,14 @@ final class ObservingConnection: @unchecked Sendable {
         switch phase {
         case .closed: PollRequest(deadline: retry.time)
         case .opening(let limit): request(deadline: limit)
-        case .ready: request(deadline: peer?.deadline)
+        case .ready: request(deadline: MonotonicTime.earlier(peer?.deadline, stallDeadline))
         }
+    }
+
+    /// When a bus that accepts nothing counts as lost.
+    private var stallDeadline: MonotonicTime? {
+        guard let limit = peer?.stallLimit, let since = connection?.stalledSince else { return nil }
+        return since + limit
     }
 
     private func request(deadline: MonotonicTime?) -> PollRequest {
@@ -119,6 +127,9 @@ final class ObservingConnection: @unchecked Sendable {
             lose(.timedOut("accept the connection"), on: engine)
         case .opening, .ready:
             if events != 0 { connection?.service(events) }
+            if let limit = stallDeadline, limit <= .now {
+                return lose(.timedOut("accept what was sent to it"), on: engine)
+            }
             if let deadline = peer?.deadline, deadline <= .now {
                 peer?.deadlineHasPassed(BusLink(observing: self, engine: engine))
             }

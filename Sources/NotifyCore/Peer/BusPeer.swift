@@ -29,10 +29,19 @@ package protocol BusPeer: AnyObject, Sendable {
         _ link: borrowing BusLink,
         then completion: @escaping @Sendable (borrowing BusLink) -> Void
     ) -> Bool
+    /// A method call has arrived whose arguments have not been read yet, and need not be if it is refused anyway.
+    ///
+    /// - Returns: whether the peer has refused it, and so needs no more of it.
+    func refuses(_ call: BusCall.Head, on link: borrowing BusLink) -> Bool
     /// A method call has arrived.
     ///
     /// - Returns: false if there is no such method; the caller receives an error.
     func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool
+    /// A reply or an error reply has been sent to a call.
+    func hasReplied(to caller: String, bytes: Int, on link: borrowing BusLink)
+    /// How long the bus may accept nothing of what is to be sent before the connection is given up, in milliseconds; nil
+    /// means forever.
+    var stallLimit: Int64? { get }
     /// A signal that is not a post. Descriptors among its arguments belong to the handler.
     func handle(_ signal: BusSignal, on link: borrowing BusLink)
     /// A post of a name that the peer holds; see ``BusLink/hold(names:prefixes:then:)``.
@@ -46,7 +55,10 @@ extension BusPeer {
 extension BusPeer {
     package var takesDescriptors: Bool { false }
     package var deadline: MonotonicTime? { nil }
+    package var stallLimit: Int64? { nil }
     package func deadlineHasPassed(_ link: borrowing BusLink) {}
+    package func refuses(_ call: BusCall.Head, on link: borrowing BusLink) -> Bool { false }
+    package func hasReplied(to caller: String, bytes: Int, on link: borrowing BusLink) {}
     package func linkIsLost(_ error: NotifyBusError, on link: borrowing BusLink) { linkIsLost(error) }
     package func ruleIsAnswered(_ link: borrowing BusLink) {}
     package func synchronize(
@@ -65,7 +77,45 @@ package struct BusCall: Sendable {
     package let member: String
     package let wantsReply: Bool
     /// Descriptors among them belong to the handler of the call.
-    package let arguments: [BusValue]
+    package private(set) var arguments: [BusValue]
+    /// Its size in the bus's format, in bytes.
+    package let size: Int
+    package let hasDescriptors: Bool
+    /// Whatever is to exist as long as somebody may answer the call.
+    package var keeper: (any AnyObject & Sendable)?
+
+    /// What is known of a call before its arguments are read; valid only while it is being handled.
+    package struct Head {
+        package let sender: String
+        package let message: BusMessage
+
+        package var wantsReply: Bool { message.wantsReply }
+        package var size: Int { message.bytes.count }
+        package func hasMember(_ name: String) -> Bool { message.hasMember(name) }
+    }
+
+    /// The call without its arguments, for whoever keeps it to answer it later.
+    package var withoutArguments: BusCall {
+        var call = self
+        call.arguments = []
+        return call
+    }
+
+    /// The descriptors among its arguments.
+    package var descriptors: [Int32] {
+        if !hasDescriptors { return [] }
+        var descriptors: [Int32] = []
+        for argument in arguments { argument.collectDescriptors(into: &descriptors) }
+        return descriptors
+    }
+
+    /// The call with -1 in place of its descriptors, which are closed.
+    package var closingDescriptors: BusCall {
+        var call = self
+        arguments.closeDescriptors()
+        call.arguments = arguments.map(\.withoutDescriptors)
+        return call
+    }
 }
 
 /// A signal that has arrived.
@@ -209,13 +259,17 @@ package struct BusLink: ~Copyable {
     }
 
     /// Calls a method of the bus.
+    ///
+    /// - Parameter interface: the bus's own unless given.
     package func callBus(
         _ member: String,
         _ arguments: [BusValue],
+        of interface: String? = nil,
         then completion: @escaping @Sendable (BusAnswer, borrowing BusLink) -> Void = { _, _ in }
     ) {
         let bus = BusMessage.busName
-        call(bus, path: "/org/freedesktop/DBus", interface: bus, member: member, arguments, then: completion)
+        let path = "/org/freedesktop/DBus"
+        call(bus, path: path, interface: interface ?? bus, member: member, arguments, then: completion)
     }
 
     /// Sends what `body` sends as a unit, so that the bus passes on nothing in between.
@@ -267,13 +321,31 @@ package struct BusLink: ~Copyable {
 
     package func reply(to call: BusCall, _ arguments: [BusValue] = []) {
         guard call.wantsReply else { return }
-        _ = observing.connection?.send(.reply(to: call.sender, call.serial, arguments))
+        send(.reply(to: call.sender, call.serial, arguments), inReplyTo: call.sender)
     }
 
     package func refuse(_ call: BusCall, _ fault: BusFault) {
         guard call.wantsReply else { return }
-        _ = observing.connection?.send(.error(to: call.sender, call.serial, name: fault.name, fault.message))
+        refuse(call.sender, call.serial, fault)
     }
+
+    package func refuse(_ call: BusCall.Head, _ fault: BusFault) {
+        if call.wantsReply { refuse(call.sender, call.message.serial, fault) }
+    }
+
+    private func refuse(_ caller: String, _ serial: UInt32, _ fault: BusFault) {
+        send(.error(to: caller, serial, name: fault.name, fault.message), inReplyTo: caller)
+    }
+
+    private func send(_ message: OutgoingMessage, inReplyTo caller: String) {
+        guard let connection = observing.connection else { return }
+        let before = connection.sentCount
+        _ = connection.send(message)
+        observing.peer?.hasReplied(to: caller, bytes: Int(truncatingIfNeeded: connection.sentCount &- before), on: self)
+    }
+
+    /// When the thread began to work on what had arrived when it last woke up.
+    package var batchStart: MonotonicTime { observing.batchStart }
 }
 
 /// Arguments of a call that can't be made yet. Descriptors among them are duplicated, as the caller may close its own.

@@ -25,22 +25,26 @@ extension ObservingConnection {
 
     func passOnCall(_ message: BusMessage, on engine: Engine) {
         guard let connection else { return }
-        if let peer, let sender = message.sender, let path = message.path, let member = message.member,
-            let arguments = connection.arguments()
-        {
+        if let peer, let start = message.sender, let path = message.path, let member = message.member {
+            let sender = String(cString: start)
+            let link = BusLink(observing: self, engine: engine)
+            if peer.refuses(BusCall.Head(sender: sender, message: message), on: link) { return }
+            guard let arguments = connection.arguments() else { return connection.refuseIfAsked(message) }
             let call = BusCall(
-                sender: String(cString: sender),
+                sender: sender,
                 serial: message.serial,
                 path: String(cString: path),
                 // A call may omit the interface.
                 interface: message.interface.map { String(cString: $0) } ?? "",
                 member: String(cString: member),
                 wantsReply: message.wantsReply,
-                arguments: arguments
+                arguments: arguments,
+                size: message.bytes.count,
+                hasDescriptors: message.descriptorCount > 0
             )
-            if peer.handle(call, on: BusLink(observing: self, engine: engine)) { return }
+            if peer.handle(call, on: link) { return }
             arguments.closeDescriptors()
         }
-        if message.wantsReply { connection.refuse(message) }
+        connection.refuseIfAsked(message)
     }
 }

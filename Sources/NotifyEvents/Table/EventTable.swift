@@ -72,7 +72,7 @@ package struct EventTable {
         var isSettled = false
         /// When it is to end.
         var rest: Int64?
-        /// The pending requests, and their time limits.
+        /// The pending requests, and their time limits; the oldest, which is the first to time out, comes first.
         var questions: [(number: UInt64, deadline: Int64)] = []
 
         var needed: Set<NotifyName> { wanted.union(asked.keys) }
@@ -214,8 +214,9 @@ package struct EventTable {
 
     private mutating func expire() {
         for (source, state) in states {
-            for question in state.questions where question.deadline <= now { outputs.append(.answer(question.number)) }
-            states[source]?.questions.removeAll { $0.deadline <= now }
+            let late = state.questions.prefix { $0.deadline <= now }
+            for question in late { outputs.append(.answer(question.number)) }
+            states[source]?.questions.removeFirst(late.count)
             let over = state.asked.filter { $0.value <= now }.map(\.key)
             if !over.isEmpty { change(source) { state in for name in over { state.asked[name] = nil } } }
             guard let rest = states[source]?.rest, rest <= now else { continue }
@@ -228,7 +229,7 @@ package struct EventTable {
 
     private var nextAlarm: Int64? {
         states.values.flatMap { state in
-            [state.rest].compactMap { $0 } + state.asked.values + state.questions.map(\.deadline)
+            [state.rest, state.questions.first?.deadline].compactMap { $0 } + state.asked.values
         }.min()
     }
 }

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what one user's flood of calls does to another user's, and to the agent's memory.
+
+    fairness.py BUS-SOCKET AGENT-PID OBSERVER-PID [CHECK-PROGRAM]
+
+A user who owns nothing, 'nobody', floods the lifecycle agent; another, 'daemon', whose observer is running already, moves it
+to the background and back meanwhile. Prints a line for each kind of flood. See Scripts/check-fairness, which starts all that
+and needs root. Ends with 1 if a call was not answered or the agent's memory did not stay within bounds, and never because
+something took long.
+"""
+
+import os
+import pwd
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import time
+
+COUNT = 60_000
+AGENT = ("org.notifybus.Agent1", "/org/notifybus/Agent1")
+RELAY = ("org.notifybus.Relay1", "/org/notifybus/Relay1")
+# How long any one call may take before it counts as unanswered, in seconds.
+PATIENCE = 60
+# What the agent may use under any flood, and how much more than before once it is over, in MB.
+MEMORY = 64
+RETURN = 16
+
+BUS, AGENT_PID, OBSERVER = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+CHECKS = sys.argv[4] if len(sys.argv) > 4 else None
+
+
+def string(text):
+    data = text.encode()
+    return struct.pack("<I", len(data)) + data + b"\0"
+
+
+def aligned(data, size):
+    return data + b"\0" * (-len(data) % size)
+
+
+def call(destination, path, interface, member, signature="", body=b"", reply=True):
+    """A method call without its serial number, as the bytes before and after that."""
+    fields = b""
+    for code, kind, value in ((1, "o", path), (2, "s", interface), (3, "s", member), (6, "s", destination)):
+        fields = aligned(fields, 8) + bytes((code, 1, ord(kind), 0)) + string(value)
+    if signature:
+        fields = aligned(fields, 8) + bytes((8, 1, ord("g"), 0, len(signature))) + signature.encode() + b"\0"
+    head = struct.pack("<cBBBI", b"l", 1, 0 if reply else 1, 1, len(body))
+    return head, struct.pack("<I", len(fields)) + aligned(fields, 8) + body
+
+
+def names(*texts):
+    body = b""
+    for text in texts:
+        body = aligned(body, 4) + string(text)
+    return struct.pack("<I", len(body)) + body
+
+
+def register(observed, state=None):
+    """The argument of Register."""
+    entries = b""
+
+    def entry(key, signature, value):
+        nonlocal entries
+        entries = aligned(entries, 8) + string(key) + bytes((len(signature),)) + signature.encode() + b"\0"
+        entries = aligned(entries, 4) + value
+
+    entry("names", "as", names(*observed))
+    entry("prefixes", "as", names())
+    if state:
+        entry("state", "s", string(state))
+    entry("program", "s", string("flood"))
+    return aligned(struct.pack("<I", len(entries)), 8) + entries
+
+
+class Client:
+    """A connection to the bus."""
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(BUS)
+        self.socket.settimeout(PATIENCE)
+        self.serial = 0
+        self.buffer = b""
+        self.socket.sendall(b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\n")
+        while b"\n" not in self.buffer:
+            self.buffer += self.socket.recv(4096)
+        self.buffer = b""
+        self.socket.sendall(b"BEGIN\r\n")
+        bus = "org.freedesktop.DBus"
+        kind, body = self.ask(call(bus, "/org/freedesktop/DBus", bus, "Hello"))
+        if kind != 2:
+            raise OSError(body)
+        self.name = body[4:].rstrip(b"\0").decode()
+
+    def send(self, message):
+        self.serial += 1
+        self.socket.sendall(message[0] + struct.pack("<I", self.serial) + message[1])
+        return self.serial
+
+    def flood(self, message, count):
+        """Sends the same call many times."""
+        pieces = []
+        for _ in range(count):
+            self.serial += 1
+            pieces.append(message[0] + struct.pack("<I", self.serial) + message[1])
+            if len(pieces) == 500:
+                self.socket.sendall(b"".join(pieces))
+                pieces = []
+        self.socket.sendall(b"".join(pieces))
+
+    def receive(self):
+        """The next message: its kind, the serial number that it replies to, its sender, its own number, its body."""
+        while True:
+            if len(self.buffer) >= 16:
+                kind, length = self.buffer[1], struct.unpack_from("<I", self.buffer, 4)[0]
+                serial, fields = struct.unpack_from("<II", self.buffer, 8)
+                start = (16 + fields + 7) & ~7
+                if len(self.buffer) >= start + length:
+                    head, body = self.buffer[16 : 16 + fields], self.buffer[start : start + length]
+                    self.buffer = self.buffer[start + length :]
+                    answers, sender = 0, ""
+                    offset = 0
+                    while offset < len(head):
+                        offset = (offset + 7) & ~7
+                        code, kinds = head[offset], head[offset + 2]
+                        offset += 4
+                        if kinds == ord("u"):
+                            if code == 5:
+                                answers = struct.unpack_from("<I", head, offset)[0]
+                            offset += 4
+                        elif kinds == ord("g"):
+                            offset += head[offset] + 2
+                        else:
+                            size = struct.unpack_from("<I", head, offset)[0]
+                            if code == 7:
+                                sender = head[offset + 4 : offset + 4 + size].decode()
+                            offset += size + 5
+                    return kind, answers, sender, serial, body
+            more = self.socket.recv(1 << 16)
+            if not more:
+                raise OSError("the bus hung up")
+            self.buffer += more
+
+    def ask(self, message):
+        serial = self.send(message)
+        while True:
+            kind, answers, sender, number, body = self.receive()
+            if answers == serial and kind in (2, 3):
+                return kind, body
+
+
+def agent(member, signature="", body=b"", to=AGENT, reply=True):
+    return call(to[0], to[1], to[0], member, signature, body, reply)
+
+
+def set_state(target, state, reply=True):
+    body = aligned(aligned(string(target), 4) + string(state), 4) + struct.pack("<I", 0)
+    return agent("SetState", "ssb", body, reply=reply)
+
+
+# MARK: - Floods
+
+
+def simple(message, prepare=None):
+    """One connection that sends a call COUNT times, and reads nothing meanwhile."""
+
+    def run(begin):
+        client = Client()
+        if prepare:
+            prepare(client)
+        begin()
+        client.flood(message, COUNT)
+        # What the agent has been sent before has then been handled or refused.
+        for _ in range(3):
+            client.ask(call(AGENT[0], AGENT[1], "org.freedesktop.DBus.Peer", "Ping"))
+
+    return run
+
+
+def reading(message, prepare=None):
+    """The same by a connection that reads the answers."""
+
+    def run(begin):
+        client = Client()
+        if prepare:
+            prepare(client)
+        begin()
+        pid = os.fork()
+        if pid == 0:
+            client.flood(message, COUNT)
+            os._exit(0)
+        answers = 0
+        client.socket.settimeout(3)
+        try:
+            while answers < COUNT:
+                if client.receive()[0] in (2, 3):
+                    answers += 1
+        except TimeoutError:
+            pass  # Of so many calls the agent leaves some unanswered.
+        os.waitpid(pid, 0)
+
+    return run
+
+
+def registered(client):
+    client.ask(agent("Register", "a{sv}", register([f"com.example.flood.{number}" for number in range(10_000)])))
+
+
+def relayed(client):
+    client.ask(agent("OpenRelay"))
+    client.ask(agent("Register", "a{sv}", register(["com.example.flood"]), to=RELAY))
+
+
+def silent(begin):
+    """Observers that answer nothing, and are told to change their states."""
+    clients = []
+    try:
+        for number in range(250):
+            clients.append(Client())
+            clients[-1].ask(agent("Register", "a{sv}", register([f"com.example.flood.{number}"])))
+    except OSError:
+        pass  # A bus lets one user have a limited number of connections.
+    begin()
+    for _ in range(4):
+        for client in clients[1:]:
+            clients[0].send(set_state(client.name, "background"))
+    time.sleep(6)
+
+
+def unread(begin):
+    """Connections that ask for a long list, and do not read it."""
+    clients = []
+    try:
+        for number in range(100):
+            clients.append(Client())
+            observed = [f"com.example.flood.{number}.{index}." + "x" * 400 for index in range(10)]
+            clients[-1].ask(agent("Register", "a{sv}", register(observed)))
+    except OSError:
+        pass
+    begin()
+    for index in range(600):
+        clients[index % len(clients)].send(agent("List"))
+    time.sleep(6)
+
+
+def checks(begin):
+    """An honest program that registers 10,000 names, one after the other."""
+    begin()
+    subprocess.run([CHECKS], check=True, env={"NOTIFYBUS_ADDRESS": "unix:path=" + BUS})
+
+
+ADDITION = ("asas", aligned(names("com.example.flood"), 4) + names())
+FLOODS = [
+    ("nothing", lambda begin: (begin(), time.sleep(2))),
+    ("60,000 AddNames", simple(agent("AddNames", *ADDITION, reply=False), registered)),
+    ("60,000 AddNames, answered", reading(agent("AddNames", *ADDITION), registered)),
+    ("60,000 SetState", simple(set_state("pid:1", "background", reply=False))),
+    ("60,000 SetState, answered", reading(set_state("pid:1", "background"))),
+    ("60,000 List", simple(agent("List", reply=False))),
+    ("60,000 List, answered", reading(agent("List"))),
+    ("60,000 GetNameState", simple(agent("GetNameState", "s", string("com.example.flood"), reply=False))),
+    ("60,000 GetNameState, answered", reading(agent("GetNameState", "s", string("com.example.flood")))),
+    ("250 observers that answer nothing", silent),
+    ("600 List that nobody reads", unread),
+    ("60,000 AddNames to the relay", simple(agent("AddNames", *ADDITION, to=RELAY, reply=False), relayed)),
+    ("60,000 Synchronize to the relay", simple(agent("Synchronize", to=RELAY, reply=False), relayed)),
+    (
+        "60,000 GetNameState to the relay",
+        simple(agent("GetNameState", "s", string("com.example.flood"), to=RELAY, reply=False), relayed),
+    ),
+    ("10,000 notify_register_check", checks),
+]
+
+
+# MARK: - Measuring
+
+
+def memory(key):
+    """VmRSS or VmHWM of the agent, in MB."""
+    with open(f"/proc/{AGENT_PID}/status", encoding="ascii") as file:
+        for line in file:
+            if line.startswith(key + ":"):
+                return int(line.split()[1]) / 1024
+    raise OSError("the agent has ended")
+
+
+def become(user):
+    entry = pwd.getpwnam(user)
+    os.setgroups([])
+    os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
+    os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
+
+
+def start(user, run):
+    """Runs something in a process of its own, which reports that it begins, and is killed with this one."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(reader)
+            become(user)
+            run(lambda: os.write(writer, b"."))
+            status = 0
+        except OSError as error:
+            print(f"  the flood ended: {error}", file=sys.stderr)
+        finally:
+            os._exit(status)
+    os.close(writer)
+    return pid, reader
+
+
+def measure(pid, results):
+    """The other user: changes the state of an observer until the flood is over, and 20 times at least."""
+    client = Client()
+    times = []
+    state = "background"
+    while True:
+        began = time.monotonic()
+        try:
+            kind, body = client.ask(set_state("pid:" + OBSERVER, state))
+        except OSError:
+            os.write(results, b"unanswered")
+            return
+        times.append(time.monotonic() - began)
+        if kind != 2:
+            os.write(results, b"refused: " + body[4:].rstrip(b"\0"))
+            return
+        state = "foreground" if state == "background" else "background"
+        isOver = not os.path.exists(f"/proc/{pid}") or open(f"/proc/{pid}/stat").read().split()[2] == "Z"
+        if isOver and len(times) >= 20:
+            break
+        time.sleep(0.005)
+    median, worst = statistics.median(times) * 1000, max(times) * 1000
+    os.write(results, f"{median:.1f} {worst:.1f} {len(times)}".encode())
+
+
+def main():
+    status = 0
+    print(f"{'flood by another user':36} {'median':>9} {'worst':>9} {'calls':>6} {'peak':>8} {'after':>8}")
+    before = memory("VmRSS")
+    only = os.environ.get("FLOODS", "")
+    for title, run in FLOODS:
+        if only not in title or run is checks and not CHECKS:
+            continue
+        with open(f"/proc/{AGENT_PID}/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+        flood, began = start("nobody", run)
+        os.read(began, 1)
+        reader, writer = os.pipe()
+        other = os.fork()
+        if other == 0:
+            become("daemon")
+            measure(flood, writer)
+            os._exit(0)
+        os.close(writer)
+        result = os.read(reader, 4096).decode()
+        os.close(reader)
+        os.close(began)
+        os.waitpid(other, 0)
+        os.kill(flood, signal.SIGKILL)
+        os.waitpid(flood, 0)
+        peak = memory("VmHWM")
+        end = time.monotonic() + 10
+        while memory("VmRSS") > before + RETURN and time.monotonic() < end:
+            time.sleep(0.1)
+        after = memory("VmRSS")
+        if not result[:1].isdigit():
+            print(f"{title:36} WRONG: {result}")
+            status = 1
+            continue
+        median, worst, count = result.split()
+        print(f"{title:36} {median:>6} ms {worst:>6} ms {count:>6} {peak:5.1f} MB {after:5.1f} MB", flush=True)
+        if peak > MEMORY or after > before + RETURN:
+            print(f"{'':36} WRONG: more than {MEMORY} MB, or {RETURN} MB more than the {before:.1f} MB before")
+            status = 1
+    return status
+
+
+sys.exit(main())

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyCore
+
+/// Where calls come in: in which order they are handled, and which are refused before anything is done for them.
+///
+/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
+final class Intake: @unchecked Sendable {
+    enum Item: Sendable {
+        case call(BusCall)
+        /// Something that must not overtake the calls of a connection.
+        case work(@Sendable (borrowing BusLink) -> Void)
+    }
+
+    /// Gives a call's share of its user's quota back when nobody can answer the call any more.
+    private final class Keeper: Sendable {
+        private let intake: Intake
+        private let charge: CallCharge
+
+        init(_ intake: Intake, _ charge: CallCharge) {
+            self.intake = intake
+            self.charge = charge
+        }
+
+        deinit { intake.turns.end(charge) }
+    }
+
+    /// How long calls are handled before the bus is read again, in nanoseconds. The bus takes longer to pass on what can be
+    /// read at once.
+    private static let slice: Int64 = 2_000_000
+
+    /// Calls of observers that may come faster than the agent takes them, and that nobody repeats if they are refused.
+    private static let statements = [
+        AgentInterface.AddNames.member, AgentInterface.RemoveNames.member, AgentInterface.FollowDesktop.member,
+    ]
+
+    private var turns: CallTurns<Item>
+    private var answers = UnreadAnswers()
+    /// Whether the bus says what it keeps for a connection. If not, nothing is known about what is unread.
+    private var isCharged = true
+
+    init(_ quotas: Quotas) { turns = CallTurns(quotas) }
+
+    /// Whether no call waits for its turn.
+    var isEmpty: Bool { turns.isEmpty }
+
+    func user(of sender: String) -> UInt32? { turns.user(of: sender) }
+
+    /// Why a call is refused, whatever it asks for.
+    func refusal(of call: BusCall.Head, isObserver: Bool) -> Refusal? {
+        let load = Intake.load(call.size, isStatement: isObserver && !call.wantsReply && Intake.isStatement(call))
+        return turns.refusal(from: call.sender, load) ?? (call.wantsReply ? refusal(ofAnswersTo: call.sender) : nil)
+    }
+
+    /// Why nothing is computed for a connection, which does not read what it is sent.
+    func refusal(ofAnswersTo sender: String) -> Refusal? {
+        isCharged ? answers.refusal(sender, of: accountHolder(sender)) : nil
+    }
+
+    /// Whether a connection is not even sent refusals.
+    func ignores(_ sender: String) -> Bool { isCharged && answers.isIgnored(sender, of: accountHolder(sender)) }
+
+    func take(_ call: BusCall, isObserver: Bool, on link: borrowing BusLink) -> CallTurns<Item>.Verdict {
+        let isStatement = isObserver && !call.wantsReply && Intake.statements.contains(call.member)
+        let load = Intake.load(call.size, isStatement: isStatement)
+        return turns.take(.call(call), load, from: call.sender, mayBegin: hasTime(on: link))
+    }
+
+    /// - Returns: false if there is nothing that this would overtake; then it is to be done now.
+    func follow(_ sender: String, _ work: @escaping @Sendable (borrowing BusLink) -> Void) -> Bool {
+        turns.follow(.work(work), from: sender)
+    }
+
+    func identify(_ sender: String, as user: UInt32?) -> [(call: Item, refusal: Refusal)] {
+        turns.identify(sender, as: user)
+    }
+
+    func next() -> CallTurns<Item>.Turn? { turns.next() }
+
+    /// A call that is handled from now on, and counts until it is released.
+    func begun(_ call: BusCall, _ charge: CallCharge?) -> BusCall {
+        var call = call
+        if let charge { call.keeper = Keeper(self, charge) }
+        return call
+    }
+
+    /// Whether the bus need not be read yet.
+    func hasTime(on link: borrowing BusLink) -> Bool {
+        MonotonicTime.now.nanoseconds - link.batchStart.nanoseconds < Intake.slice
+    }
+
+    /// When the bus must be read again if calls are handled from now on.
+    var endOfSlice: MonotonicTime { MonotonicTime(nanoseconds: MonotonicTime.now.nanoseconds + Intake.slice) }
+
+    // MARK: - Answers
+
+    /// Something has been sent in reply to a call.
+    func hasReplied(to sender: String, bytes: Int, on link: borrowing BusLink) {
+        guard isCharged else { return }
+        answers.hasAnswered(sender, of: accountHolder(sender), bytes: bytes)
+        askQuestions(on: link)
+    }
+
+    func askQuestions(on link: borrowing BusLink) {
+        for name in answers.takeQuestions() {
+            guard isCharged else { continue }
+            let stats = "org.freedesktop.DBus.Debug.Stats"
+            link.callBus("GetConnectionStats", [.string(name)], of: stats) { [self] answer, link in
+                switch answer {
+                case .success(let values):
+                    let kept = values.first?.dictionary?["OutgoingBytes"]?.uint32
+                    values.closeDescriptors()
+                    answers.isKept(kept.map(Int.init) ?? 0, for: name)
+                case .failure(let fault):
+                    answers.isKept(0, for: name)
+                    // dbus-broker charges messages to their recipients; a dbus-daemon may be built without statistics.
+                    if !fault.saysGone { isCharged = false }
+                }
+            }
+        }
+    }
+
+    /// Whose answers these are. Those that the bus has yet to identify have one account together.
+    private func accountHolder(_ sender: String) -> UInt32 { turns.user(of: sender) ?? .max }
+
+    // MARK: - Sizes
+
+    private static func isStatement(_ call: BusCall.Head) -> Bool { statements.contains(where: call.hasMember) }
+
+    /// In memory a call takes up more than on the wire.
+    private static func load(_ size: Int, isStatement: Bool) -> CallLoad {
+        CallLoad(size: 512 + 2 * size, isCounted: !isStatement)
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+/// What one user's calls do to another's, by the order and number of the answers. Scripts/check-fairness measures times.
+@Suite(.serialized, .enabled(if: Stranger.unavailable == nil, "Only root can connect as another user."))
+struct FairnessTests {
+    private static let refused = "org.freedesktop.DBus.Error.LimitsExceeded"
+
+    private static func message(_ member: String, wantsReply: Bool = true) -> RawMessage {
+        var message = RawMessage(.call)
+        message.destination = "org.notifybus.Agent1"
+        message.path = "/org/notifybus/Agent1"
+        message.interface = "org.notifybus.Agent1"
+        message.member = member
+        if !wantsReply { message.flags = 1 }
+        return message
+    }
+
+    /// Observers whose names make a list long, and so calls of List slow.
+    private static func makeListLong(_ bus: PrivateBus) throws -> [RawBusClient] {
+        try (0..<60).map { number in
+            let client = try RawBusClient(address: bus.address)
+            let names = (0..<8).map { "com.example.long.n\(number).\($0)." + String(repeating: "x", count: 400) }
+            try #require(try client.register(names).kind == .reply)
+            return client
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `with thousands of one user's calls queued, another's is answered before them, and a quota refuses most`(
+        kind: BusKind
+    ) throws {
+        let agent = try AgentBus(kind)
+        // A call that concerns all of them takes a while, and its answer is short.
+        let observers = try (0..<100).map { number in
+            let client = try RawBusClient(address: agent.bus.address)
+            try #require(try client.register(["com.example.observer.n\(number)"]).kind == .reply)
+            return client
+        }
+        let flooder = try RawBusClient(address: agent.bus.address)
+        let other = try Stranger(address: agent.bus.address, .stays)
+        // Both are known to the agent.
+        for client in [flooder, other.client] { try #require(try client.callAgent("Status").kind == .reply) }
+        let monitor = try RawBusClient(address: agent.bus.address)
+        try monitor.becomeMonitor()
+        var release = FairnessTests.message("Release")
+        (release.signature, release.body) = ("s", RawBusClient.stringBody(""))
+        try agent.halt()
+        for _ in 0..<3_000 { try flooder.send(release) }
+        // The bus has then passed all of them on.
+        try flooder.callBus("GetId")
+        let serial = try other.client.send(FairnessTests.message("Status"))
+        try other.client.callBus("GetId")
+        startThread { while (try? flooder.readMessage()) != nil {} }
+        agent.agent.send(signal: SIGCONT)
+
+        var (before, after, refusals) = (0, 0, 0)
+        var isAnswered = false
+        while before + after + refusals < 3_000 {
+            let message = try monitor.readMessage()
+            // The bus, too, limits for how many answers a connection may wait.
+            let isFromBus = message.sender == "org.freedesktop.DBus" && message.kind != .error
+            guard message.replySerial != nil, !isFromBus else { continue }
+            if message.destination == other.client.uniqueName, message.kind == .reply { isAnswered = true }
+            guard message.destination == flooder.uniqueName else { continue }
+            if message.kind == .error {
+                #expect(message.errorName == FairnessTests.refused)
+                refusals += 1
+            } else if isAnswered {
+                after += 1
+            } else {
+                before += 1
+            }
+        }
+        #expect(try other.client.answer(to: serial).kind == .reply)
+        #expect(isAnswered && after > 0 && refusals > 0, "\(before) before, \(after) after, \(refusals) refused")
+        withExtendedLifetime(observers) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `a call that wants no answer has none computed, and does not keep anybody waiting`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observers = try FairnessTests.makeListLong(agent.bus)
+        let client = try RawBusClient(address: agent.bus.address)
+        try #require(try client.callAgent("Status").kind == .reply)
+        // Had they waited for their turn, they would be more than a user may have pending.
+        try agent.halt()
+        for _ in 0..<3_000 { try client.send(FairnessTests.message("List", wantsReply: false)) }
+        agent.agent.send(signal: SIGCONT)
+        #expect(try client.callAgent("List").kind == .reply)
+        withExtendedLifetime(observers) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `answers that nobody reads are limited, and once they are read there are more`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observers = try FairnessTests.makeListLong(agent.bus)
+        let client = try RawBusClient(address: agent.bus.address)
+        let other = try Stranger(address: agent.bus.address, .stays)
+        let length = try client.callAgent("List").body.count
+        var missing: Set<UInt32> = []
+        for _ in 0..<600 { missing.insert(try client.send(FairnessTests.message("List"))) }
+        // Another user is served, whatever is unread.
+        #expect(try other.client.callAgent("List").kind == .reply)
+        var (bytes, refusals) = (0, 0)
+        while !missing.isEmpty {
+            let message = try client.readMessage()
+            guard let serial = message.replySerial, missing.remove(serial) != nil else { continue }
+            if message.kind == .reply { bytes += message.body.count } else { refusals += 1 }
+        }
+        // dbus-broker charges them to the recipient, so the agent need not care.
+        if kind == .daemon { #expect(refusals > 0 && bytes < 600 * length) }
+        #expect(waitUntil(timeout: .patience) { (try? client.callAgent("List").kind) == .reply })
+        withExtendedLifetime(observers) {}
+    }
+}
+
+extension RawBusClient {
+    /// From now on the client receives every message on the bus.
+    fileprivate func becomeMonitor() throws {
+        let body = RawBody.withNoRules
+        let answer = try call(
+            destination: "org.freedesktop.DBus",
+            path: "/org/freedesktop/DBus",
+            interface: "org.freedesktop.DBus.Monitoring",
+            member: "BecomeMonitor",
+            signature: "asu",
+            body: body
+        )
+        try #require(answer.kind == .reply)
+    }
+}
+
+extension RawBody {
+    fileprivate static var withNoRules: [UInt8] {
+        var body = RawBody()
+        body.append([])
+        body.append(UInt32(0))
+        return body.bytes
+    }
+}
