@@ -188,7 +188,10 @@ extension Coordinator {
     private mutating func deliver(_ names: [NotifyName], to id: ConnectionID) {
         guard !names.isEmpty else { return }
         directory.change(id) { $0.deliveries.append(names) }
-        window.delivers(to: id, now: now.nanoseconds)
+        // This does not wait: it takes over the place of the call that it follows.
+        if let observer = directory[id] {
+            window.begin(.delivery(id), of: owner(of: observer), now: now.nanoseconds)
+        }
         emit(.deliver(id, names))
     }
 

@@ -218,8 +218,8 @@ extension Coordinator {
         nameStates.forget(observer.subjects.names) { observedNames.containsExactly($0) }
         holding.releaseAll(for: .connection(id))
         followHolding()
-        window.hasAnswered(.state(id))
-        window.hasAnswered(.delivery(id))
+        window.forget(.state(id))
+        window.forget(.delivery(id))
         for waiter in observer.holdWaiters {
             // Nobody hears it any more, but the call is no longer pending.
             switch waiter {

@@ -17,7 +17,8 @@ extension Coordinator {
                 // Sent along with the next call, so that little comes between the two.
                 directory.change(id) { $0.isToBeMarked = true }
             case .tell(let state):
-                window.enqueue(id, state)
+                guard let observer = directory[id] else { break }
+                window.enqueue(.state(id), state, of: owner(of: observer))
                 pumpWindow()
             case .awaitHeldBack: emit(.awaitHeldBack(id))
             case .deliver: deliverPending(to: id)
@@ -55,14 +56,21 @@ extension Coordinator {
 
     /// Informs waiting connections of their states, as many as the bus allows at once.
     mutating func pumpWindow() {
-        while let (id, state) = window.next(now: now.nanoseconds) {
-            guard let observer = directory[id], !observer.isParked else {
-                window.hasAnswered(.state(id))
+        while let (call, state) = window.next(now: now.nanoseconds) {
+            guard case .state(let id) = call, let observer = directory[id], !observer.isParked else {
+                window.hasAnswered(call)
                 continue
             }
             directory.change(id) { $0.isToBeMarked = false }
             emit(.tell(id, state, additions: observer.additions, marks: observer.isToBeMarked))
         }
+        // Pending requests have an alarm of their own.
+        if let deadline = window.deadline, requests.isEmpty { emit(.alarm(at: deadline)) }
+    }
+
+    /// Who loses a part of the window as long as this observer does not reply.
+    func owner(of observer: Observer) -> CallWindow<ObserverCall, LifecycleState>.Owner {
+        CallWindow.Owner(observer.process, agentUser: configuration.user)
     }
 
     mutating func observerReplied(_ id: ConnectionID, _ reply: Event.Reply) {

@@ -19,6 +19,9 @@ package struct Coordinator {
         /// Whether reserved names belong to root, as on the system bus.
         package var reservesNames = false
         package var quotas = Quotas()
+        /// The user that the agent runs as. An observer that doesn't reply holds up its process, or with other users all
+        /// that belongs to the user.
+        package var user: UInt32?
         /// Above so many prefixes there is one rule for all of them.
         package var prefixRules = PrefixRules.limit
         /// The names of which it is told whether anybody wants them.
@@ -43,7 +46,7 @@ package struct Coordinator {
     /// The states of names that the agent posts itself.
     var eventStates: [NotifyName: UInt64] = [:]
     var requests = Requests()
-    var window = CallWindow()
+    var window = CallWindow<ObserverCall, LifecycleState>()
     var ledger: Ledger
     /// The callers of pending calls.
     var callers: [CallID: UInt32] = [:]
