@@ -49,7 +49,7 @@ extension Coordinator {
             isParked: isParked,
             subjects: observer.subjects,
             pending: observer.pending.count + observer.returning.count,
-            dropped: observer.dropped &+ observer.reportedDropped,
+            dropped: observer.dropped.addingSaturated(observer.reportedDropped),
             since: observer.since,
             decider: observer.decision.decider,
             hasFocus: focus?.hasIt ?? false
