@@ -26,6 +26,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private var service = LifecycleService.agent
     private var requests: [Int: Request] = [:]
     private var lastRequest = 0
+    /// What the relay has yet to be told of what is observed, and how often that was started anew.
+    private var reports = RelayReports()
+    private var reportsCount = 0
     /// Why requests fail while there is no connection.
     private var failure = NotifyBusError.noAgent
 
@@ -276,6 +279,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         registration.program = LifecyclePeer.programName
         registration.followsDesktop = states.followsDesktop
         registration.states = nameStates.entriesToRegister
+        // This reports everything.
+        reports = RelayReports()
+        reportsCount += 1
         // A relay reads no streams.
         let socket = service == .agent ? dup(link.descriptor) : -1
         defer { if socket >= 0 { close(socket) } }
@@ -305,10 +311,11 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     ) {
         switch statement {
         case .observes(let names, let prefixes) where service == .relay:
-            let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
-            link.call(message, to: agent, of: service) { answer, link in
-                link.observing.relayAnswered(answer.map { _ in }, names, prefixes, on: link.engine)
-            }
+            reports.add(RelayReports.Batch(names: names, prefixes: prefixes))
+            report(to: agent, link)
+        case .observesNoMore(let names, let prefixes) where service == .relay:
+            reports.remove(RelayReports.Batch(names: names, prefixes: prefixes))
+            report(to: agent, link)
         case .observes(let names, let prefixes):
             let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
             guard let number else { return link.tell(message, to: agent) }
@@ -320,6 +327,33 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             link.tell(AgentInterface.RemoveNames(names: names, prefixes: prefixes), to: agent, of: service)
         case .followsDesktop(let follows):
             link.tell(AgentInterface.FollowDesktop(follows: follows), to: agent, of: service)
+        }
+    }
+
+    /// Reports to the relay what has changed, unless a call is under way.
+    private func report(to agent: String, _ link: borrowing BusLink) {
+        guard let (removed, added) = reports.next() else { return }
+        let (count, names, prefixes) = (reportsCount, Array(added.names), Array(added.prefixes))
+        let removal = AgentInterface.RemoveNames(names: Array(removed.names), prefixes: Array(removed.prefixes))
+        if added.isEmpty {
+            return link.call(removal, to: agent, of: service) { answer, link in
+                guard count == self.reportsCount else { return }
+                _ = self.reports.wereAnswered(added, isRefusal: false)
+                if case .failure(let fault) = answer, fault.saysGone { return }
+                self.report(to: agent, link)
+            }
+        }
+        if !removed.isEmpty { link.tell(removal, to: agent, of: service) }
+        let addition = AgentInterface.AddNames(names: names, prefixes: prefixes)
+        link.call(addition, to: agent, of: service) { answer, link in
+            guard count == self.reportsCount else { return }
+            let fault: BusFault? = if case .failure(let fault) = answer { fault } else { nil }
+            // The next relay is told everything.
+            let isGone = fault?.saysGone == true
+            if self.reports.wereAnswered(added, isRefusal: fault != nil && !isGone) {
+                link.observing.relayAnswered(answer.map { _ in }, names, prefixes, on: link.engine)
+            }
+            if !isGone { self.report(to: agent, link) }
         }
     }
 
