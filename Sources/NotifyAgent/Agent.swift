@@ -105,13 +105,14 @@ package final class Agent: BusPeer, @unchecked Sendable {
         self.report = report
         identity = Identity(bus: bus)
         intake = Intake(configuration.quotas)
-        relaying = Relaying(bus: bus, rules: configuration.relay, thread: thread)
+        relaying = Relaying(bus: bus, rules: configuration.relay, quotas: configuration.quotas, thread: thread)
         processes = ProcessTable(watcher: watcher, logger: logger)
         sockets = Sockets(watcher: watcher)
         var plan = Coordinator.Configuration()
         plan.exemptApplications = configuration.exemptApplications
         plan.facts = configuration.facts
         plan.quotas = configuration.quotas
+        plan.user = geteuid()
         plan.sources = sources.names
         plan.untouchables = [1, ProcessHandle.own]
         plan.reservesNames = bus == .system

@@ -23,7 +23,10 @@ import Testing
                     guard let (relay, center) = serving.value else { return }
                     let values: [BusValue] =
                         if case .register = request { [.string("foreground"), .strings([])] } else { [] }
-                    center.perform { link in relay.answer(call, .success(values), process: process, on: link) }
+                    center.perform { link in
+                        relay.answer(call, .success(values), process: process, on: link)
+                        relay.callIsTaken(on: link)
+                    }
                 },
                 told: { _, _ in },
                 lost: { _ in }

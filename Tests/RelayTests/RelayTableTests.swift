@@ -19,11 +19,11 @@ import Testing
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = table.enter("b", of: process, in: .foreground)
-        let result1 = try table.add(subjects("x", "y"), to: "a")
+        let result1 = try table.add(subjects("x", "y"), to: "a").heard
         #expect(try result1 == subjects("x", "y"))
-        let result2 = try table.add(subjects("y", "z"), to: "b")
+        let result2 = try table.add(subjects("y", "z"), to: "b").heard
         #expect(try result2 == subjects("z"))
-        let result3 = try table.remove(subjects("x", "y", "w"), from: "a")
+        let result3 = try table.remove(subjects("x", "y", "w"), from: "a").unheard
         #expect(try result3 == subjects("x"))
         let result4 = table.prepare(.background, of: "b").unheard
         #expect(try result4 == (subjects("y", "z")))
@@ -46,7 +46,10 @@ import Testing
         let result9 = table.takeBatch(for: "a", limit: 2)
         #expect(result9 == nil)
         let result10 = table.wait(1, for: "a")
-        #expect(result10)
+        #expect(result10 == 1)
+        // Whoever waits for the same shares the number.
+        let another = table.wait(2, for: "a")
+        #expect(another == 1)
         let result11 = table.batchIsRead(by: "a")
         #expect(result11 == [])
         let result12 = table.takeBatch(for: "a", limit: 2)?.count
@@ -57,8 +60,105 @@ import Testing
         #expect(result13 == 1)
         let result14 = table.batchIsRead(by: "a")
         #expect(result14 == [1])
-        let result15 = table.wait(2, for: "a")
-        #expect(!result15)
+        let result15 = table.wait(3, for: "a")
+        #expect(result15 == nil)
+    }
+
+    @Test func `nobody waits for posts that became one or are no longer wanted`() throws {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .foreground)
+        _ = try table.add(subjects("x", "y", "z"), to: "a")
+        func post(_ text: String) throws { _ = table.posted(RelayTable.Post(try name(text), from: ":1.1")) }
+        for text in ["x", "x", "x"] { try post(text) }
+        _ = table.prepare(.suspended, of: "a")
+        table.confirm(.suspended, of: "a")
+        _ = table.prepare(.foreground, of: "a")
+        table.confirm(.foreground, of: "a")
+        let batch = table.takeBatch(for: "a", limit: 10)?.count
+        #expect(batch == 1)
+        let first = table.wait(1, for: "a")
+        #expect(first == 1)
+        let due = table.batchIsRead(by: "a")
+        #expect(due == [1])
+
+        for text in ["x", "y", "x", "z", "y"] { try post(text) }
+        _ = table.takeBatch(for: "a", limit: 1)
+        // This one waits for "x", "y" and "x", and the next one for "z" and "y" as well.
+        let (second, third) = (table.posted(RelayTable.Post(try name("w"), from: "")).isEmpty, table.wait(2, for: "a"))
+        #expect(second && third == 2)
+        let none = try table.remove(subjects("y"), from: "a").waiters
+        #expect(none == [])
+        let noneYet = table.batchIsRead(by: "a")
+        #expect(noneYet == [])
+        _ = table.takeBatch(for: "a", limit: 10)
+        let all = table.batchIsRead(by: "a")
+        #expect(all == [2])
+
+        try post("y")
+        let nothing = table.wait(3, for: "a")
+        #expect(nothing == nil, "y is not observed")
+        try post("x")
+        let last = table.wait(4, for: "a")
+        #expect(last == 4)
+        let over = try table.remove(subjects("x"), from: "a").waiters
+        #expect(over == [4])
+    }
+
+    @Test func `whoever waits is not told early because a later post is no longer wanted`() throws {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .foreground)
+        _ = try table.add(subjects("x", "y"), to: "a")
+        for text in ["x", "x"] { _ = table.posted(RelayTable.Post(try name(text), from: ":1.1")) }
+        _ = table.wait(1, for: "a")
+        for _ in 0..<5 { _ = table.posted(RelayTable.Post(try name("y"), from: ":1.1")) }
+        let early = try table.remove(subjects("y"), from: "a").waiters
+        #expect(early == [])
+        for expected in [[], [1]] {
+            _ = table.takeBatch(for: "a", limit: 1)
+            let due = table.batchIsRead(by: "a")
+            #expect(due == expected)
+        }
+    }
+
+    @Test func `each of many connections with equal and nested prefixes hears a post once`() throws {
+        var table = RelayTable()
+        let clients = (0..<300).map { ":1.\($0)" }
+        for client in clients {
+            _ = table.enter(client, of: process, in: .foreground)
+            _ = try table.add(subjects("com.example.a", prefixes: ["", "com.", "com.example."]), to: client)
+        }
+        for text in ["com.example.a", "com.example.b"] {
+            let all = table.posted(RelayTable.Post(try name(text), from: ":1.1"))
+            #expect(all == Set(clients))
+        }
+        for client in clients {
+            let batch = table.takeBatch(for: client, limit: 10)?.map(\.name.string)
+            #expect(batch == ["com.example.a", "com.example.b"])
+        }
+        for client in clients { _ = table.forget(client) }
+        #expect(table.ruleCount == 0)
+    }
+
+    @Test func `a rule that the bus refuses fails whoever asked for it, and nobody else who waits`() throws {
+        var rules = RuleQueue<String, NotifyBusError>()
+        let error = NotifyBusError(.failed, "refused")
+        func settled(_ number: Int) -> [String] {
+            rules.settle(number).map { $0.failure == nil ? $0.waiter : "\($0.waiter) failed" }
+        }
+        let (first, second) = (rules.begin(), rules.begin())
+        let waits = [rules.wait("a", of: ":1.1"), rules.wait("b", of: ":1.2")]
+        let third = rules.begin()
+        let waitsToo = rules.wait("c", of: ":1.3")
+        #expect(waits == [true, true] && waitsToo)
+        rules.fail(":1.1", error)
+        let none = settled(second)
+        #expect(none == [])
+        let two = settled(first)
+        #expect(two == ["a failed", "b"])
+        let one = settled(third)
+        #expect(one == ["c"])
+        let nothing = rules.wait("d", of: ":1.1")
+        #expect(!nothing)
     }
 
     @Test func `while suspended each name is kept once, with its poster if there was only one`() throws {

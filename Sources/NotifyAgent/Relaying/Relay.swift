@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import NotifyCoordinator
 import NotifyCore
 import NotifyNames
@@ -23,12 +24,17 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         let lost: @Sendable ([String]) -> Void
     }
 
-    /// A call that the agent has yet to answer.
+    /// A pending call. A program that gives two of them the same number is refused.
     private struct Caller: Hashable {
         let sender: String
         let serial: UInt32
 
         init(_ call: BusCall) { (sender, serial) = (call.sender, call.serial) }
+    }
+
+    private struct Pending {
+        let user: UInt32
+        var consequence: Consequence?
     }
 
     /// What to do once the agent has accepted a call.
@@ -38,20 +44,48 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         case remove(Subjects)
     }
 
+    /// A call to a program.
+    private enum ProgramCall: Hashable {
+        case state(String)
+        case posts(String)
+    }
+
+    private typealias RuleWaiter = @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+
+    /// How many calls may be on their way to the agent's thread. The others wait here, where users take turns.
+    private static let handOverLimit = 16
+
     private let outlet: Outlet
-    private var table = RelayTable()
-    private var consequences: [Caller: Consequence] = [:]
-    /// Calls of Synchronize that are waiting, by number.
-    private var waiters: [Int: BusCall] = [:]
-    private var lastNumber = 0
+    private let quotas: Quotas
+    private var table: RelayTable
+    /// Calls in the order in which they are handled, and what each user may have pending.
+    private var turns: CallTurns<BusCall>
+    /// Calls that have begun and are not answered.
+    private var pending: [Caller: Pending] = [:]
+    /// How many calls of each connection are waiting or have begun. The programs of one user are in different sandboxes,
+    /// and none of them may use up what the user may have pending.
+    private var pendingCounts: [String: Int] = [:]
+    private var handOverCount = 0
+    /// Calls to programs.
+    private var window = CallWindow<ProgramCall, LifecycleState>()
+    /// Calls of Synchronize whose place in the stream of posts is yet to come: the bus has been asked for the first of
+    /// them, and is asked once more for all others.
+    private var asking: [BusCall] = []
+    private var toBeAsked: [BusCall] = []
+    /// Calls of Synchronize that wait until something has been read, by number.
+    private var waiters: [Int: [BusCall]] = [:]
+    private var lastWaiter = 0
     /// Programs that could not take their last batch, and when to try again.
     private var refusing: Set<String> = []
-    private(set) var deadline: MonotonicTime?
-    /// Match rules that the bus has not confirmed yet, and who is waiting for which of them.
-    private var rulesUnderWay: Set<Int> = []
-    private var ruleWaiters: [(rules: Set<Int>, body: @Sendable (NotifyBusError?, borrowing BusLink) -> Void)] = []
+    private var retryTime: MonotonicTime?
+    private var rules = RuleQueue<RuleWaiter, NotifyBusError>()
 
-    init(_ outlet: Outlet) { self.outlet = outlet }
+    init(_ outlet: Outlet, quotas: Quotas = Quotas()) {
+        self.outlet = outlet
+        turns = CallTurns(quotas)
+        self.quotas = quotas
+        table = RelayTable(room: quotas.pendingBytes)
+    }
 
     // MARK: - The connection
 
@@ -73,7 +107,12 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     func linkIsLost(_ error: NotifyBusError) {
         outlet.opened(.failed("\(error)"))
         outlet.lost(table.clientNames)
-        table = RelayTable()
+        table = RelayTable(room: quotas.pendingBytes)
+        turns = CallTurns(quotas)
+        window = CallWindow()
+        rules = RuleQueue()
+        (pending, pendingCounts, waiters, asking, toBeAsked) = ([:], [:], [:], [], [])
+        (refusing, retryTime) = ([], nil)
     }
 
     /// Gives up the name when nobody observes any more.
@@ -94,60 +133,150 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
             guard call.path == RelayInterface.path, call.interface == RelayInterface.name,
                 RelayInterface.methods.contains(where: { $0.member == call.member })
             else { return false }
-            if call.member == RelayInterface.Synchronize.member {
+            // Nobody hears the answer.
+            let onlyAsks = [RelayInterface.Synchronize.member, AgentInterface.GetNameState.member].contains(call.member)
+            if onlyAsks, !call.wantsReply {
                 call.arguments.closeDescriptors()
-                synchronize(call, on: link)
                 return true
             }
-            let request = try Request.read(call)
-            switch request {
-            case .register(let statement, _): consequences[Caller(call)] = .register(statement.subjects)
-            case .addNames(let names): consequences[Caller(call)] = .add(names)
-            case .removeNames(let names): consequences[Caller(call)] = .remove(names)
-            default: break
-            }
-            outlet.call(call, request)
+            take(call, on: link)
         } catch {
             link.refuse(call, error)
         }
         return true
     }
 
-    /// The agent has answered a call.
+    private func take(_ call: BusCall, on link: borrowing BusLink) {
+        guard pendingCounts[call.sender, default: 0] < max(1, quotas.calls / 4) else {
+            let fault = BusFault.limitExceeded("This connection has \(quotas.calls / 4) calls pending.")
+            return refuseEarly(call, fault, on: link)
+        }
+        pendingCounts[call.sender, default: 0] += 1
+        let size = call.arguments.reduce(0) { $0 + $1.memorySize }
+        switch turns.take(call, size: size, from: call.sender, mayBegin: handOverCount < Relay.handOverLimit) {
+        case .begin(let user): begin(call, of: user, on: link)
+        case .waits: break
+        case .refused(let refusal):
+            countDown(call.sender)
+            refuseEarly(call, BusFault(refusal), on: link)
+        case .unknown:
+            link.findUser(of: call.sender) { [self] user, link in
+                for (call, refusal) in turns.identify(call.sender, as: try? user.get()) {
+                    countDown(call.sender)
+                    refuseEarly(call, BusFault(refusal), on: link)
+                }
+                takeTurns(on: link)
+            }
+        }
+    }
+
+    private func countDown(_ sender: String) {
+        guard let count = pendingCounts[sender] else { return }
+        pendingCounts[sender] = count > 1 ? count - 1 : nil
+    }
+
+    private func refuseEarly(_ call: BusCall, _ fault: BusFault, on link: borrowing BusLink) {
+        call.arguments.closeDescriptors()
+        link.refuse(call, fault)
+    }
+
+    private func takeTurns(on link: borrowing BusLink) {
+        while handOverCount < Relay.handOverLimit, let turn = turns.next() {
+            begin(turn.call, of: turn.user, on: link)
+        }
+    }
+
+    private func begin(_ call: BusCall, of user: UInt32, on link: borrowing BusLink) {
+        do throws(BusFault) {
+            guard pending[Caller(call)] == nil else {
+                call.arguments.closeDescriptors()
+                throw .invalidArguments("A call with this serial number is pending.")
+            }
+            if call.member == RelayInterface.Synchronize.member {
+                call.arguments.closeDescriptors()
+                pending[Caller(call)] = Pending(user: user)
+                return synchronize(call, on: link)
+            }
+            let request = try Request.read(call)
+            let consequence: Consequence? =
+                switch request {
+                case .register(let statement, _): .register(statement.subjects)
+                case .addNames(let names): .add(names)
+                case .removeNames(let names): .remove(names)
+                default: nil
+                }
+            pending[Caller(call)] = Pending(user: user, consequence: consequence)
+            handOverCount += 1
+            outlet.call(call, request)
+        } catch {
+            turns.end(of: user)
+            countDown(call.sender)
+            link.refuse(call, error)
+        }
+    }
+
+    /// The agent has taken a call, and is about to answer it.
+    func callIsTaken(on link: borrowing BusLink) {
+        handOverCount -= 1
+        takeTurns(on: link)
+    }
+
+    private func reply(to call: BusCall, _ values: [BusValue] = [], on link: borrowing BusLink) {
+        finish(call)
+        link.reply(to: call, values)
+    }
+
+    private func refuse(_ call: BusCall, _ fault: BusFault, on link: borrowing BusLink) {
+        finish(call)
+        link.refuse(call, fault)
+    }
+
+    private func finish(_ call: BusCall) {
+        guard let entry = pending.removeValue(forKey: Caller(call)) else { return }
+        turns.end(of: entry.user)
+        countDown(call.sender)
+    }
+
+    /// The agent has answered a call. It counts towards its user's quota until the program is answered.
     func answer(_ call: BusCall, _ answer: BusAnswer, process: ProcessID?, on link: borrowing BusLink) {
-        let consequence = consequences.removeValue(forKey: Caller(call))
         let values: [BusValue]
         switch answer {
-        case .failure(let fault): return link.refuse(call, fault)
+        case .failure(let fault): return refuse(call, fault, on: link)
         case .success(let all): values = all
         }
-        switch consequence {
-        case nil: link.reply(to: call, values)
+        let sender = call.sender
+        switch pending[Caller(call)]?.consequence {
+        case nil: reply(to: call, values, on: link)
         case .remove(let subjects):
-            release(table.remove(subjects, from: call.sender), on: link)
-            link.reply(to: call, values)
+            let (unheard, due) = table.remove(subjects, from: sender)
+            release(unheard, on: link)
+            endWaits(due, on: link)
+            reply(to: call, values, on: link)
         case .add(let subjects):
-            hear(table.add(subjects, to: call.sender), on: link) { error, link in
-                if let error { link.refuse(call, .failed(error.description)) } else { link.reply(to: call, values) }
+            let (heard, added) = table.add(subjects, to: sender)
+            hear(heard, for: sender, undo: { $0.remove(added, from: sender) }, on: link) { [self] error, link in
+                guard let error else { return reply(to: call, values, on: link) }
+                refuse(call, .failed(error.description), on: link)
             }
         case .register(let subjects):
             guard let process, let state = values.first?.string.flatMap(LifecycleState.init) else {
-                return link.refuse(call, .failed("The connection has left the bus."))
+                return refuse(call, .failed("The connection has left the bus."), on: link)
             }
-            if !table.enter(call.sender, of: process, in: state), let old = table.subjects(of: call.sender) {
-                release(table.remove(old.subtracting(subjects), from: call.sender), on: link)
+            if !table.enter(sender, of: process, in: state), let old = table.subjects(of: sender) {
+                let (unheard, due) = table.remove(old.subtracting(subjects), from: sender)
+                release(unheard, on: link)
+                endWaits(due, on: link)
             }
-            hear(table.add(subjects, to: call.sender), on: link) { [self] error, link in
+            let heard = table.add(subjects, to: sender).heard
+            hear(heard, for: sender, undo: { $0.stopHearing(sender) }, on: link) { [self] error, link in
                 if let error {
                     let fault = BusFault.failed(error.description)
-                    link.refuse(call, fault)
-                    let (unheard, due) = table.forget(call.sender)
-                    release(unheard, on: link)
-                    for number in due { waiters.removeValue(forKey: number).map { link.refuse($0, fault) } }
-                    outlet.told(call.sender, .gone)
+                    refuse(call, fault, on: link)
+                    forget(sender, fault, on: link)
+                    outlet.told(sender, .gone)
                 } else {
-                    link.reply(to: call, values)
-                    pass(to: call.sender, on: link)
+                    reply(to: call, values, on: link)
+                    pass(to: sender, on: link)
                 }
             }
         }
@@ -155,39 +284,74 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
 
     /// A connection has left the bus.
     func forget(_ name: String, on link: borrowing BusLink) {
+        forget(name, .failed("The connection has left the bus."), on: link)
+    }
+
+    private func forget(_ name: String, _ fault: BusFault, on link: borrowing BusLink) {
         let (unheard, due) = table.forget(name)
         release(unheard, on: link)
-        for number in due { waiters[number] = nil }
+        endWaits(due, fault, on: link)
+        window.forget(.state(name))
+        window.forget(.posts(name))
+        refusing.remove(name)
+        callPrograms(on: link)
     }
 
     // MARK: - Rules
 
     /// Starts to hear these, and calls `completion` when every later post of them will be heard.
+    ///
+    /// - Parameter undo: undoes the change if the bus refuses them; returns what need not be heard any more, and who need
+    ///   not wait any longer.
     private func hear(
         _ subjects: Subjects,
+        for client: String,
+        undo: @escaping @Sendable (inout RelayTable) -> (unheard: Subjects, waiters: [Int]),
         on link: borrowing BusLink,
-        then completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+        then completion: @escaping RuleWaiter
     ) {
         if !subjects.isEmpty {
-            lastNumber += 1
-            let number = lastNumber
-            rulesUnderWay.insert(number)
+            let number = rules.begin()
             link.hold(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self) {
                 [self] error, link in
-                rulesUnderWay.remove(number)
-                rulesAreSet(number, error, on: link)
+                guard let error else { return settle(number, on: link) }
+                rules.fail(client, error)
+                let (unheard, due) = undo(&table)
+                release(unheard, on: link)
+                endWaits(due, on: link)
+                // What others want as well may have been refused because of the rest.
+                let isLost = error.code == .disconnected || error.code == .closed
+                hearOneByOne(isLost ? Subjects() : table.heard(among: subjects), number, on: link)
             }
         }
         // Another program may have asked for the same names just before.
-        if rulesUnderWay.isEmpty { completion(nil, link) } else { ruleWaiters.append((rulesUnderWay, completion)) }
+        if !rules.wait(completion, of: client) { completion(nil, link) }
     }
 
-    private func rulesAreSet(_ number: Int, _ error: NotifyBusError?, on link: borrowing BusLink) {
-        var due: [@Sendable (NotifyBusError?, borrowing BusLink) -> Void] = []
-        for index in ruleWaiters.indices.reversed() where ruleWaiters[index].rules.remove(number) != nil {
-            if error != nil || ruleWaiters[index].rules.isEmpty { due.append(ruleWaiters.remove(at: index).body) }
+    /// Starts to hear these, each for itself, and settles the request when the bus has replied about all.
+    private func hearOneByOne(_ subjects: Subjects, _ number: Int, on link: borrowing BusLink) {
+        var rest = subjects
+        let one: Subjects
+        if let name = rest.names.popFirst() {
+            one = Subjects(names: [name])
+        } else if let prefix = rest.prefixes.popFirst() {
+            one = Subjects(prefixes: [prefix])
+        } else {
+            return settle(number, on: link)
         }
-        for body in due.reversed() { body(error, link) }
+        link.hold(names: Array(one.names), prefixes: Array(one.prefixes), for: self) { [self, rest] error, link in
+            if let error {
+                for client in table.listeners(to: one) {
+                    rules.fail(client, error)
+                    endWaits(table.remove(one, from: client).waiters, on: link)
+                }
+            }
+            hearOneByOne(rest, number, on: link)
+        }
+    }
+
+    private func settle(_ number: Int, on link: borrowing BusLink) {
+        for (waiter, error) in rules.settle(number) { waiter(error, link) }
     }
 
     private func release(_ subjects: Subjects, on link: borrowing BusLink) {
@@ -203,19 +367,48 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         let (heard, unheard) = table.prepare(state, of: name)
         release(unheard, on: link)
         endWaits(table.takeWaiters(of: name), on: link)
-        hear(heard, on: link) { [self] error, link in
+        hear(heard, for: name, undo: { $0.stopHearing(name) }, on: link) { [self] error, link in
             if let error { return outlet.told(name, .failed(error.description)) }
-            let message = ObserverInterface.SetState(state: state, additions: 0)
-            link.call(message, ofObserver: name) { [self] answer, link in
-                switch answer {
-                case .failure(let fault): outlet.told(name, fault.saysGone ? .gone : .failed(fault.message))
-                case .success(let values):
-                    values.closeDescriptors()
-                    table.confirm(state, of: name)
-                    let dropped = values.first?.uint64.map { $0 + table.droppedCount(of: name) }
-                    outlet.told(name, .done(dropped: dropped, isHoldingBack: false))
-                    pass(to: name, on: link)
-                }
+            enqueue(.state(name), state, to: name, on: link)
+        }
+    }
+
+    private func setState(_ state: LifecycleState, of name: String, on link: borrowing BusLink) {
+        let message = ObserverInterface.SetState(state: state, additions: 0)
+        link.call(message, ofObserver: name) { [self] answer, link in
+            window.hasAnswered(.state(name))
+            switch answer {
+            case .failure(let fault): outlet.told(name, fault.saysGone ? .gone : .failed(fault.message))
+            case .success(let values):
+                values.closeDescriptors()
+                table.confirm(state, of: name)
+                refusing.remove(name)
+                // The program may answer any number.
+                let dropped = values.first?.uint64.map { $0.addingSaturated(table.droppedCount(of: name)) }
+                outlet.told(name, .done(dropped: dropped, isHoldingBack: false))
+                pass(to: name, on: link)
+            }
+            callPrograms(on: link)
+        }
+    }
+
+    // MARK: - Calls to programs
+
+    /// Makes a call when it is its turn: a bus lets a connection wait for a limited number of replies.
+    private func enqueue(_ call: ProgramCall, _ state: LifecycleState, to name: String, on link: borrowing BusLink) {
+        guard let process = table.process(of: name) else {
+            if case .state = call { outlet.told(name, .gone) }
+            return
+        }
+        window.enqueue(call, state, of: CallWindow<ProgramCall, LifecycleState>.Owner(process, agentUser: geteuid()))
+        callPrograms(on: link)
+    }
+
+    private func callPrograms(on link: borrowing BusLink) {
+        while let (call, state) = window.next(now: MonotonicTime.now.nanoseconds) {
+            switch call {
+            case .state(let name): setState(state, of: name, on: link)
+            case .posts(let name): deliver(to: name, on: link)
             }
         }
     }
@@ -234,9 +427,17 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
 
     /// Passes on what is waiting, unless the program has yet to read the last batch.
     private func pass(to name: String, on link: borrowing BusLink) {
-        guard let posts = table.takeBatch(for: name, limit: ObserverInterface.DeliverPosts.limit) else { return }
+        guard table.hasBatch(for: name), !refusing.contains(name) else { return }
+        enqueue(.posts(name), .foreground, to: name, on: link)
+    }
+
+    private func deliver(to name: String, on link: borrowing BusLink) {
+        guard let posts = table.takeBatch(for: name, limit: ObserverInterface.DeliverPosts.limit) else {
+            return window.hasAnswered(.posts(name))
+        }
         let message = ObserverInterface.DeliverPosts(names: posts.map(\.name.string), senders: posts.map(\.sender))
         link.call(message, ofObserver: name) { [self] answer, link in
+            window.hasAnswered(.posts(name))
             switch answer {
             case .success(let values):
                 values.closeDescriptors()
@@ -246,30 +447,68 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
                 // The program has gone, or can't take anything now.
                 table.batchWasRefused(by: name)
                 refusing.insert(name)
-                deadline = deadline ?? .now + 1_000
+                retryTime = retryTime ?? .now + 1_000
             }
+            callPrograms(on: link)
         }
+    }
+
+    var deadline: MonotonicTime? {
+        .earlier(retryTime, window.deadline.map { MonotonicTime(nanoseconds: $0) })
     }
 
     func deadlineHasPassed(_ link: borrowing BusLink) {
-        deadline = nil
-        let names = refusing
-        refusing = []
-        for name in names { pass(to: name, on: link) }
+        if let retryTime, retryTime <= .now {
+            let names = refusing
+            (refusing, self.retryTime) = ([], nil)
+            for name in names { pass(to: name, on: link) }
+        }
+        callPrograms(on: link)
     }
+
+    // MARK: - Synchronize
 
     /// Replies when the caller has read everything that has been posted so far.
     private func synchronize(_ call: BusCall, on link: borrowing BusLink) {
+        toBeAsked.append(call)
+        if asking.isEmpty { askForPlace(on: link) }
+    }
+
+    private func askForPlace(on link: borrowing BusLink) {
+        (asking, toBeAsked) = (toBeAsked, [])
         link.callBus("GetId", []) { [self] _, link in
-            lastNumber += 1
-            guard table.wait(lastNumber, for: call.sender) else { return link.reply(to: call) }
-            waiters[lastNumber] = call
+            let calls = asking
+            asking = []
+            for call in calls {
+                lastWaiter += 1
+                if let number = table.wait(lastWaiter, for: call.sender) {
+                    waiters[number, default: []].append(call)
+                } else {
+                    reply(to: call, on: link)
+                }
+            }
+            if !toBeAsked.isEmpty { askForPlace(on: link) }
         }
     }
 
-    private func endWaits(_ numbers: [Int], on link: borrowing BusLink) {
+    private func endWaits(_ numbers: [Int], _ fault: BusFault? = nil, on link: borrowing BusLink) {
         for number in numbers {
-            if let call = waiters.removeValue(forKey: number) { link.reply(to: call) }
+            for call in waiters.removeValue(forKey: number) ?? [] {
+                if let fault { refuse(call, fault, on: link) } else { reply(to: call, on: link) }
+            }
+        }
+    }
+}
+
+extension BusValue {
+    /// About how much memory the value takes, in bytes.
+    fileprivate var memorySize: Int {
+        switch self {
+        case .number, .double, .descriptor: 64
+        case .text(_, let text): 64 + text.utf8.count
+        case .array(_, let values), .structure(let values): values.reduce(64) { $0 + $1.memorySize }
+        case .entry(let key, let value): 64 + key.memorySize + value.memorySize
+        case .variant(let value): 64 + value.memorySize
         }
     }
 }

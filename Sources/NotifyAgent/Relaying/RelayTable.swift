@@ -21,10 +21,9 @@ package struct RelayTable: Sendable {
         var queue = RelayQueue()
         /// The last batch, until the client has read it.
         var unanswered: [Post] = []
-        /// How many posts have been queued, and how many of them the client has read or will never get.
-        var accepted: UInt64 = 0
-        var settled: UInt64 = 0
-        /// Who is waiting for that many to be settled.
+        /// How many posts the client has read.
+        var readCount: UInt64 = 0
+        /// Who waits until it has read so many, in this order; there is one for each count.
         var waiters: [(count: UInt64, number: Int)] = []
         /// The size of the waiting names that nothing else keeps in memory.
         var bytes = 0
@@ -36,8 +35,8 @@ package struct RelayTable: Sendable {
     /// count, because their number is limited anyway.
     private let room: Int
     private var clients: [String: Client] = [:]
-    private var names: [NotifyName: [String]] = [:]
-    private var prefixes = PrefixIndex<[String]>()
+    private var names: [NotifyName: Set<String>] = [:]
+    private var prefixes = PrefixIndex<Set<String>>()
     private var bytes: [ProcessID: Int] = [:]
 
     package init(room: Int = Quotas().pendingBytes) { self.room = room }
@@ -48,6 +47,7 @@ package struct RelayTable: Sendable {
     package func contains(_ name: String) -> Bool { clients[name] != nil }
     package func droppedCount(of name: String) -> UInt64 { clients[name]?.dropped ?? 0 }
     package func waitingCount(of name: String) -> Int { clients[name]?.queue.count ?? 0 }
+    package func process(of name: String) -> ProcessID? { clients[name]?.process }
 
     // MARK: - Who observes what
 
@@ -62,27 +62,58 @@ package struct RelayTable: Sendable {
         return true
     }
 
-    /// - Returns: what must be heard from now on.
-    package mutating func add(_ subjects: Subjects, to name: String) -> Subjects {
-        guard let client = clients[name] else { return Subjects() }
-        let new = subjects.subtracting(client.subjects)
-        clients[name]?.subjects.formUnion(new)
-        return client.isHearing ? enter(new, for: name) : Subjects()
+    /// - Returns: what must be heard from now on, and what the client did not observe before.
+    package mutating func add(_ subjects: Subjects, to name: String) -> (heard: Subjects, added: Subjects) {
+        guard let index = clients.index(forKey: name) else { return (Subjects(), Subjects()) }
+        // In its place: a client may add to 65,536 names one by one.
+        var new = Subjects()
+        for one in subjects.names where clients.values[index].subjects.names.insert(one).inserted {
+            new.names.insert(one)
+        }
+        for one in subjects.prefixes where clients.values[index].subjects.prefixes.insert(one).inserted {
+            new.prefixes.insert(one)
+        }
+        return (clients.values[index].isHearing ? enter(new, for: name) : Subjects(), new)
     }
 
-    /// - Returns: what need not be heard any more.
-    package mutating func remove(_ subjects: Subjects, from name: String) -> Subjects {
-        guard let client = clients[name] else { return Subjects() }
-        let old = subjects.intersection(client.subjects)
-        let rest = client.subjects.subtracting(old)
-        change(name) { client in
-            client.subjects = rest
-            guard !client.queue.isEmpty else { return }
-            let before = client.queue.count
-            client.queue.keep { rest.contains($0) }
-            client.settled += UInt64(before - client.queue.count)
+    /// - Returns: what need not be heard any more, and who need not wait any longer.
+    package mutating func remove(_ subjects: Subjects, from name: String) -> (unheard: Subjects, waiters: [Int]) {
+        guard let index = clients.index(forKey: name) else { return (Subjects(), []) }
+        var old = Subjects()
+        for one in subjects.names where clients.values[index].subjects.names.remove(one) != nil {
+            old.names.insert(one)
         }
-        return client.isHearing ? leave(old, for: name) : Subjects()
+        for one in subjects.prefixes where clients.values[index].subjects.prefixes.remove(one) != nil {
+            old.prefixes.insert(one)
+        }
+        guard !old.isEmpty else { return (Subjects(), []) }
+        change(name) { $0.dropUnwanted() }
+        return (clients.values[index].isHearing ? leave(old, for: name) : Subjects(), takeWaiters(of: name))
+    }
+
+    /// The bus does not let the relay hear what a client is to hear: the client no longer hears anything.
+    ///
+    /// - Returns: what need not be heard any more.
+    package mutating func stopHearing(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
+        guard let client = clients[name], client.isHearing else { return (Subjects(), []) }
+        clients[name]?.isHearing = false
+        return (leave(client.subjects, for: name), [])
+    }
+
+    /// Who hears one of these.
+    package func listeners(to subjects: Subjects) -> Set<String> {
+        var all: Set<String> = []
+        for name in subjects.names { all.formUnion(names[name] ?? []) }
+        for prefix in subjects.prefixes { all.formUnion(prefixes[prefix] ?? []) }
+        return all
+    }
+
+    /// Those of these that some client hears.
+    package func heard(among subjects: Subjects) -> Subjects {
+        Subjects(
+            names: subjects.names.filter { names[$0] != nil },
+            prefixes: subjects.prefixes.filter { prefixes[$0] != nil }
+        )
     }
 
     /// - Returns: what need not be heard any more, and who is waiting for something that will never come.
@@ -109,10 +140,7 @@ package struct RelayTable: Sendable {
         guard state == .background else {
             return (client.isHearing ? Subjects() : enter(client.subjects, for: name), Subjects())
         }
-        change(name) { client in
-            client.settled += UInt64(client.queue.count)
-            client.queue.removeAll()
-        }
+        change(name) { $0.queue.removeAll() }
         return (Subjects(), client.isHearing ? leave(client.subjects, for: name) : Subjects())
     }
 
@@ -127,17 +155,15 @@ package struct RelayTable: Sendable {
     /// A post has arrived.
     ///
     /// - Returns: whom it is for.
-    package mutating func posted(_ post: Post) -> [String] {
+    package mutating func posted(_ post: Post) -> Set<String> {
         let exact = names[post.name] ?? []
         for name in exact { append(post, for: name, isKept: true) }
         guard !prefixes.isEmpty else { return exact }
         var all = exact
-        var others: [String] = []
-        prefixes.forEachPrefix(of: post.name) { _, names in others += names }
-        for name in others where !all.contains(name) {
-            append(post, for: name, isKept: false)
-            all.append(name)
+        prefixes.forEachPrefix(of: post.name) { _, names in
+            if all.isEmpty { all = names } else { all.formUnion(names) }
         }
+        for name in all where !exact.contains(name) { append(post, for: name, isKept: false) }
         return all
     }
 
@@ -153,20 +179,22 @@ package struct RelayTable: Sendable {
         let hasRoom = isKept || bytes[process, default: 0] + cost <= room
         change(name) { client in
             switch client.queue.append(post, mayGrow: hasRoom) {
-            case .queued:
-                client.accepted += 1
-                client.bytes += cost
+            case .queued: client.bytes += cost
             case .coalesced: break
             case .full: client.dropped += 1
             }
         }
     }
 
+    /// Whether there is a batch for a client.
+    package func hasBatch(for name: String) -> Bool {
+        guard let client = clients[name] else { return false }
+        return client.isPassing && client.unanswered.isEmpty && !client.queue.isEmpty
+    }
+
     /// The next batch for a client; nil if there is none, or the client has yet to read the last one.
     package mutating func takeBatch(for name: String, limit: Int) -> [Post]? {
-        guard let client = clients[name], client.isPassing, client.unanswered.isEmpty, !client.queue.isEmpty else {
-            return nil
-        }
+        guard hasBatch(for: name) else { return nil }
         return change(name) { client in
             client.unanswered = client.queue.take(limit)
             return client.unanswered
@@ -178,7 +206,7 @@ package struct RelayTable: Sendable {
     /// - Returns: who was waiting for that.
     package mutating func batchIsRead(by name: String) -> [Int] {
         change(name) { client in
-            client.settled += UInt64(client.unanswered.count)
+            client.readCount += UInt64(client.unanswered.count)
             client.unanswered = []
         }
         return takeWaiters(of: name)
@@ -194,20 +222,25 @@ package struct RelayTable: Sendable {
 
     // MARK: - Waiting
 
-    /// Waits until everything heard so far is settled.
+    /// Waits until the client has read everything heard so far.
     ///
-    /// - Returns: false if it already is.
-    package mutating func wait(_ number: Int, for name: String) -> Bool {
-        guard let client = clients[name], client.isPassing, client.settled < client.accepted else { return false }
-        clients[name]?.waiters.append((client.accepted, number))
-        return true
+    /// - Returns: the number under which it waits: `number`, or that of others who wait for the same. Nil if there is
+    ///   nothing to wait for.
+    package mutating func wait(_ number: Int, for name: String) -> Int? {
+        guard let client = clients[name], client.isPassing else { return nil }
+        let ahead = client.unanswered.count + client.queue.count
+        guard ahead > 0 else { return nil }
+        let count = client.readCount + UInt64(ahead)
+        if let last = client.waiters.last, last.count == count { return last.number }
+        clients[name]?.waiters.append((count, number))
+        return number
     }
 
     /// Those who need not wait any longer.
     package mutating func takeWaiters(of name: String) -> [Int] {
         guard let client = clients[name], !client.waiters.isEmpty else { return [] }
-        let due = client.waiters.filter { !client.isPassing || $0.count <= client.settled }
-        clients[name]?.waiters.removeAll { one in due.contains { $0.number == one.number } }
+        let due = client.isPassing ? client.waiters.prefix { $0.count <= client.readCount } : client.waiters[...]
+        clients[name]?.waiters.removeFirst(due.count)
         return due.map(\.number)
     }
 
@@ -236,29 +269,60 @@ package struct RelayTable: Sendable {
         var new = Subjects()
         for name in subjects.names {
             if names[name] == nil { new.names.insert(name) }
-            names[name, default: []].append(client)
+            names[name, default: []].insert(client)
         }
         for prefix in subjects.prefixes {
-            let others = prefixes[prefix]
-            if others == nil { new.prefixes.insert(prefix) }
-            prefixes[prefix] = (others ?? []) + [client]
+            let isNew = prefixes.change(prefix) { listeners in
+                defer { listeners = listeners ?? [client] }
+                return listeners?.insert(client) == nil
+            }
+            if isNew { new.prefixes.insert(prefix) }
         }
         return new
     }
 
     private mutating func leave(_ subjects: Subjects, for client: String) -> Subjects {
         var old = Subjects()
-        for name in subjects.names {
-            guard var rest = names.removeValue(forKey: name) else { continue }
-            rest.removeAll { $0 == client }
-            if rest.isEmpty { old.names.insert(name) } else { names[name] = rest }
+        for name in subjects.names where names[name]?.remove(client) != nil {
+            guard names[name]?.isEmpty == true else { continue }
+            names[name] = nil
+            old.names.insert(name)
         }
         for prefix in subjects.prefixes {
-            guard var rest = prefixes[prefix] else { continue }
-            rest.removeAll { $0 == client }
-            if rest.isEmpty { old.prefixes.insert(prefix) }
-            prefixes[prefix] = rest.isEmpty ? nil : rest
+            let isLast = prefixes.change(prefix) { listeners in
+                guard listeners?.remove(client) != nil, listeners?.isEmpty == true else { return false }
+                listeners = nil
+                return true
+            }
+            if isLast { old.prefixes.insert(prefix) }
         }
         return old
+    }
+}
+
+extension RelayTable.Client {
+    /// Drops the waiting posts of what the client no longer observes.
+    fileprivate mutating func dropUnwanted() {
+        guard !queue.isEmpty else { return }
+        let names = subjects.names
+        var prefixes = PrefixIndex<Void>()
+        for prefix in subjects.prefixes { prefixes[prefix] = () }
+        let first = readCount + UInt64(unanswered.count)
+        // Those who wait, wait for that much less.
+        var kept: [UInt64] = [0]
+        kept.reserveCapacity(waiters.isEmpty ? 1 : queue.count + 1)
+        let counts = !waiters.isEmpty
+        queue.keep { name in
+            var isWanted = names.contains(name)
+            if !isWanted { prefixes.forEachPrefix(of: name) { _, _ in isWanted = true } }
+            if counts { kept.append(kept[kept.count - 1] + (isWanted ? 1 : 0)) }
+            return isWanted
+        }
+        guard counts else { return }
+        var rest: [(count: UInt64, number: Int)] = []
+        for (count, number) in waiters {
+            rest.append((count <= first ? count : first + kept[min(Int(count - first), kept.count - 1)], number))
+        }
+        waiters = rest
     }
 }

@@ -25,6 +25,7 @@ final class Relaying: @unchecked Sendable {
 
     private let bus: NotifyCenter.Bus
     private let rules: RelayRules?
+    private let quotas: Quotas
     private let thread: DeferredCall<AgentWork>
     private var phase = Phase.closed
     private var center: NotifyCenter?
@@ -36,9 +37,10 @@ final class Relaying: @unchecked Sendable {
     /// When the relay ends unless somebody registers, in nanoseconds of the monotonic clock.
     private(set) var restTime: Int64 = 0
 
-    init(bus: NotifyCenter.Bus, rules: RelayRules?, thread: DeferredCall<AgentWork>) {
+    init(bus: NotifyCenter.Bus, rules: RelayRules?, quotas: Quotas, thread: DeferredCall<AgentWork>) {
         self.bus = bus
         self.rules = rules
+        self.quotas = quotas
         self.thread = thread
     }
 
@@ -72,7 +74,11 @@ final class Relaying: @unchecked Sendable {
                     }
                 },
                 call: { [thread] call, request in
-                    thread { agent, link in agent.handleRelayed(call, request, on: link) }
+                    thread { agent, link in
+                        agent.handleRelayed(call, request, on: link)
+                        guard agent.relaying.generation == generation else { return }
+                        agent.relaying.relayPerform { relay, link in relay.callIsTaken(on: link) }
+                    }
                 },
                 told: { [thread] name, reply in thread { agent, link in agent.wasTold(name, reply, on: link) } },
                 lost: { [thread] names in
@@ -81,7 +87,8 @@ final class Relaying: @unchecked Sendable {
                         agent.relayHasLost(names, on: link)
                     }
                 }
-            )
+            ),
+            quotas: quotas
         )
         let center = NotifyCenter(bus: bus, peer: relay)
         do throws(NotifyBusError) {

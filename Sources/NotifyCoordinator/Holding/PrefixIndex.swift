@@ -28,23 +28,22 @@ package struct PrefixIndex<Value> {
     /// The value of a prefix; nil removes it.
     package subscript(prefix: NamePrefix) -> Value? {
         get { entries[hash(of: prefix)]?.first { $0.prefix == prefix }?.value }
-        set {
-            let hash = hash(of: prefix)
-            var bucket = entries.removeValue(forKey: hash) ?? []
-            if let index = bucket.firstIndex(where: { $0.prefix == prefix }) {
-                if let newValue {
-                    bucket[index].value = newValue
-                } else {
-                    bucket.remove(at: index)
-                    note(prefix.string.utf8.count, -1)
-                }
-            } else if let newValue {
-                bucket.append(Entry(prefix: prefix, value: newValue))
-                note(prefix.string.utf8.count, 1)
-            }
-            if !bucket.isEmpty { entries[hash] = bucket }
-            if isEmpty { (entries, lengths) = ([:], []) }
-        }
+        set { change(prefix) { $0 = newValue } }
+    }
+
+    /// Changes the value of a prefix in its place; nil removes it.
+    package mutating func change<Result>(_ prefix: NamePrefix, _ change: (inout Value?) -> Result) -> Result {
+        let hash = hash(of: prefix)
+        var bucket = entries.removeValue(forKey: hash) ?? []
+        // Taken out, so that the value has one owner and is not copied.
+        let index = bucket.firstIndex { $0.prefix == prefix }
+        var value = index.map { bucket.remove(at: $0).value }
+        let result = change(&value)
+        if (value != nil) != (index != nil) { note(prefix.string.utf8.count, value != nil ? 1 : -1) }
+        if let value { bucket.append(Entry(prefix: prefix, value: value)) }
+        if !bucket.isEmpty { entries[hash] = bucket }
+        if isEmpty { (entries, lengths) = ([:], []) }
+        return result
     }
 
     /// All prefixes of a name, the shortest first.

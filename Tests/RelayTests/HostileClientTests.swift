@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyCoordinator
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyAgent
+@testable import NotifyCore
+
+/// Programs that demand as much of the relay as they can, or answer nothing: whatever they do, others hear.
+@Suite struct HostileClientTests {
+    private static let refused = "org.freedesktop.DBus.Error.LimitsExceeded"
+
+    /// A relay in this process, for which the test is the agent.
+    private final class Host: Sendable {
+        let calls = Recorder<BusCall>()
+        let replies = Recorder<Event.Reply>()
+        private let service = Recorder<(relay: Relay, center: NotifyCenter)>()
+        var relay: Relay { service.elements[0].relay }
+        var center: NotifyCenter { service.elements[0].center }
+
+        /// - Parameter isHeld: whether the test takes each call by `answer`.
+        init(_ bus: PrivateBus, quotas: Quotas = Quotas(), isHeld: Bool = false) throws {
+            let opened = Recorder<Bool>()
+            let (calls, replies, service) = (calls, replies, service)
+            let relay = Relay(
+                Relay.Outlet(
+                    opened: { opened.append($0 == nil) },
+                    call: { call, _ in
+                        calls.append(call)
+                        if !isHeld { Host.answer(call, service) }
+                    },
+                    told: { replies.append($1) },
+                    lost: { _ in }
+                ),
+                quotas: quotas
+            )
+            let center = NotifyCenter(bus: .address(bus.address), peer: relay)
+            service.append((relay, center))
+            try center.open()
+            try #require(opened.wait(forCount: 1) && opened.elements == [true])
+        }
+
+        /// Everyone observes in the foreground.
+        private static func answer(_ call: BusCall, _ service: Recorder<(relay: Relay, center: NotifyCenter)>) {
+            guard let (relay, center) = service.elements.first else { return }
+            let values: [BusValue] = call.member == "Register" ? [.string("foreground"), .strings([])] : []
+            let process = ProcessID(pid: 1, startTime: 1, user: geteuid())
+            center.perform { link in
+                relay.answer(call, .success(values), process: process, on: link)
+                relay.callIsTaken(on: link)
+            }
+        }
+
+        func answer(_ call: BusCall) { Host.answer(call, service) }
+    }
+
+    @Test(arguments: busKinds)
+    func `an answer to SetState of 2^64-1 does no harm, and counts as that much`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        var quotas = Quotas()
+        quotas.pendingBytes = 1_000
+        let host = try Host(bus, quotas: quotas)
+        let client = try RelayClient(address: bus.address)
+        try client.observe([], prefixes: ["com.example."])
+        client.dropped = .max
+        let name = client.bus.uniqueName
+        func tell(_ state: LifecycleState) {
+            host.center.perform { [relay = host.relay] link in relay.tell(name, state, on: link) }
+        }
+        tell(.suspended)
+        try client.run { $0.states == ["suspended"] }
+        // More than there is room for, so that the relay has dropped some itself.
+        let poster = NotifyCenter(bus: .address(bus.address))
+        for number in 0..<100 { try poster.post("com.example.n\(number)") }
+        try poster.synchronize(timeout: .patience)
+        #expect(try client.answer(to: client.synchronize()).kind == .reply)
+        tell(.foreground)
+        try client.run { $0.states.count == 2 && !$0.heard.isEmpty }
+        #expect(client.heard.count < 100)
+        try #require(host.replies.wait(forCount: 2))
+        for case .done(let dropped, _) in host.replies.elements { #expect(dropped == .max) }
+        poster.close()
+        host.center.close()
+    }
+
+    @Test(arguments: busKinds)
+    func `another program's call is handled after a few of those that waited before it`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let host = try Host(bus, isHeld: true)
+        let (flooder, other) = (try RelayClient(address: bus.address), try RelayClient(address: bus.address))
+        // The relay knows both.
+        for (count, client) in [flooder, other].enumerated() {
+            let call = try client.addNames(["com.example.first"])
+            try #require(host.calls.wait(forCount: count + 1))
+            host.answer(host.calls.elements[count])
+            #expect(try client.answer(to: call).kind == .reply)
+        }
+        var last: UInt32 = 0
+        for number in 0..<1_500 { last = try flooder.addNames(["com.example.n\(number)"]) }
+        // What is too much is refused at once, and so comes before what waits.
+        #expect(try flooder.answer(to: last).errorName == HostileClientTests.refused)
+        let call = try other.addNames(["com.example.other"])
+        // This one has arrived when the one after it is refused.
+        #expect(try flooder.answer(to: flooder.addNames(["com.example.end"])).errorName == HostileClientTests.refused)
+        var count = 2
+        while !host.calls.elements.dropFirst(2).contains(where: { $0.sender == other.bus.uniqueName }), count < 100 {
+            host.answer(host.calls.elements[count])
+            count += 1
+            // As many are under way as before.
+            try #require(host.calls.wait(forCount: count + 16))
+        }
+        #expect(count < 2 + 20)
+        host.center.close()
+        withExtendedLifetime((flooder, call)) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `a call counts towards its user's quota until it is answered, and no longer`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        var quotas = Quotas()
+        // A connection may have a quarter of them.
+        quotas.calls = 40
+        let host = try Host(bus, quotas: quotas, isHeld: true)
+        let client = try RelayClient(address: bus.address)
+        var calls: [UInt32] = [try client.addNames(["com.example.a"])]
+        #expect(host.calls.wait(forCount: 1))
+        for number in 0..<9 { calls.append(try client.addNames(["com.example.n\(number)"])) }
+        let tooMany = try client.addNames(["com.example.more"])
+        #expect(try client.answer(to: tooMany).errorName == HostileClientTests.refused)
+        #expect(host.calls.wait(forCount: 10))
+        for call in host.calls.elements { host.answer(call) }
+        for call in calls { #expect(try client.answer(to: call).kind == .reply) }
+        let next = try client.addNames(["com.example.more"], wantsReply: false)
+        #expect(host.calls.wait(forCount: 11))
+        // A second call with the number of one that is pending would be taken for it.
+        var again = RelayClient.message("AddNames", "asas", RelayClient.subjects(["com.example.again"], []))
+        again.serial = next
+        try client.bus.send(again)
+        #expect(try client.answer(to: next).errorName == "org.freedesktop.DBus.Error.InvalidArgs")
+        host.center.close()
+    }
+
+    /// A bus that allows the user of this process few match rules.
+    private func limitedBus(_ kind: BusKind) throws -> PrivateBus {
+        switch kind {
+        case .daemon: try PrivateBus(kind, limits: ["max_match_rules_per_connection": 16])
+        case .broker:
+            try PrivateBus(kind, limits: ["max_match_rules_per_connection": 1, "max_connections_per_user": 16])
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `a rule that the bus refuses to one program refuses nothing to another`(kind: BusKind) throws {
+        let bus = try limitedBus(kind)
+        let host = try Host(bus)
+        let (first, second) = (try RelayClient(address: bus.address), try RelayClient(address: bus.address))
+        try first.observe([])
+        try second.observe([])
+        var count = 0
+        while try first.answer(to: first.addNames(["com.example.n\(count)"])).kind == .reply {
+            count += 1
+            try #require(count < 100)
+        }
+        // The bus still has to reply about the first call when the second one comes.
+        let call = try first.addNames(["com.example.x", "com.example.n0"])
+        let other = try second.addNames(["com.example.n0"])
+        #expect(try second.answer(to: other).kind == .reply)
+        #expect(try first.answer(to: call).kind == .error)
+        let poster = NotifyCenter(bus: .address(bus.address))
+        try poster.post("com.example.n0")
+        try first.run { $0.heard == ["com.example.n0"] }
+        try second.run { $0.heard == ["com.example.n0"] }
+        poster.close()
+        host.center.close()
+    }
+
+    @Test(arguments: busKinds)
+    func `a name that one program asks for in vain together with others is heard by those who wait for it`(
+        kind: BusKind
+    ) throws {
+        let bus = try limitedBus(kind)
+        let host = try Host(bus)
+        let (first, second) = (try RelayClient(address: bus.address), try RelayClient(address: bus.address))
+        try first.observe([])
+        try second.observe([])
+        let names = (0..<40).map { "com.example.n\($0)" }
+        let call = try first.addNames(names)
+        let other = try second.addNames([names[0]])
+        #expect(try second.answer(to: other).kind == .reply)
+        #expect(try first.answer(to: call).kind == .error)
+        let poster = NotifyCenter(bus: .address(bus.address))
+        try poster.post(NotifyName(names[0]))
+        try second.run { $0.heard == [names[0]] }
+        #expect(try first.answer(to: first.synchronize()).kind == .reply)
+        #expect(first.heard == [])
+        poster.close()
+        host.center.close()
+    }
+
+    enum Flood: CaseIterable, Sendable { case additions, silentAdditions, synchronizations, silentSynchronizations }
+
+    @Test(arguments: busKinds, Flood.allCases)
+    func `20,000 calls of one program grow the agent little, and another hears its posts`(
+        kind: BusKind,
+        flood: Flood
+    ) throws {
+        let scene = try RelayScene(kind)
+        let (hostile, other) = (
+            try RelayClient(address: scene.bus.address), try RelayClient(address: scene.bus.address)
+        )
+        try hostile.observe(["com.example.hostile"])
+        try other.observe(["com.example.other"])
+        // It answers nothing, so its calls of Synchronize wait.
+        try scene.post(["com.example.hostile"])
+        let before = residentBytes(of: scene.agentProcess)
+        for number in 0..<20_000 {
+            let name = "com.example.hostile.n\(number)"
+            switch flood {
+            case .additions: _ = try hostile.addNames([name])
+            case .silentAdditions: _ = try hostile.addNames([name], wantsReply: false)
+            case .synchronizations: _ = try hostile.synchronize()
+            case .silentSynchronizations: _ = try hostile.synchronize(wantsReply: false)
+            }
+        }
+        #expect(try other.answer(to: other.addNames(["com.example.later"])).kind == .reply)
+        try scene.post(["com.example.other", "com.example.later"])
+        try other.run { $0.heard == ["com.example.other", "com.example.later"] }
+        let growth = peakResidentBytes(of: scene.agentProcess) - before
+        #expect(growth < 48 << 20, "the agent grew by \(growth >> 20) MB")
+        withExtendedLifetime(hostile) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `250 connections that answer nothing keep neither posts nor states from another program`(
+        kind: BusKind
+    ) throws {
+        let scene = try RelayScene(kind)
+        var silent: [RelayClient] = []
+        for number in 0..<250 {
+            let client = try RelayClient(address: scene.bus.address)
+            try client.observe(["com.example.a", "com.example.own\(number)"], prefixes: ["com.example."])
+            silent.append(client)
+        }
+        try scene.post((0..<250).map { "com.example.own\($0)" })
+        // A process of its own, as is every sandbox's proxy.
+        let observer = try start(
+            productPath("notify-wait"),
+            ["-v", "-f", "--address", scene.bus.address, "com.example.a", "com.example.b"],
+            environment: withoutDesktop.merging(["NOTIFYBUS_RELAY": "yes"]) { $1 }
+        )
+        try observer.waitForErrorOutput(containing: "the observer is live")
+        try scene.post(["com.example.a"])
+        try observer.waitForOutputLines(1)
+        let target = "pid:\(observer.pid)"
+        try scene.lifecycle("background", target)
+        try scene.post(["com.example.a"])
+        try scene.lifecycle("foreground", target)
+        try scene.post(["com.example.b"])
+        #expect(try observer.waitForOutputLines(2) == ["com.example.a", "com.example.b"])
+        withExtendedLifetime(silent) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `a program that answers at last gets all that has waited for it`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let host = try Host(bus)
+        // More than one owner may have under way, so that the last ones have not been called yet.
+        let clients = try (0..<20).map { _ in try RelayClient(address: bus.address) }
+        for client in clients { try client.observe(["com.example.a", "com.example.b"]) }
+        let poster = NotifyCenter(bus: .address(bus.address))
+        try poster.post("com.example.a")
+        try poster.post("com.example.b")
+        try poster.synchronize(timeout: .patience)
+        // Each on a thread of its own: in which order they are called is not known.
+        let results = Recorder<Bool>()
+        for client in clients {
+            startThread {
+                let result = Result { try client.run { $0.heard == ["com.example.a", "com.example.b"] } }
+                results.append((try? result.get()) != nil)
+            }
+        }
+        try #require(results.wait(forCount: clients.count, timeout: .patience))
+        #expect(results.elements.allSatisfy { $0 })
+        poster.close()
+        host.center.close()
+    }
+}
