@@ -200,6 +200,55 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
+    /// The bus keeps no order between the service manager and the program, which may have registered before the agent
+    /// learns that its unit was inactive a moment ago.
+    @Test func `a program that registers before its unit is reported active is not started again for what it hears`() {
+        var world = World { $0.subjects.names = [World.name, World.other] }
+        let connection = ConnectionID(7)
+        world.post()
+        world.take(.activity(world.id, false))
+        world.take(.accepted(world.id, number: 1))
+        world.take(.observes(connection, [world.id], Subjects(names: [World.name, World.other]), isNew: true))
+        world.take(.marked(connection))
+        world.take(.activity(world.id, false))
+        world.take(.activity(world.id, true))
+        world.end()
+        #expect(world.delivered == [World.name] && world.heard.isEmpty)
+        // It hears this itself.
+        world.post(World.other)
+        world.take(.left(connection))
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1 && world.state == "idle" && world.launcher.reports[0].due == 0)
+    }
+
+    @Test func `a program that registers before its unit is found to have been inactive is known`() {
+        var world = World()
+        world.take(.manager(obstacle: "none"))
+        world.take(.manager(obstacle: nil))
+        let connection = ConnectionID(7)
+        world.take(.observes(connection, [world.id], Subjects(names: [World.name]), isNew: true))
+        world.take(.marked(connection))
+        world.take(.activity(world.id, false))
+        #expect(world.heard.isEmpty)
+        world.take(.activity(world.id, true))
+        world.post()
+        world.take(.left(connection))
+        world.take(.activity(world.id, false))
+        #expect(world.starts.isEmpty && world.heard.contains(World.name))
+    }
+
+    @Test func `what a unit leaves behind does not keep it from being started again`() {
+        var world = World()
+        let connection = ConnectionID(7)
+        world.take(.activity(world.id, true))
+        world.take(.observes(connection, [world.id], Subjects(names: [World.name]), isNew: true))
+        world.take(.marked(connection))
+        // A process that is still there observes the name.
+        world.take(.activity(world.id, false))
+        world.post()
+        #expect(world.starts.count == 1)
+    }
+
     @Test func `an observer that is recognized as the program later gets the same, and nobody else does`() {
         var world = World {
             $0.action = .activation("org.example.A")
@@ -694,6 +743,147 @@ import Testing
                 world.wait(100)
             }
             #expect(world.state == "idle" && world.launcher.reports[0].due == 0, "seed \(seed): \(world.state)")
+        }
+    }
+
+    /// A unit and its program on a bus that keeps the order of what each of them sends, but none between the two.
+    private struct History {
+        var world = World {
+            $0.subjects.names = [World.name, World.other]
+            $0.limit = .init(starts: 1_000, window: 1)
+        }
+        /// What the service manager has sent and the agent has not received.
+        var reports: [Launcher.Event] = []
+        /// The start that the service manager has yet to carry out.
+        var job: UInt64?
+        var isRunning = false
+        var connection: ConnectionID?
+        /// The connection whose end the agent has yet to notice.
+        var ended: ConnectionID?
+        var isMarked = true
+        var isEndReported = true
+        private var lastConnection: UInt64 = 10
+        /// Posted, and neither heard by a program nor the reason for a start.
+        var owed: Set<NotifyName> = []
+        /// Posted while it is not known who hears it: these may be heard twice.
+        var open: Set<NotifyName> = []
+        /// What the program that runs was started for, until it has registered.
+        var cause: Set<NotifyName> = []
+        var fault: String?
+
+        mutating func take(_ event: Launcher.Event) {
+            let count = world.starts.count
+            world.take(event)
+            startsWereMade(since: count)
+        }
+
+        private mutating func startsWereMade(since count: Int) {
+            guard world.starts.count > count else { return }
+            if owed.isEmpty, open.isEmpty { fault = "it is started for what it has heard" }
+            cause = owed
+            (owed, open) = ([], [])
+            job = world.starts.last?.number
+            reports.append(.accepted(world.id, number: job ?? 0))
+        }
+
+        mutating func post(_ name: NotifyName) {
+            // While the agent has not learnt that the program is gone, a post may be lost.
+            let isCertain = ended == nil && isEndReported
+            if connection == nil, isCertain {
+                owed.insert(name)
+            } else if connection == nil || !isMarked {
+                open.insert(name)
+            }
+            let count = world.starts.count
+            world.post(name)
+            startsWereMade(since: count)
+        }
+
+        mutating func begin(saysInactiveFirst: Bool) {
+            guard let number = job, !isRunning else { return }
+            job = nil
+            isRunning = true
+            if saysInactiveFirst { reports.append(.activity(world.id, false)) }
+            reports += [.activity(world.id, true), .ended(world.id, number: number, .done)]
+        }
+
+        mutating func register() {
+            guard isRunning, connection == nil, ended == nil else { return }
+            lastConnection += 1
+            let new = ConnectionID(lastConnection)
+            (connection, isMarked) = (new, false)
+            let before = world.delivered.count
+            take(.observes(new, [world.id], Subjects(names: [World.name, World.other]), isNew: true))
+            let told = Set(world.delivered[before...])
+            if !told.isSuperset(of: owed.union(cause)) { fault = "it is not told what it has missed" }
+            (owed, cause) = ([], [])
+        }
+
+        mutating func mark() {
+            guard let connection, !isMarked else { return }
+            isMarked = true
+            take(.marked(connection))
+            open = []
+        }
+
+        mutating func exit() {
+            guard isRunning else { return }
+            (isRunning, isEndReported) = (false, false)
+            (ended, connection, cause) = (connection, nil, [])
+            reports.append(.activity(world.id, false))
+        }
+
+        mutating func leave() {
+            guard let old = ended else { return }
+            ended = nil
+            take(.left(old))
+        }
+
+        mutating func receiveReport() {
+            guard !reports.isEmpty else { return }
+            let report = reports.removeFirst()
+            if case .activity(_, false) = report, !isRunning { isEndReported = true }
+            take(report)
+        }
+    }
+
+    @Test func `in whatever order the bus passes things on, it is started for each post that no program hears, once`() {
+        for seed in UInt64(1)...5_000 {
+            var random = SeededGenerator(seed: seed)
+            var history = History()
+            var steps: [String] = []
+            for _ in 0..<60 {
+                let step = UInt64.random(in: 0..<10, using: &random)
+                steps.append("\(step)")
+                switch step {
+                case 0: history.post(World.name)
+                case 1: history.post(World.other)
+                case 2, 3: history.begin(saysInactiveFirst: step == 2)
+                case 4: history.register()
+                case 5: history.mark()
+                case 6 where Bool.random(using: &random): history.exit()
+                case 7: history.leave()
+                default: history.receiveReport()
+                }
+                if history.fault != nil { break }
+            }
+            // Everything that is under way comes to its end.
+            for _ in 0..<50 where history.fault == nil {
+                history.mark()
+                history.begin(saysInactiveFirst: true)
+                history.register()
+                history.mark()
+                while !history.reports.isEmpty { history.receiveReport() }
+                if history.world.state == "idle" { break }
+                history.exit()
+                history.leave()
+            }
+            let report = history.world.launcher.reports[0]
+            let isAtRest = report.state == "idle" && report.due == 0 && history.owed.isEmpty
+            if let fault = history.fault ?? (isAtRest ? nil : "\(report.state), \(report.due) due") {
+                Issue.record("seed \(seed): \(fault), after \(steps.joined(separator: " "))")
+                return
+            }
         }
     }
 }

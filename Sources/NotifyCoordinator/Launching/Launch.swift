@@ -323,8 +323,11 @@ struct Launch {
 
     mutating func note(isActive new: Bool, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         if case .off = phase { return }
+        // The bus keeps no order between the service manager and a program, so the program may have registered before
+        // the agent learns that the unit was inactive until then. Only the end of a run is the end of its program.
+        let hasEnded = isActive == true && !new
         isActive = new
-        if !new {
+        if hasEnded {
             endsFirst = false
             // It will not be told of these any more.
             for name in observers.dropMembers() { note(name) }
