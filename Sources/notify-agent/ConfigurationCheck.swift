@@ -25,6 +25,11 @@ enum ConfigurationCheck {
         for file in LaunchFolders(servesMachine: settings.common.bus == .system).read() {
             switch file.content {
             case .success(let entry):
+                if let fault = entry.programFault {
+                    faults += 1
+                    lines.append("\(file.path): \(fault)")
+                    continue
+                }
                 let status = AgentInterface.LaunchStatus(entry)
                 let names = status.names + status.prefixes.map { $0 + "*" }
                 let more = entry.subjects.names.count + entry.subjects.prefixes.count - names.count

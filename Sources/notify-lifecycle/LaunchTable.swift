@@ -24,7 +24,7 @@ struct LaunchTable {
         }.joined()
     }
 
-    /// - Parameter isDetailed: whether to show also each entry's names and file, and why it is off.
+    /// - Parameter isDetailed: whether to show also each entry's names, file and unit, and why it is off.
     func text(withHeader hasHeader: Bool, isDetailed: Bool) -> String {
         let columns = [
             TextTable.Column("ENTRY", minimum: 8), TextTable.Column("STARTS", minimum: 12),
@@ -53,7 +53,9 @@ struct LaunchTable {
             let first = lines.count - entries.count
             for (index, entry) in entries.enumerated().reversed() {
                 let names = entry.names + entry.prefixes.map { $0 + "*" }
-                let more = names.map { "    " + Printable.text($0) } + ["    in " + Printable.text(entry.file)]
+                let unit = entry.unit.isEmpty ? [] : ["    as " + Printable.text(entry.unit)]
+                let more =
+                    names.map { "    " + Printable.text($0) } + ["    in " + Printable.text(entry.file)] + unit
                 lines.insert(contentsOf: more, at: first + index + 1)
             }
         }

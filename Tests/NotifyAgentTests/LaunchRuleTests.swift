@@ -133,6 +133,50 @@ struct LaunchRuleTests {
         try session.until("[[ $(ls /proc/$agent/task | wc -l) -le \(threads.filter(\.isNumber)) ]]")
     }
 
+    /// systemd writes a transient unit to a file, which it reads again with each `daemon-reload`.
+    @Test(arguments: busKinds)
+    func `no name becomes a line of a unit, whatever it contains, and the program gets it as it is`(
+        kind: BusKind
+    ) throws {
+        let session = try UserSession(kind)
+        try session.shell(
+            #"""
+            printf '#!/bin/sh\nprintf "%%s\\n" "$NOTIFY_NAME" >>"$HOME/runs"; exec sleep 1000\n' >"$HOME/program"
+            chmod +x "$HOME/program"
+            """#
+        )
+        try session.entry("any", "prefix = com.example", "run = \(session.home)/program", "from = anyone")
+        try session.startAgent()
+        let units = "'notifybus-launch-*'"
+        try session.shell(
+            #"""
+            notify-post $'com.example.a\n[Service]\nExecStopPost=/bin/touch '"$HOME"/executed
+            notify-post $'com.example.a\e[2J' $'com.example.a\x7f' $'com.example.a\u0085ExecStopPost=/bin/true'
+            """#
+        )
+        // The agent has heard them before it says this.
+        #expect(try session.field("starts", of: "any") == "0")
+        try session.shell("systemctl --user daemon-reload; systemctl --user stop \(units)")
+        #expect(try session.shell("ls \"$HOME\" | grep -c executed || true") == "0\n")
+
+        let name = #"com.example."q" 'x' %n %h $HOME ${PATH} \n \x41 ;#é= \"#
+        try session.shell("notify-post \"$(cat <<'END'\n\(name)\nEND\n)\"")
+        try session.waitFor("running", of: "any")
+        try session.until("grep -q . \"$HOME/runs\"")
+        let unit = "$(systemctl --user list-units --plain --no-legend \(units) | cut -d' ' -f1)"
+        let show = "systemctl --user show --property=Environment,Description,ExecStopPost,SyslogIdentifier \(unit)"
+        let before = try session.shell(show)
+        #expect(before.contains("Description=Started by NotifyBus for a posted name\n"))
+        #expect(before.contains("SyslogIdentifier=any\n") && !before.contains("ExecStopPost"))
+        // What systemd reads again is the same, and so is what it runs then.
+        try session.shell("systemctl --user daemon-reload")
+        #expect(try session.shell(show) == before)
+        try session.shell("systemctl --user restart \(unit)")
+        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 2 ]]")
+        #expect(try session.shell("cat \"$HOME/runs\"") == "\(name)\n\(name)\n")
+        #expect(try session.field("starts", of: "any") == "1")
+    }
+
     /// A second bus without a service manager, which starts the services of a folder.
     private func startPlainBus(_ session: UserSession, type: String, socket: String) throws {
         try session.shell(

@@ -113,6 +113,59 @@ struct LaunchSessionTests {
         #expect(try session.field("starts", of: "observer") == "\(rounds)")
     }
 
+    /// Who has posted is known only after the post has arrived, and by then the program may have registered.
+    @Test(arguments: busKinds)
+    func `a program that observes hears what others post while it registers, even if they leave at once`(
+        kind: BusKind
+    ) throws {
+        let session = try UserSession(kind)
+        let names = ["com.example.go", "com.example.a", "com.example.b", "com.example.c"]
+        try session.unit(
+            "observer.service",
+            "[Unit]",
+            "StartLimitIntervalSec=0",
+            "[Service]",
+            "Type=exec",
+            "StandardOutput=append:%h/heard",
+            "ExecStart=\(try productPath("notify-wait")) --all \(names.joined(separator: " ")) com.example.end"
+        )
+        try session.entry("observer", names.map { "name = \($0)" } + ["limit = 1000/1s", "start = observer.service"])
+        try session.startAgent()
+        for _ in 0..<(LaunchSessionTests.isLong ? 200 : 10) {
+            try session.shell(
+                """
+                : >"$HOME/heard"
+                notify-post com.example.go
+                posters=
+                for name in a b c; do
+                  read -rt 0.0$((RANDOM % 30 + 10)) <> <(:) || true
+                  notify-post com.example.$name & posters+=" $!"
+                done
+                wait $posters
+                """
+            )
+            try session.until("[[ $(sort -u \"$HOME/heard\" | wc -l) == 4 ]]")
+            try session.shell("notify-post com.example.end")
+            try session.waitFor("idle", of: "observer")
+        }
+    }
+
+    /// What is started counts as failed as well if it fails only later.
+    @Test(arguments: busKinds)
+    func `a program that exits with 3 counts as failed, and says so`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.entry("command", "name = com.example.go", "run = sh -c 'sleep 0.2; exit 3'")
+        try session.unit("unit.service", "[Service]", "Type=exec", "ExecStart=/bin/sh -c 'sleep 0.2; kill -KILL $$$$'")
+        try session.entry("unit", "name = com.example.go", "start = unit.service")
+        try session.startAgent()
+        try session.shell("notify-post com.example.go")
+        for (entry, result) in [("command", "exited with status 3"), ("unit", "was ended by signal 9")] {
+            try session.until("notify-lifecycle launches -q | grep -q '^\(entry) .* idle .*\(result)'")
+            #expect(try session.field("starts", of: entry) == "1" && session.field("failures", of: entry) == "1")
+        }
+        #expect(try session.shell("notify-lifecycle launches -v").contains("as notifybus-launch-command-"))
+    }
+
     @Test(arguments: busKinds)
     func `a program that observes before its entry is read is not started again`(kind: BusKind) throws {
         let session = try UserSession(kind)

@@ -331,6 +331,50 @@ import Testing
         #expect(world.starts.count == 3)
     }
 
+    @Test func `a program that fails after its start counts as failed, and says how`() {
+        var world = World()
+        func check(_ failures: UInt64, _ result: String) {
+            let report = world.launcher.reports[0]
+            #expect(report.failures == failures && report.lastResult == result, "\(report)")
+        }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        check(0, "done")
+        world.take(.activity(world.id, false, failure: "exited with status 3"))
+        check(1, "exited with status 3")
+        // The same before the service manager has reported that it was started.
+        world.post()
+        world.take(.activity(world.id, true))
+        world.take(.activity(world.id, false, failure: "was ended by signal 9"))
+        world.end()
+        check(2, "was ended by signal 9")
+        // Once for each start, whoever reports it.
+        world.post()
+        world.take(.activity(world.id, true))
+        world.take(.activity(world.id, false, failure: "exited with status 1"))
+        world.end(.failed("the start ended with 'failed'"))
+        check(3, "the start ended with 'failed'")
+        // What the unit said of an earlier run, and what others have started, doesn't count.
+        world.take(.activity(world.id, false, failure: "exited with status 1"))
+        world.take(.activity(world.id, true))
+        world.take(.activity(world.id, false, failure: "exited with status 1"))
+        check(3, "the start ended with 'failed'")
+        #expect(world.complaints.count == 1)
+    }
+
+    @Test func `a program that is ended to be started again has not failed`() {
+        var world = World { $0.onBusy = .restart }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post()
+        world.take(.activity(world.id, false, failure: "exited with status 143"))
+        world.take(.activity(world.id, true))
+        world.end()
+        #expect(world.launcher.reports[0].failures == 0 && world.launcher.reports[0].lastResult == "done")
+    }
+
     @Test func `a start that the service manager has spoiled is tried once more before it counts as failed`() {
         var world = World()
         world.post()
@@ -842,7 +886,7 @@ import Testing
         mutating func receiveReport() {
             guard !reports.isEmpty else { return }
             let report = reports.removeFirst()
-            if case .activity(_, false) = report, !isRunning { isEndReported = true }
+            if case .activity(_, false, _) = report, !isRunning { isEndReported = true }
             take(report)
         }
     }

@@ -37,6 +37,30 @@ enum CommandLineText {
         return words
     }
 
+    /// A command line that yields these words.
+    static func text(of words: [String]) -> String { words.map(quoted).joined(separator: " ") }
+
+    private static func quoted(_ word: String) -> String {
+        let plain = word.utf8.allSatisfy { byte in
+            byte > 0x20 && byte != 0x7f && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "'")
+                && byte != UInt8(ascii: "\\")
+        }
+        if plain, !word.isEmpty { return word }
+        // In single quotes a script looks as it was written, if it has none itself.
+        let mark: Character = word.utf8.contains(UInt8(ascii: "'")) ? "\"" : "'"
+        var text = String(mark)
+        for scalar in word.unicodeScalars {
+            switch scalar {
+            case "\n": text += "\\n"
+            case "\t": text += "\\t"
+            case "\\": text += "\\\\"
+            case "\"" where mark == "\"": text += "\\\""
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        return text + String(mark)
+    }
+
     private static func string(_ bytes: [UInt8]) throws(LaunchFile.Complaint) -> String {
         guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
             throw Complaint("an escape sequence produces invalid text")

@@ -89,6 +89,7 @@ private struct Draft {
             throw Complaint("'\(key)' is given twice")
         }
         switch key {
+        case "name" where value.hasSuffix(".*"): try addPrefix(value)
         case "name": subjects.names.insert(try name(value))
         case "prefix": try addPrefix(value)
         case "start": actions.append(.unit(try unit(value)))
@@ -133,11 +134,19 @@ private struct Draft {
             throw Complaint("'\(text)' is not a valid name; use 1 to \(NotifyName.maximumLength) bytes")
         }
         if name.staysInProcess { throw Complaint("'\(text)' never leaves its process") }
+        try checkPrintable(text)
         return name
     }
 
-    /// Whole dotted components: `com.example` also matches `com.example.a`, but not `com.examples`.
-    private mutating func addPrefix(_ text: String) throws(Complaint) {
+    private func checkPrintable(_ text: String) throws(Complaint) {
+        if text.hasControlCharacters { throw Complaint("control characters are not allowed in '\(text)'") }
+    }
+
+    /// Whole dotted components: `com.example` also matches `com.example.a`, but not `com.examples`. `com.example.` and
+    /// `com.example.*` match only what is below.
+    private mutating func addPrefix(_ value: String) throws(Complaint) {
+        let text = value.hasSuffix(".*") ? String(value.utf8.dropLast()) ?? "" : value
+        try checkPrintable(text)
         let stem = text.utf8.last == UInt8(ascii: ".") ? String(text.utf8.dropLast()) ?? "" : text
         let prefix = stem + "."
         guard !stem.isEmpty, prefix.utf8.count <= NotifyName.maximumLength else {
@@ -236,6 +245,7 @@ private struct Draft {
         guard name.count < text.utf8.count, let first = name.first, !(0x30...0x39).contains(first),
             name.allSatisfy({ Draft.isLetterOrDigit($0) || $0 == UInt8(ascii: "_") })
         else { throw Complaint("'\(text)' is not a variable; use KEY=VALUE") }
+        try checkPrintable(text)
         return text
     }
 

@@ -3,6 +3,7 @@
 import Glibc
 package import NotifyCoordinator
 import NotifyCore
+import NotifyNames
 
 /// The `launch.d` directories: finds and reads their files. See notifybus-launch(5).
 package struct LaunchFolders: Sendable {
@@ -63,6 +64,7 @@ package struct LaunchFolders: Sendable {
             let title = String(name.dropLast(LaunchFolders.suffix.count))
             do throws(LaunchFile.Fault) {
                 guard let text = try LaunchFolders.text(of: path) else { continue }
+                try LaunchFolders.check(title)
                 var entry = try LaunchFile.read(text, title: title, trust: trust)
                 entry.path = path
                 entries += 1
@@ -79,6 +81,16 @@ package struct LaunchFolders: Sendable {
             }
         }
         return files
+    }
+
+    /// The title becomes part of the name of a unit, and systemd writes it to a file as the name for the journal.
+    private static func check(_ title: String) throws(LaunchFile.Fault) {
+        if title.hasControlCharacters || title.utf8.contains(UInt8(ascii: "\\")) {
+            throw .init(line: 0, text: "the name of the file has control characters or '\\'")
+        }
+        guard ServiceManager.isShortEnough(title) else {
+            throw .init(line: 0, text: "the name of the file is too long for that of a unit")
+        }
     }
 
     private static func files(in folder: String) -> [String] {
@@ -107,9 +119,8 @@ package struct LaunchFolders: Sendable {
         guard facts.st_uid == 0 || facts.st_uid == geteuid() else {
             throw .init(line: 0, text: "owned by user \(facts.st_uid), not by user \(geteuid()) or root")
         }
-        let isOthers = facts.st_mode & S_IWOTH != 0
-        guard !isOthers, facts.st_mode & S_IWGRP == 0 || facts.st_gid == getegid() || facts.st_gid == 0 else {
-            throw .init(line: 0, text: "writable by others")
+        guard facts.st_mode & (S_IWGRP | S_IWOTH) == 0 else {
+            throw .init(line: 0, text: "writable by others; use chmod go-w")
         }
         guard facts.st_size <= maximumSize else { throw .init(line: 0, text: "larger than 64 KB") }
         var bytes: [UInt8] = []

@@ -15,18 +15,19 @@ extension AgentInterface.LaunchStatus {
         names = AgentInterface.ListEntry.some(of: entry.subjects.names.map(\.string).sorted(), &room)
         switch entry.action {
         case .unit(let unit): (action, program) = ("start", unit)
-        case .command(let words): (action, program) = ("run", words.joined(separator: " "))
+        case .command(let words): (action, program) = ("run", CommandLineText.text(of: words))
         case .activation(let name): (action, program) = ("activate", name)
         }
     }
 
-    init(_ report: Launcher.Report) {
+    init(_ report: Launcher.Report, unit: String) {
         self.init(report.entry)
+        self.unit = unit
         state = report.state
         reason = report.reason
         starts = report.starts
         failures = report.failures
-        due = UInt32(report.due)
+        due = UInt32(clamping: report.due)
         result = report.lastResult
     }
 

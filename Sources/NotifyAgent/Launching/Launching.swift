@@ -38,8 +38,7 @@ final class Launching: PostListener, @unchecked Sendable {
     private var ownsName = false
     /// How many entries hear each name.
     private var holds = HoldCount()
-    /// Senders that are being identified: how many times, and the callbacks for when that is done.
-    private var lookups: [String: (count: Int, pings: [BusCall])] = [:]
+    private var unidentified = UnidentifiedPosts()
     private var units: ProcessUnits
 
     init(servesMachine: Bool, _ folders: LaunchFolders, _ surroundings: Surroundings) {
@@ -103,12 +102,12 @@ final class Launching: PostListener, @unchecked Sendable {
 
     private func managerReports(_ event: Launcher.Event, on link: borrowing BusLink) {
         switch event {
-        case .activity(let id, true) where launcher.isWaking(id):
+        case .activity(let id, true, _) where launcher.isWaking(id):
             // With its first report about an entry the manager has also said which unit it is. If that runs, its
             // programs may have registered before.
             for connection in connections(of: id) { observes(connection, isNew: false, on: link) }
             handle(event, on: link)
-        case .activity(let id, false) where launcher.isReplacing(id):
+        case .activity(let id, false, _) where launcher.isReplacing(id):
             // The next program may have registered before the agent learned that the last one has ended.
             handle(event, on: link)
             for connection in connections(of: id) where surroundings.process(connection)?.isAlive == true {
@@ -140,7 +139,9 @@ final class Launching: PostListener, @unchecked Sendable {
         case .deliver(let connection, let names): surroundings.deliver(connection, names, link)
         case .mark(let connection):
             // The reply is at the point in the stream of posts at which the bus has routed everything sent before.
-            link.callBus("GetId", []) { [self] _, link in handle(.marked(connection), on: link) }
+            link.callBus("GetId", []) { [self] _, link in
+                if unidentified.mark(connection) { handle(.marked(connection), on: link) }
+            }
         case .complain(_, let entry, let reason): surroundings.warn("\(entry.title) was not started: \(reason)")
         case .workHasEnded: surroundings.workHasEnded(link)
         case .alarm(let moment): surroundings.alarm(moment)
@@ -189,7 +190,7 @@ final class Launching: PostListener, @unchecked Sendable {
             link.callBus("StartServiceByName", [.string(name), .uint32(0)]) { [self] answer, link in
                 let outcome: Launcher.Outcome =
                     switch answer {
-                    case .failure(let fault): .failed(fault.message)
+                    case .failure(let fault): .failed(fault.message.sentence)
                     // DBUS_START_REPLY_ALREADY_RUNNING
                     case .success(let values): values.first?.uint32 == 2 ? .wasRunning : .done
                     }
@@ -201,60 +202,50 @@ final class Launching: PostListener, @unchecked Sendable {
     // MARK: - Posts
 
     func handle(post name: NotifyName, from sender: String, on link: borrowing BusLink) {
+        // A program finds the name in its environment, and may well write it to a file line by line.
+        if name.hasControlCharacters { return }
         var trusted: [LaunchID] = []
-        var ofUser: [LaunchID] = []
-        var ofRoot: [LaunchID] = []
+        var questions: Set<LaunchEntry.Trust> = []
         for (id, trust) in launcher.entries(for: name) {
-            switch trust {
-            case .anyone: trusted.append(id)
-            case .user: ofUser.append(id)
-            case .root: ofRoot.append(id)
-            }
+            if trust == .anyone { trusted.append(id) } else { questions.insert(trust) }
         }
         if !trusted.isEmpty { handle(.heard(name, trusted), on: link) }
-        if !ofRoot.isEmpty {
-            let ids = ofRoot
-            lookUp(sender)
-            link.findUser(of: sender) { [self] user, link in
-                if (try? user.get()) == 0 { handle(.heard(name, ids), on: link) }
-                isLookedUp(sender, on: link)
+        for trust in questions { identify(name, .init(sender: sender, trust: trust), on: link) }
+    }
+
+    private func identify(_ name: NotifyName, _ question: UnidentifiedPosts.Question, on link: borrowing BusLink) {
+        guard unidentified.add(name, question) else { return }
+        if question.trust == .root {
+            link.findUser(of: question.sender) { [self] user, link in
+                isAnswered(question, counts: (try? user.get()) == 0, on: link)
             }
-        }
-        if !ofUser.isEmpty {
-            let ids = ofUser
-            lookUp(sender)
-            surroundings.identity.findCaller(sender, link) { [self] answer, link in
-                if let caller = try? answer.get(), caller.sandbox == nil, Identity.permits(caller.user, over: geteuid())
-                {
-                    handle(.heard(name, ids), on: link)
-                }
-                isLookedUp(sender, on: link)
+        } else {
+            surroundings.identity.findCaller(question.sender, link) { [self] answer, link in
+                let caller = try? answer.get()
+                let counts = caller.map { $0.sandbox == nil && Identity.permits($0.user, over: geteuid()) }
+                isAnswered(question, counts: counts ?? false, on: link)
             }
         }
     }
 
-    private func lookUp(_ sender: String) { lookups[sender, default: (0, [])].count += 1 }
-
-    private func isLookedUp(_ sender: String, on link: borrowing BusLink) {
-        guard let lookup = lookups[sender] else { return }
-        guard lookup.count == 1 else {
-            lookups[sender]?.count -= 1
-            return
+    /// - Parameter counts: whether the sender is one of those whose posts count.
+    private func isAnswered(_ question: UnidentifiedPosts.Question, counts: Bool, on link: borrowing BusLink) {
+        for name in unidentified.take(question) where counts {
+            let ids = launcher.entries(for: name).filter { $0.1 == question.trust }.map(\.0)
+            if !ids.isEmpty { handle(.heard(name, ids), on: link) }
         }
-        lookups[sender] = nil
-        for ping in lookup.pings { link.reply(to: ping) }
-        if lookups.isEmpty { surroundings.workHasEnded(link) }
+        for ping in unidentified.takePings(of: question.sender) { link.reply(to: ping) }
+        for connection in unidentified.takeMarks(behind: question) { handle(.marked(connection), on: link) }
+        if unidentified.isEmpty { surroundings.workHasEnded(link) }
     }
 
     /// Leaves a Ping unanswered until its sender's posts have been identified: a program that has posted waits for that
     /// before it exits.
     func postpones(_ call: BusCall) -> Bool {
-        guard call.member == "Ping", call.interface == "org.freedesktop.DBus.Peer", call.arguments.isEmpty,
-            let lookup = lookups[call.sender],
-            lookup.pings.count < 8
-        else { return false }
-        lookups[call.sender]?.pings.append(call)
-        return true
+        guard call.member == "Ping", call.interface == "org.freedesktop.DBus.Peer", call.arguments.isEmpty else {
+            return false
+        }
+        return unidentified.postpone(call)
     }
 
     // MARK: - Observing programs
@@ -311,12 +302,19 @@ final class Launching: PostListener, @unchecked Sendable {
     // MARK: - Status
 
     /// Whether a post of one of these is about to start something, or what it has started has not exited.
-    func isAtWork(on names: Set<NotifyName>) -> Bool { !lookups.isEmpty || launcher.isAtWork(on: names) }
+    func isAtWork(on names: Set<NotifyName>) -> Bool { !unidentified.isEmpty || launcher.isAtWork(on: names) }
+
+    /// The unit in which the program of an entry runs, or the pattern of those in which it will.
+    private func unit(of report: Launcher.Report) -> String {
+        guard case .command = report.entry.action else { return "" }
+        return manager?.unit(of: report.id) ?? ServiceManager.stem(of: report.entry.title) + "*.service"
+    }
 
     /// All names that start something.
     var subjects: Subjects { launcher.subjects }
 
     var entries: [AgentInterface.LaunchStatus] {
-        launcher.reports.map { AgentInterface.LaunchStatus($0) } + faults.map { AgentInterface.LaunchStatus($0) }
+        launcher.reports.map { AgentInterface.LaunchStatus($0, unit: unit(of: $0)) }
+            + faults.map { AgentInterface.LaunchStatus($0) }
     }
 }

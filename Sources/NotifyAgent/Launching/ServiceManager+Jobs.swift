@@ -39,7 +39,7 @@ extension ServiceManager {
         switch answer {
         case .failure(let fault):
             jobEnds(on: link)
-            report(.ended(id, number: number, .failed(fault.message)), link)
+            report(.ended(id, number: number, .failed(fault.message.sentence)), link)
         case .success(let values):
             guard case .text(_, let job)? = values.first else { return jobEnds(on: link) }
             jobs[job, default: []].append(.start(id, number: number))
@@ -98,7 +98,9 @@ extension ServiceManager {
             [.structure([.string(command[0]), .strings(command), .boolean(false)])]
         )
         let values: [(String, BusValue)] = [
-            ("Description", .string("\(entry.title), started by NotifyBus for \(first)")),
+            // systemd writes this to a file as it stands: nothing that a stranger has chosen. The unit's name says which
+            // entry it belongs to. The environment it escapes.
+            ("Description", .string("Started by NotifyBus for a posted name")),
             ("Type", .string("exec")),
             ("Slice", .string("app.slice")),
             ("CollectMode", .string("inactive-or-failed")),
@@ -115,7 +117,7 @@ extension ServiceManager {
         switch job {
         case .stop(let next): next(link)
         case .start(let id, let number):
-            let text = "the start ended with '\(result)'"
+            let text = "the start ended with '\(result.sentence)'"
             switch result {
             case "done":
                 findBegin(of: id, on: link) { [self] time, link in
@@ -153,7 +155,8 @@ extension ServiceManager {
             guard case .success(let values) = answer, case .variant(.number(_, let microseconds))? = values.first,
                 microseconds > 0, let time = Int64(exactly: microseconds)
             else { return completion(nil, link) }
-            completion(time * 1_000, link)
+            let nanoseconds = time.multipliedReportingOverflow(by: 1_000)
+            completion(nanoseconds.overflow ? nil : nanoseconds.partialValue, link)
         }
     }
 

@@ -2,6 +2,7 @@
 
 import NotifyCoordinator
 import NotifyCore
+import NotifyNames
 
 /// systemd's manager on the bus, as far as entries need it: starts units, and reports their state. See
 /// org.freedesktop.systemd1(5).
@@ -28,6 +29,8 @@ final class ServiceManager: @unchecked Sendable {
         var entries: Set<LaunchID> = []
         var isReferenced = false
         var rule = ""
+        /// How its program has failed last.
+        var failure: String?
     }
 
     let report: Report
@@ -134,9 +137,10 @@ final class ServiceManager: @unchecked Sendable {
             if case .success(let values) = answer {
                 for case .structure(let fields) in values.first?.elements ?? [] where fields.count > 3 {
                     guard let unit = fields[0].string, let state = fields[3].string,
-                        let number = UInt64(unit.dropFirst(stem.count).dropLast(".service".count))
+                        // Nothing is started so often that it takes more; a greater number is not one of ours.
+                        let number = UInt32(unit.dropFirst(stem.count).dropLast(".service".count))
                     else { continue }
-                    counts[title] = max(counts[title] ?? 0, number)
+                    counts[title] = max(counts[title] ?? 0, UInt64(number))
                     if ServiceManager.isActive(state) { running = unit }
                 }
             }
@@ -157,6 +161,11 @@ final class ServiceManager: @unchecked Sendable {
 
     static func stem(of title: String) -> String { "\(stem)\(UnitName.escaped(title))-" }
 
+    /// Whether the name of a unit has room for the title of an entry, a number of 20 digits and a suffix.
+    static func isShortEnough(_ title: String) -> Bool {
+        stem(of: title).utf8.count + 20 + ".service".utf8.count <= 255
+    }
+
     private static func isActive(_ state: String) -> Bool { !["inactive", "failed", "maintenance"].contains(state) }
 
     func watch(_ unit: String, for id: LaunchID, on link: borrowing BusLink) {
@@ -165,7 +174,7 @@ final class ServiceManager: @unchecked Sendable {
             let sender = "type='signal',sender='\(ServiceManager.name)'"
             let rule =
                 "\(sender),path='\(UnitName.path(of: unit))',interface='\(ServiceManager.properties)',"
-                + "member='PropertiesChanged',arg0='\(ServiceManager.unit)'"
+                + "member='PropertiesChanged'"
             watch.rule = rule
             link.callBus("AddMatch", [.string(rule)])
         }
@@ -215,13 +224,26 @@ final class ServiceManager: @unchecked Sendable {
     private func note(_ unit: String, _ state: String, on link: borrowing BusLink) {
         let isActive = ServiceManager.isActive(state)
         for id in watches[unit]?.entries.sorted() ?? [] {
-            report(.activity(id, isActive), link)
+            let failure = state == "failed" ? watches[unit]?.failure ?? "the unit has failed" : nil
+            report(.activity(id, isActive, failure: failure), link)
             // That of a command is gone for good.
             if !isActive, unit.hasPrefix(ServiceManager.stem), watches[unit]?.isReferenced == false,
                 !jobs.values.joined().contains(where: { if case .start(id, _) = $0 { true } else { false } })
             {
                 detach(id, on: link)
             }
+        }
+    }
+
+    /// How the program of a service has failed. See org.freedesktop.systemd1(5), "Service Unit Objects".
+    private static func failure(in values: [String: BusValue]) -> String? {
+        guard let result = values["Result"]?.string, result != "success" else { return nil }
+        var status = "?"
+        if case .number(_, let number)? = values["ExecMainStatus"] { status = String(number) }
+        switch result {
+        case "exit-code": return "exited with status \(status)"
+        case "signal", "core-dump": return "was ended by signal \(status)"
+        default: return "failed with '\(result.sentence)'"
         }
     }
 
@@ -238,10 +260,15 @@ final class ServiceManager: @unchecked Sendable {
         guard signal.sender == owner else { return }
         switch (signal.interface, signal.member) {
         case (ServiceManager.properties, "PropertiesChanged"):
-            guard arguments.count == 3, arguments[0].string == ServiceManager.unit,
+            guard arguments.count == 3, let values = arguments[1].dictionary,
                 let unit = UnitName.unit(ofPath: signal.path), watches[unit] != nil
             else { return }
-            if let state = arguments[1].dictionary?["ActiveState"]?.string { note(unit, state, on: link) }
+            // The service manager reports what is particular to a service first, so that it is known with the state.
+            if arguments[0].string == ServiceManager.service {
+                watches[unit]?.failure = ServiceManager.failure(in: values)
+            } else if arguments[0].string == ServiceManager.unit, let state = values["ActiveState"]?.string {
+                note(unit, state, on: link)
+            }
         case (ServiceManager.manager, "JobRemoved"):
             guard arguments.count == 4, case .text(_, let path) = arguments[1], let result = arguments[3].string,
                 let ended = jobs.removeValue(forKey: path)
@@ -252,6 +279,17 @@ final class ServiceManager: @unchecked Sendable {
             }
         default: break
         }
+    }
+}
+
+extension String {
+    /// A text by another program, as part of a report: on one line, and not long.
+    var sentence: String {
+        var result = ""
+        for scalar in unicodeScalars.prefix(500) where !String(scalar).hasControlCharacters {
+            result.unicodeScalars.append(scalar)
+        }
+        return result
     }
 }
 

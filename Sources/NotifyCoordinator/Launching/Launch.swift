@@ -57,6 +57,8 @@ struct Launch {
     /// Whether the last start failed through no fault of the program.
     private var isTryingAgain = false
     private(set) var failures: UInt64 = 0
+    /// How the program has failed before its start was known to have completed.
+    private var earlyFailure: String?
     private(set) var lastResult = ""
 
     init(id: LaunchID, entry: LaunchEntry) {
@@ -257,6 +259,7 @@ struct Launch {
         for name in begun { _ = missed.insert(name) }
         rest(&effects)
         cause = Set(begun)
+        earlyFailure = nil
         recentStarts.append(now)
         lastNumber += 1
         starts += 1
@@ -289,7 +292,9 @@ struct Launch {
             // Somebody else had started it, perhaps before they were posted.
             lastResult = "was running"
             restore(used)
-        case .done, .begun, .wasRunning: lastResult = "done"
+        case .done, .begun, .wasRunning:
+            lastResult = "done"
+            if let failure = earlyFailure { programHasFailed(failure) }
         case .neverRan(let reason) where isTryingAgain, .failed(let reason):
             failures += 1
             lastResult = reason
@@ -321,13 +326,20 @@ struct Launch {
         for name in names + later { _ = due.insert(name) }
     }
 
-    mutating func note(isActive new: Bool, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+    mutating func note(
+        isActive new: Bool,
+        failure: String? = nil,
+        _ now: Int64,
+        _ effects: inout [Launcher.Effect]
+    ) {
         if case .off = phase { return }
         // The bus keeps no order between the service manager and a program, so the program may have registered before
         // the agent learns that the unit was inactive until then. Only the end of a run is the end of its program.
         let hasEnded = isActive == true && !new
         isActive = new
         if hasEnded {
+            // The one that is being replaced was ended, whatever it says to that.
+            if let failure, !isReplacing, !cause.isEmpty { note(failure: failure) }
             endsFirst = false
             // It will not be told of these any more.
             for name in observers.dropMembers() { note(name) }
@@ -341,6 +353,15 @@ struct Launch {
         }
         goOn(now, &effects)
         follow(&effects)
+    }
+
+    private mutating func note(failure: String) {
+        if case .starting = phase { earlyFailure = failure } else { programHasFailed(failure) }
+    }
+
+    private mutating func programHasFailed(_ failure: String) {
+        failures += 1
+        lastResult = failure
     }
 
     mutating func alarm(_ now: Int64, _ effects: inout [Launcher.Effect]) {

@@ -17,7 +17,9 @@ package struct Launcher {
         /// A post whose sender counts for these entries.
         case heard(NotifyName, [LaunchID])
         /// The unit of an entry is active, activating or deactivating; or it is not.
-        case activity(LaunchID, Bool)
+        ///
+        /// - Parameter failure: how its program has failed.
+        case activity(LaunchID, Bool, failure: String? = nil)
         /// The service manager has accepted the start.
         case accepted(LaunchID, number: UInt64)
         /// The start has completed.
@@ -172,7 +174,8 @@ package struct Launcher {
             }
         case .held(let id, let failure): launches[id]?.isHeld(failure, now, &effects)
         case .heard(let name, let ids): for id in ids { launches[id]?.heard(name, now, &effects) }
-        case .activity(let id, let isActive): launches[id]?.note(isActive: isActive, now, &effects)
+        case .activity(let id, let isActive, let failure):
+            launches[id]?.note(isActive: isActive, failure: failure, now, &effects)
         case .accepted(let id, let number): launches[id]?.isAccepted(number)
         case .ended(let id, let number, let outcome): launches[id]?.ended(number, outcome, now, &effects)
         case .observes(let connection, let ids, let subjects, let isNew):

@@ -12,6 +12,8 @@ extension AgentInterface {
         package var action = ""
         /// The unit, the command line or the bus name.
         package var program = ""
+        /// The unit in which a command runs, or a pattern of such units; empty for others.
+        package var unit = ""
         /// `idle`, `settling`, `starting`, `running`, `limited`, `off`, `waking`, or `broken` if the file can't be used.
         package var state = ""
         /// Why it is off or broken, for display.
@@ -44,6 +46,7 @@ extension AgentInterface {
             prefixes = try reader.take("prefixes", "as", \.strings) ?? []
             action = try reader.take("action", "s", \.string) ?? ""
             program = try reader.take("program", "s", \.string) ?? ""
+            unit = try reader.take("unit", "s", \.string) ?? ""
             state = try reader.need("state", "s", \.string)
             reason = try reader.take("reason", "s", \.string) ?? ""
             starts = try reader.need("starts", "t", \.uint64)
@@ -55,7 +58,7 @@ extension AgentInterface {
         package var value: BusValue {
             .dictionary([
                 ("name", .string(name)), ("file", .string(file)), ("names", .strings(names)),
-                ("prefixes", .strings(prefixes)), ("action", .string(action)), ("program", .string(program)),
+                ("prefixes", .strings(prefixes)), ("action", .string(action)), ("program", .string(program)), ("unit", .string(unit)),
                 ("state", .string(state)), ("reason", .string(reason)), ("starts", .uint64(starts)),
                 ("failures", .uint64(failures)), ("due", .uint32(due)), ("result", .string(result)),
             ])
