@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import NotifyBus
 import Synchronization
 import TestSupport
@@ -48,6 +49,64 @@ import Testing
         }
         #expect(failures.elements == [])
         #expect(calls.value > 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `callbacks in two threads that cancel each other's observations are stopped in a debug build`(
+        kind: BusKind
+    ) async throws {
+        let bus = try PrivateBus(kind)
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) { [address = bus.address as String] in
+            func cancelInACircle() throws {
+                // Each center has a thread of its own.
+                let centers = [0, 1].map { _ in NotifyCenter(bus: .address(address)) }
+                let observations = Recorder<NotifyCenter.Observation>()
+                let (entered, left) = (Counter(), Counter())
+                for (number, center) in centers.enumerated() {
+                    observations.append(
+                        try center.addObserver(forName: "com.example.circle") { _ in
+                            entered.add()
+                            guard observations.wait(forCount: 2), entered.wait(for: 2) else { exit(0) }
+                            observations.elements[1 - number].cancel()
+                            left.add()
+                        }
+                    )
+                }
+                try centers[0].post("com.example.circle")
+                // It is stopped long before.
+                _ = left.wait(for: 2)
+            }
+            try cancelInACircle()
+            exit(0)
+        }
+        let words = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(words.contains("cancel each other's observations"))
+    }
+
+    @Test(arguments: busKinds)
+    func `callbacks that cancel observations one way round are not stopped`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let centers = (0..<3).map { _ in bus.makeCenter() }
+        for _ in 0..<20 {
+            let (observations, done) = (Recorder<NotifyCenter.Observation>(), Counter())
+            for (number, center) in centers.enumerated() {
+                observations.append(
+                    try center.addObserver(forName: "com.example.chain") { _ in
+                        _ = observations.wait(forCount: 3)
+                        // The last one cancels itself.
+                        observations.elements[min(number + 1, 2)].cancel()
+                        done.add()
+                    }
+                )
+            }
+            try centers[0].post("com.example.chain")
+            // Each of the others runs, or was cancelled before it could.
+            try #require(done.wait(for: 1))
+            observations.elements.forEach { $0.cancel() }
+        }
     }
 
     @Test(arguments: busKinds)

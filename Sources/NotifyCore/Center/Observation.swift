@@ -25,7 +25,8 @@ extension NotifyCenter {
         ///
         /// It waits for a callback that is running in another thread, so do not hold a lock that the callback needs.
         /// When called from inside its own callback it returns immediately, and that callback is the last. Further
-        /// calls do nothing. This blocks the thread while it waits; asynchronous code uses a form that does not.
+        /// calls do nothing. Two callbacks in different threads that cancel each other's observations would wait for each
+        /// other for ever; a debug build stops there. This blocks the thread while it waits; asynchronous code uses a form that does not.
         ///
         /// The corresponding C function is `notify_cancel`.
         public func cancel() {

@@ -9,8 +9,9 @@ struct CancellationGuard: ~Copyable, Sendable {
     private static let running: UInt8 = 1
     private static let cancelled: UInt8 = 2
 
-    /// Where threads wait for the end of a callback that they cancelled: this is rare, so all share one.
-    private static let endings = Monitor(())
+    /// Where threads wait for the end of a callback that they cancelled: this is rare, so all share one. For each waiting
+    /// thread, the observer whose callback it waits for.
+    private static let endings = Monitor<[UInt: Observer]>([:])
 
     private let state = Atomic<UInt8>(0)
     /// The thread that is running the callback, so that a callback can cancel its own observer.
@@ -41,16 +42,47 @@ struct CancellationGuard: ~Copyable, Sendable {
 
     /// Prevents further callbacks, and waits for one that is running, unless it is the caller.
     ///
-    /// - Parameter waits: whether to wait.
+    /// - Parameters:
+    ///   - observer: the observer that this is a part of.
+    ///   - waits: whether to wait.
     /// - Returns: whether one is still running, which was not waited for.
-    func cancel(waits: Bool) -> Bool {
+    func cancel(_ observer: Observer, waits: Bool) -> Bool {
         let before = state.bitwiseOr(CancellationGuard.cancelled, ordering: .acquiringAndReleasing).oldValue
         guard before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {
             return false
         }
         guard waits else { return true }
-        let _: Void? = CancellationGuard.endings.wait(until: nil) { _ in
-            self.state.load(ordering: .acquiring) & CancellationGuard.running == 0 ? () : nil
+        let thread = pthread_self()
+        let _: Void? = CancellationGuard.endings.wait(until: nil) { waiting in
+            guard isRunning else {
+                waiting[thread] = nil
+                return ()
+            }
+            if waiting[thread] == nil {
+                waiting[thread] = observer
+                assert(
+                    !CancellationGuard.isCircle(of: waiting, from: thread),
+                    "Callbacks in several threads cancel each other's observations, and would wait for ever."
+                )
+            }
+            return nil
+        }
+        return false
+    }
+
+    private var isRunning: Bool { state.load(ordering: .acquiring) & CancellationGuard.running != 0 }
+
+    /// Whether a thread waits for a callback that waits, perhaps by way of others, for a callback of that thread.
+    ///
+    /// That is exact. Each thread has noted which callback it runs before it could note here that it waits, under the
+    /// lock, so the last thread of a circle sees all of it. And one whose callback has ended in the meantime, though it is
+    /// yet to be woken, is passed over: a cancelled observer's callback does not run again.
+    private static func isCircle(of waiting: [UInt: Observer], from start: UInt) -> Bool {
+        var thread = start
+        for _ in waiting {
+            guard let observer = waiting[thread], observer.cancellation.isRunning else { return false }
+            thread = observer.cancellation.runner.load(ordering: .relaxed)
+            if thread == start { return true }
         }
         return false
     }

@@ -78,7 +78,7 @@ package final class Observer: Sendable {
     /// - Returns: whether such a callback is still running.
     @discardableResult
     func cancel(waits: Bool = true) -> Bool {
-        let isRunning = cancellation.cancel(waits: waits)
+        let isRunning = cancellation.cancel(self, waits: waits)
         queue.load()?.withLock { $0.removeAll() }
         if case .client(let client) = runner { client.end() }
         return isRunning
