@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import NotifyCore
 import NotifyNames
 import TestSupport
 import Testing
@@ -21,6 +22,16 @@ import Testing
     ])
     func `a unit names its application`(unit: String, id: String?) {
         #expect(AppIdentity.application(ofUnit: unit) == id)
+    }
+
+    @Test func `a connection whose process the bus does not know is refused, with the reason`() {
+        // What dbus 1.16 reports once the process has ended.
+        let facts: BusValue = .dictionary([("UnixUserID", .uint32(1_000))])
+        #expect(Identity.credentials(in: .success([facts])) == nil)
+        #expect(Identity.credentials(in: .failure(.failed("Could not determine the process"))) == nil)
+        let fault = BusFault.unidentified(":1.7")
+        #expect(fault.name == "org.freedesktop.DBus.Error.AccessDenied")
+        #expect(fault.message.contains(":1.7 has ended"))
     }
 
     @Test func `the innermost unit of a cgroup counts`() {

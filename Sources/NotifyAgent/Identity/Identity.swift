@@ -27,7 +27,7 @@ final class Identity: @unchecked Sendable {
     }
 
     /// What the bus reports about a connection.
-    private struct Credentials {
+    struct Credentials {
         var user: UInt32
         var pid: pid_t
         var label: String
@@ -116,7 +116,7 @@ final class Identity: @unchecked Sendable {
         }
         link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer, link in
             guard let credentials = Identity.credentials(in: answer) else {
-                return completion(.failure(.failed("The bus does not report the credentials of \(name).")), link)
+                return completion(.failure(.unidentified(name)), link)
             }
             check(credentials, of: name, link, then: completion)
         }
@@ -136,13 +136,14 @@ final class Identity: @unchecked Sendable {
             let client = look(at: process, label: credentials.label)
             if credentials.pidfd >= 0 { return note(client, of: name, link, completion) }
             confirm(process, of: name, link) { [self] isSo, link in
-                guard isSo else { return completion(.failure(.failed("\(name) has left the bus.")), link) }
+                guard isSo else { return completion(.failure(.unidentified(name)), link) }
                 note(client, of: name, link, completion)
             }
         }
     }
 
-    private static func credentials(in answer: BusAnswer) -> Credentials? {
+    /// - Returns: nil if the bus does not report them, as newer ones don't once the process has ended.
+    static func credentials(in answer: BusAnswer) -> Credentials? {
         guard case .success(let values) = answer else { return nil }
         guard let facts = values.first?.dictionary, let user = facts["UnixUserID"]?.uint32,
             let pid = facts["ProcessID"]?.uint32.flatMap({ pid_t(exactly: $0) }), pid > 0
@@ -208,6 +209,11 @@ final class Identity: @unchecked Sendable {
 }
 
 extension BusFault {
+    /// Nobody knows who makes the call.
+    static func unidentified(_ name: String) -> BusFault {
+        .accessDenied("The process of \(name) has ended, or the bus does not know it.")
+    }
+
     static func inSandbox(_ sandbox: String) -> BusFault {
         .accessDenied("A program in \(sandbox) can only report its own state, not see or change that of others.")
     }
