@@ -85,6 +85,14 @@ package struct TextTable {
             let droppable = shown.filter { columns[$0].dropOrder != nil }
             if excess <= 0 { return (shown, widths) }
             guard let next = droppable.min(by: { columns[$0].dropOrder ?? 0 < columns[$1].dropOrder ?? 0 }) else {
+                // There is little left to read, but on one line each. A number without its beginning would be another.
+                while excess > 0,
+                    let widest = shown.indices.filter({ !columns[shown[$0]].isNumber && widths[$0] > 3 })
+                        .max(by: { widths[$0] < widths[$1] })
+                {
+                    widths[widest] -= 1
+                    excess -= 1
+                }
                 return (shown, widths)
             }
             shown.removeAll { $0 == next }

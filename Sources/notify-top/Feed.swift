@@ -9,6 +9,8 @@ import Synchronization
 final class Feed: Sendable {
     private struct Contents {
         var counts: [NotifyName: UInt64] = [:]
+        /// Posts of further names, once there are too many.
+        var others: UInt64 = 0
         /// The unique name of the connection that last posted each name.
         var senders: [NotifyName: String] = [:]
         /// The processes behind the connections for which the bus has answered since the last check.
@@ -101,6 +103,9 @@ final class Feed: Sendable {
         askForObservers(at: 0)
     }
 
+    /// Why only part of what is on the bus can be seen here; nil if all can.
+    var obstacle: String? { if case .ownProgram(let reason) = posts.reach { reason } else { nil } }
+
     /// The object to which the callbacks of the centers refer, which must not keep the feed alive.
     private final class Box: Sendable {
         private struct Reference: Sendable { weak var feed: Feed? }
@@ -112,7 +117,12 @@ final class Feed: Sendable {
     private func heard(_ name: NotifyName) {
         let isFirst = contents.withLock { contents in
             let isFirst = contents.counts.isEmpty
-            contents.counts[name, default: 0] += 1
+            // While the terminal takes no output, nobody takes these.
+            if contents.counts.count < Model.limit || contents.counts[name] != nil {
+                contents.counts[name, default: 0] += 1
+            } else {
+                contents.others += 1
+            }
             return isFirst
         }
         if isFirst { wakeup.signal() }
@@ -124,7 +134,7 @@ final class Feed: Sendable {
     private func noteSender(_ sender: UnsafePointer<CChar>, of name: NotifyName) {
         let sender = String(cString: sender)
         let isKnown = contents.withLock { contents in
-            contents.senders[name] = sender
+            if contents.senders.count < Model.limit || contents.senders[name] != nil { contents.senders[name] = sender }
             return contents.asked.contains(sender)
         }
         if !isKnown { agent.perform { [weak self] link in self?.ask(whoIs: sender, on: link) } }
@@ -140,7 +150,7 @@ final class Feed: Sendable {
         link.callBus("GetConnectionUnixProcessID", [.string(sender)]) { [weak self] answer, _ in
             guard let self, let process = (try? answer.get())?.first?.uint32 else { return }
             let poster = Poster(process: process)
-            contents.withLock { $0.posters[sender] = poster }
+            contents.withLock { if $0.posters.count < Feed.limit { $0.posters[sender] = poster } }
             wakeup.signal()
         }
     }
@@ -206,11 +216,13 @@ final class Feed: Sendable {
                 let counts = contents.counts
                 contents.senders = contents.senders.filter { counts[$0.key] == nil }
                 (contents.counts, contents.observers, contents.isBusAway, contents.posters) = ([:], nil, nil, [:])
+                contents.others = 0
             }
             return contents
         }
         let (moment, timeOfDay) = (Clock.monotonic, Clock.timeOfDay)
         for (name, count) in contents.counts { model.heard(name, count, at: moment, timeOfDay: timeOfDay) }
+        model.heardOthers(contents.others, at: moment, timeOfDay: timeOfDay)
         for (name, sender) in contents.senders { model.note(sender: sender, of: name) }
         let namesPoster = model.learn(contents.posters)
         if let observers = contents.observers { model.observers = observers }

@@ -33,7 +33,8 @@ struct LiveView {
         self.bus = bus
         buses = [.session, .system].contains(bus) ? [.session, .system] : [bus, .session, .system]
         feed = try Feed(bus)
-        model = Model(order: settings.order, start: Clock.monotonic)
+        model = Model(order: settings.order, start: Clock.monotonic, isInSandbox: !bus.isWhole)
+        note = feed.obstacle ?? ""
         do throws(ResourceError) {
             signals = try Signals(and: [SIGWINCH, SIGTSTP])
         } catch {
@@ -69,7 +70,10 @@ struct LiveView {
             if feed.take(into: &model) { isDirty = true }
             let now = Clock.monotonic
             if isMoving, now - lastDrawing >= 1_000_000_000 { isDirty = true }
-            if isDirty, now - lastDrawing >= LiveView.pause { draw(on: screen, now) }
+            if isDirty, now - lastDrawing >= LiveView.pause {
+                // A terminal that takes no output, as after ^S, must not keep signals and keys waiting.
+                if screen.takesOutput { draw(on: screen, now) } else { lastDrawing = now }
+            }
         }
     }
 
@@ -90,20 +94,33 @@ struct LiveView {
             case .address(let address): Printable.text(address)
             }
         let program = "notify-top: "
-        let summary = "; " + page.summary + (note.isEmpty ? "" : "; " + note)
+        let summary = "; " + page.summary
         // An address may be long, and what follows it matters more.
         let room = max(12, size.columns - program.count - summary.count)
-        let head = [
-            String((program + TextTable.shortened(name, to: room) + summary).prefix(size.columns)),
-            String("sorted by \(model.order.rawValue)  [s]ort [Tab] part [b]us [r]eset [q]uit".prefix(size.columns)),
-            "",
-        ]
-        screen.draw(
-            head + page.lines(width: size.columns, height: size.lines - head.count, isColored: Terminal.hasColors)
-        )
+        let keys = "sorted by \(model.order.rawValue)  [s]ort [Tab] part [b]us [r]eset [q]uit"
+        let head =
+            [
+                String((program + TextTable.shortened(name, to: room) + summary).prefix(size.columns)),
+                String(keys.prefix(size.columns)),
+            ] + LiveView.lines(of: note, width: size.columns)
+        let left = max(0, size.lines - head.count)
+        let lines = head + page.lines(width: size.columns, height: left, isColored: Terminal.hasColors)
+        screen.draw(Array(lines.prefix(size.lines)))
         lastDrawing = now
         isDirty = false
         isMoving = model.isMoving(at: now)
+    }
+
+    /// A note on as many lines as it takes, or else an empty line.
+    private static func lines(of note: String, width: Int) -> [String] {
+        var lines: [String] = []
+        var rest = Printable.text(note)[...]
+        while rest.count > width, width > 0 {
+            let end = rest.prefix(width + 1).lastIndex(of: " ") ?? rest.index(rest.startIndex, offsetBy: width)
+            lines.append(String(rest[..<end]))
+            rest = rest[end...].drop { $0 == " " }
+        }
+        return lines + [String(rest)]
     }
 
     /// - Returns: false if the key quits.
@@ -127,8 +144,8 @@ struct LiveView {
         do throws(TopFailure) {
             feed = try Feed(other)
             bus = other
-            note = ""
-            model = Model(order: model.order, start: Clock.monotonic)
+            note = feed.obstacle ?? ""
+            model = Model(order: model.order, start: Clock.monotonic, isInSandbox: !other.isWhole)
         } catch {
             note = error.message
         }

@@ -62,10 +62,13 @@ struct Model {
     private var posters: [String: Poster] = [:]
     var observers: [AgentInterface.ListEntry]?
     var isBusAway = false
+    /// Whether the agent can't be seen, whether there is one or not.
+    let isInSandbox: Bool
 
-    init(order: NameOrder, start: Int64) {
+    init(order: NameOrder, start: Int64, isInSandbox: Bool = false) {
         self.order = order
         self.start = start
+        self.isInSandbox = isInSandbox
     }
 
     mutating func heard(_ name: NotifyName, _ count: UInt64, at moment: Int64, timeOfDay: Int64) {
@@ -75,6 +78,13 @@ struct Model {
         } else {
             names[name, default: NameActivity()].add(count, at: moment, timeOfDay: timeOfDay)
         }
+    }
+
+    /// Posts of names that were not told apart.
+    mutating func heardOthers(_ count: UInt64, at moment: Int64, timeOfDay: Int64) {
+        guard count > 0 else { return }
+        all.add(count, at: moment, timeOfDay: timeOfDay)
+        others += count
     }
 
     mutating func note(sender: String, of name: NotifyName) {
@@ -131,6 +141,12 @@ struct Model {
                 object.add("pid", .uint32(poster.process))
                 if let program = poster.program { object.add("program", .string(program)) }
             }
+            lines += object.line
+        }
+        if others > 0 {
+            var object = JSONObject()
+            object.add("kind", .string("others"))
+            object.add("count", .uint64(others))
             lines += object.line
         }
         for observer in AgentInterface.ListEntry.sorted(observers ?? []) {

@@ -31,9 +31,13 @@ struct Page {
     /// - Parameter height: the maximum number of lines; nil for no limit.
     func lines(width: Int?, height: Int? = nil, isColored: Bool) -> [String] {
         var names = part == .observers ? [] : nameTable.lines(withHeader: true, width: width, isColored: isColored)
+        if part != .observers, model.others > 0 {
+            names.append(Page.cut("... and \(model.others) post\(model.others == 1 ? "" : "s") of other names", width))
+        }
         var observers =
             part == .names
-            ? [] : observerTable?.lines(withHeader: true, width: width, isColored: isColored) ?? [noAgent]
+            ? []
+            : observerTable?.lines(withHeader: true, width: width, isColored: isColored) ?? [Page.cut(noAgent, width)]
         if let height {
             let room = height - (part == .both ? 1 : 0)
             let share = part == .both ? max(room / 2, room - observers.count) : room
@@ -58,7 +62,11 @@ struct Page {
         return model.isBusAway ? text + "; disconnected" : text
     }
 
-    private var noAgent: String { "Observers unknown: no lifecycle agent is running on this bus." }
+    private var noAgent: String {
+        model.isInSandbox
+            ? "Observers unknown: the lifecycle agent can't be seen from a sandbox."
+            : "Observers unknown: no lifecycle agent is running on this bus."
+    }
 
     private var nameTable: TextTable {
         let columns = [
@@ -91,8 +99,8 @@ struct Page {
     private var observerTable: TextTable? {
         guard let observers = model.observers else { return nil }
         let columns = [
-            TextTable.Column("PID", isNumber: true), TextTable.Column("PROGRAM", minimum: 8),
-            TextTable.Column("APPLICATION", minimum: 11), TextTable.Column("STATE"),
+            TextTable.Column("PID", isNumber: true), TextTable.Column("PROGRAM", minimum: 8, dropOrder: 5),
+            TextTable.Column("APPLICATION", minimum: 11, dropOrder: 4), TextTable.Column("STATE"),
             TextTable.Column("BY", minimum: 7, dropOrder: 2), TextTable.Column("PENDING", isNumber: true, dropOrder: 1),
             TextTable.Column("OBSERVES", minimum: 8, dropOrder: 3),
         ]
@@ -132,6 +140,9 @@ struct Page {
     private static func clipped(_ lines: [String], to count: Int, _ width: Int?) -> [String] {
         guard lines.count > count else { return lines }
         guard count > 1 else { return Array(lines.prefix(max(0, count))) }
-        return lines.prefix(count - 1) + ["... and \(lines.count - count + 1) more"]
+        return lines.prefix(count - 1) + [cut("... and \(lines.count - count + 1) more", width)]
     }
+
+    /// The beginning of a line that is too long.
+    private static func cut(_ line: String, _ width: Int?) -> String { width.map { String(line.prefix($0)) } ?? line }
 }

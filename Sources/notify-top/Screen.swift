@@ -16,13 +16,24 @@ struct Screen {
             mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
             tcsetattr(STDIN_FILENO, TCSANOW, &mode)
         }
-        write("\u{1b}[?1049h\u{1b}[?25l")
+        // Lines that are too long, as with wide characters, are cut off instead of wrapped.
+        write("\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l")
     }
 
-    /// Restores the terminal.
+    /// Whether the terminal takes output now, or will in a moment.
+    var takesOutput: Bool {
+        var terminal = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+        return poll(&terminal, 1, 20) == 1
+    }
+
+    /// Restores the terminal, as far as that can be done without waiting for it.
     func leave() {
-        write("\u{1b}[?25h\u{1b}[?1049l")
+        if takesOutput { restoreScreen() }
         if var saved { tcsetattr(STDIN_FILENO, TCSANOW, &saved) }
+    }
+
+    private func restoreScreen() {
+        write("\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l")
     }
 
     /// Draws lines, which must fit, in a single write and without flicker.

@@ -62,7 +62,7 @@ enum TopCommand {
             ("0", "Success, or q was pressed."),
             ("1", "Something failed, or standard output is not a terminal and --once was not given."),
             ("64", "The command line was invalid."),
-            ("69", "There is no bus."),
+            ("69", "There is no bus, or it did not answer."),
             ExitCode.killed,
         ],
         examples: ["notify-top", "notify-top --system", "notify-top --once -t 5s --sort count"]
@@ -97,8 +97,10 @@ enum TopCommand {
     private static func printOnce(_ settings: TopSettings, _ diagnostics: Diagnostics) throws(TopFailure) -> ExitCode {
         let feed = try Feed(settings.common.notifyBus)
         let deadline = Deadline(after: settings.time)
-        var model = Model(order: settings.order, start: Clock.monotonic)
+        let isInSandbox = !settings.common.notifyBus.isWhole
+        var model = Model(order: settings.order, start: Clock.monotonic, isInSandbox: isInSandbox)
         diagnostics.detail("listening")
+        if let obstacle = feed.obstacle { diagnostics.notice(obstacle) }
         while !deadline.hasPassed {
             feed.sleep(until: deadline, beside: [])
             feed.take(into: &model)
@@ -131,6 +133,7 @@ struct TopFailure: Error {
     }
 
     init(_ error: NotifyBusError) {
-        self.init(error.description, code: ExitCode(error))
+        // Its only time limit is that for the bus.
+        self.init(error.description, code: error.code == .timedOut ? .unavailable : ExitCode(error))
     }
 }

@@ -58,6 +58,84 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `while its terminal takes no output it does not grow, and what was left out is counted`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let terminal = try PseudoTerminal()
+        let top = try start(bus, on: terminal)
+        _ = try terminal.read(until: "Observers unknown")
+        // The screen is full, and nobody looks.
+        let center = bus.makeCenter()
+        func post(_ numbers: Range<Int>) throws {
+            for number in numbers {
+                try center.post("com.example.number.\(number)")
+                if number % 1_000 == 0 { try center.synchronize(timeout: .patience) }
+            }
+            try center.synchronize(timeout: .patience)
+        }
+        try post(0..<20_000)
+        let before = residentBytes(of: top.pid)
+        try post(20_000..<100_000)
+        #expect(residentBytes(of: top.pid) < before + 16 << 20, "\(before) and \(residentBytes(of: top.pid)) bytes")
+        let screen = try terminal.read(until: "100000 posts of 10000 names and 90000 of other names")
+        #expect(!screen.isEmpty)
+        top.send(signal: SIGTERM)
+        _ = try top.wait()
+    }
+
+    @Test(arguments: busKinds, [(20, 5), (40, 2), (7, 1)])
+    func `on a small terminal no line is longer than it is wide, and there are no more than it has`(
+        kind: BusKind,
+        size: (columns: Int, lines: Int)
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let application = "org.example." + String(repeating: "x", count: 41) + ".Viewer"
+        let agent = try FakeAgent(on: bus, replying: FakeObserver.list([FakeObserver(application: application)]))
+        let terminal = try PseudoTerminal(columns: UInt16(size.columns), lines: UInt16(size.lines))
+        let top = try start(bus, on: terminal, environment: ["TERM": "xterm", "NO_COLOR": "1"])
+        var screen = try terminal.read(until: "\u{1b}[J")
+        for key in ["\t", "\t", "\t", "s"] {
+            try bus.makeCenter().post(String(repeating: "n", count: 200))
+            try terminal.write(key)
+            screen += try terminal.read(until: "\u{1b}[J")
+        }
+        top.send(signal: SIGTERM)
+        _ = try top.wait()
+        screen += try terminal.readAll()
+        #expect(screen.hasPrefix("\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l"))
+        for page in screen.split(separator: "\u{1b}[H").dropFirst() {
+            // The terminal adds a carriage return of its own.
+            let lines = page.replacing(#/\u{1b}\[[?0-9]*[a-zA-Z]/#, with: "").replacing("\r\r\n", with: "\n").split(
+                separator: "\n",
+                omittingEmptySubsequences: false
+            )
+            #expect(lines.count <= size.lines, "\(lines)")
+            #expect(lines.allSatisfy { $0.count <= size.columns }, "\(lines)")
+        }
+        #expect(agent.calls.count > 0)
+    }
+
+    @Test(arguments: busKinds)
+    func `why b finds no other bus can be read, all of it`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let terminal = try PseudoTerminal()
+        let top = try start(
+            bus,
+            on: terminal,
+            environment: [
+                "TERM": "xterm", "NO_COLOR": "1", "DBUS_SESSION_BUS_ADDRESS": nowhere,
+            ]
+        )
+        _ = try terminal.read(until: "Observers unknown")
+        try terminal.write("b")
+        let screen = try terminal.read(until: "No such file or directory.")
+        let text = screen.replacing(#/\u{1b}\[[?0-9]*[a-zA-Z]/#, with: "").split(whereSeparator: \.isWhitespace)
+            .joined(separator: " ")
+        #expect(text.contains("The session bus cannot be reached: Failed to connect to socket /nonexistent/bus: No"))
+        top.send(signal: SIGTERM)
+        _ = try top.wait()
+    }
+
+    @Test(arguments: busKinds)
     func `it sleeps while nothing happens`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()
