@@ -18,11 +18,33 @@ extension NotifyCenter.Bus {
             if let folder = environment("XDG_RUNTIME_DIR"), access(folder + "/bus", F_OK) == 0 {
                 return "unix:path=" + escapeForAddress(folder + "/bus")
             }
+            // From cron, ssh and sudo, where neither variable may be set: systemd's session bus is always there.
+            let own = "/run/user/\(geteuid())/bus"
+            if isOwnSocket(own) { return "unix:path=" + own }
             throw NotifyBusError(
                 .noBus,
-                "There is no session bus: DBUS_SESSION_BUS_ADDRESS is not set and there is no $XDG_RUNTIME_DIR/bus. "
-                    + "Log in to a desktop session, or run the program under dbus-run-session."
+                "There is no session bus: DBUS_SESSION_BUS_ADDRESS is not set, and there is neither $XDG_RUNTIME_DIR/bus "
+                    + "nor \(own). User \(geteuid()) must be logged in, or linger; see loginctl(1)."
             )
+        }
+    }
+
+    /// Whether there is a socket that belongs to the user.
+    private func isOwnSocket(_ path: String) -> Bool {
+        var found = stat()
+        return stat(path, &found) == 0 && found.st_mode & S_IFMT == S_IFSOCK && found.st_uid == geteuid()
+    }
+
+    /// Whether nobody listens at the address any more, so that the bus has ended.
+    package var isDeserted: Bool {
+        do throws(NotifyBusError) {
+            _ = try BusSocket(address: resolveAddress(), title: title)
+            return false
+        } catch {
+            // Anything else, such as running out of descriptors, says nothing about the bus.
+            let standard = "org.freedesktop.DBus.Error."
+            return error.code == .noBus
+                && [nil, standard + "FileNotFound", standard + "NoServer"].contains(error.busErrorName)
         }
     }
 

@@ -18,7 +18,8 @@
 public final class NotifyCenter: Sendable {
     /// Which bus a center uses.
     public enum Bus: Hashable, Sendable {
-        /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS` or found at `$XDG_RUNTIME_DIR/bus`.
+        /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS`, or found at `$XDG_RUNTIME_DIR/bus`, or else at
+        /// `/run/user/UID/bus`, if that belongs to the user.
         case session
         /// The system bus, as given by `DBUS_SYSTEM_BUS_ADDRESS` or found at its standard address.
         case system
