@@ -201,7 +201,7 @@ let package = Package(
             name: "NotifyAgentTests",
             dependencies: [
                 "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
-                "TestSupport", "notify-commands",
+                "CommandSupport", "TestSupport", "notify-agent", "notify-commands",
             ]
         ),
     ],

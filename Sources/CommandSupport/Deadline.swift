@@ -2,6 +2,9 @@
 
 /// A time of the monotonic clock by which something must have happened.
 package struct Deadline: Sendable {
+    /// How long a bus that says nothing is waited for if the user gives no time: D-Bus's own default for a call.
+    package static let busLimit = Duration.seconds(25)
+
     private let nanoseconds: Int64
 
     /// - Parameter duration: from now; one from an option can't overflow the clock.

@@ -142,7 +142,7 @@ extension Agent {
             }
         case .status:
             let version = configuration.version
-            let report = AgentInterface.StatusReport(
+            var report = AgentInterface.StatusReport(
                 coordinator.totals,
                 coordinator.sources,
                 events: eventPart.entries,
@@ -151,6 +151,7 @@ extension Agent {
                 version: version,
                 since: started
             )
+            report.faults = configuration.faults
             link.reply(to: call, report.arguments)
         case .openRelay: relaying.open(for: call, on: link)
         }

@@ -30,6 +30,8 @@ package final class Agent: BusPeer, @unchecked Sendable {
         package var facts = FactPolicy()
         /// How much of the agent's resources one user may use.
         package var quotas = Quotas()
+        /// What is wrong with the settings, and so without effect: a sentence for each line, for Status.
+        package var faults: [String] = []
         /// The program's version, for Status.
         package var version = ""
         /// Whether events of the machine and the session are posted.

@@ -26,7 +26,7 @@ enum AgentCommand {
             if let file = settings.configurationFile {
                 try ConfigurationFile.read(file, into: &configuration)
             } else {
-                try ConfigurationFile.readDefault(for: settings.common.bus, into: &configuration)
+                ConfigurationFile.readDefault(for: settings.common.bus, into: &configuration)
             }
         } catch {
             diagnostics.error(error.message)
@@ -43,6 +43,7 @@ enum AgentCommand {
             case .verbose: .debug
             }
         let logger = Logger.toStandardError(of: command.name, level: level)
+        for fault in configuration.faults { logger.warning("ignored a mistake in the settings: \(fault)") }
         return AgentRunner.run(settings, configuration, logger, diagnostics)
     }
 

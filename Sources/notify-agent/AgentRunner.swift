@@ -11,7 +11,8 @@ enum AgentRunner {
         _ settings: AgentSettings,
         _ configuration: Agent.Configuration,
         _ logger: Logger,
-        _ diagnostics: Diagnostics
+        _ diagnostics: Diagnostics,
+        busLimit: Duration = Deadline.busLimit
     ) -> ExitCode {
         raiseDescriptorLimit()
         let inbox: Mailbox<Agent.Report>
@@ -29,7 +30,7 @@ enum AgentRunner {
         } catch {
             return diagnostics.fail(error)
         }
-        let code = serve(service, inbox, signals, logger, diagnostics)
+        let code = serve(service, inbox, signals, until: Deadline(after: busLimit), logger, diagnostics)
         service.stop()
         return code
     }
@@ -47,6 +48,7 @@ enum AgentRunner {
         _ service: AgentService,
         _ inbox: Mailbox<Agent.Report>,
         _ signals: Signals,
+        until deadline: Deadline,
         _ logger: Logger,
         _ diagnostics: Diagnostics
     ) -> ExitCode {
@@ -56,7 +58,7 @@ enum AgentRunner {
                 pollfd(fd: inbox.descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
             ]
-            guard poll(&sources, 2, -1) >= 0 else { continue }
+            guard poll(&sources, 2, hasServed ? -1 : deadline.milliseconds) >= 0 else { continue }
             while let signal = signals.next() {
                 guard signal.number != SIGCHLD else { continue }
                 if signal.number == SIGHUP {
@@ -76,6 +78,10 @@ enum AgentRunner {
                     return .unavailable
                 }
                 if let code = deal(with: event, logger, diagnostics) { return code }
+            }
+            if !hasServed, deadline.hasPassed {
+                diagnostics.error("the bus did not answer; it may be stopped or overloaded")
+                return .unavailable
             }
         }
     }

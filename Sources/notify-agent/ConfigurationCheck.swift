@@ -16,12 +16,13 @@ enum ConfigurationCheck {
             if let file = settings.configurationFile {
                 try ConfigurationFile.read(file, into: &configuration)
             } else {
-                try ConfigurationFile.readDefault(for: settings.common.bus, into: &configuration)
+                ConfigurationFile.readDefault(for: settings.common.bus, into: &configuration)
             }
         } catch {
-            faults += 1
-            lines.append(error.message)
+            configuration.faults.append(error.message)
         }
+        faults += configuration.faults.count
+        lines += configuration.faults
         for file in LaunchFolders(servesMachine: settings.common.bus == .system).read() {
             switch file.content {
             case .success(let entry):

@@ -14,16 +14,19 @@ struct ConfigurationError: Error {
 enum ConfigurationFile {
     private static let maximumSize = 1_048_576
 
-    /// Reads the first of the default files that exists; it is fine if there is none.
-    static func readDefault(
-        for bus: NotifyCenter.Bus?,
-        into configuration: inout Agent.Configuration
-    ) throws(ConfigurationError) {
+    /// Reads the first of the default files that exists; it is fine if there is none. If it can't be read, that is one of
+    /// the faults: without an agent everyone on the bus would be worse off.
+    static func readDefault(for bus: NotifyCenter.Bus?, into configuration: inout Agent.Configuration) {
         for path in ConfigurationFile.places(for: bus) {
             guard let file = Argument(copying: path), access(file.start, F_OK) == 0 || !isMissing(errno) else {
                 continue
             }
-            return try read(file, into: &configuration)
+            do throws(ConfigurationError) {
+                try read(file, into: &configuration)
+            } catch {
+                configuration.faults.append(error.message)
+            }
+            return
         }
     }
 
@@ -43,24 +46,33 @@ enum ConfigurationFile {
             .map { $0 + "/notifybus/agent.conf" }
     }
 
+    /// Reads a file. A line that is wrong has no effect, and is noted among the faults; the others count.
+    ///
+    /// - Throws: if the file can't be read at all.
     static func read(_ file: Argument, into configuration: inout Agent.Configuration) throws(ConfigurationError) {
         let name = Printable.text(file.bytes)
         let text = try contents(file, name)
         // A carriage return and the line feed behind it are one character.
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
         for (index, line) in lines.enumerated() {
-            if let fault = apply(line, to: &configuration) {
-                throw ConfigurationError(message: "\(name):\(index + 1): \(fault)")
+            guard let fault = apply(line, to: &configuration) else { continue }
+            switch configuration.faults.count {
+            case ..<maximumFaults: configuration.faults.append(Printable.text("\(name):\(index + 1): \(fault)"))
+            case maximumFaults: configuration.faults.append("\(name): more lines are wrong")
+            default: break
             }
         }
     }
+
+    /// More are only mentioned.
+    private static let maximumFaults = 64
 
     /// - Returns: what is wrong with the line.
     static func apply(_ line: Substring, to configuration: inout Agent.Configuration) -> String? {
         let line = trimmed(line)
         if line.isEmpty || line.first == "#" { return nil }
         guard let equals = line.firstIndex(of: "=") else {
-            return "missing '=' in '\(Printable.text(String(line)))'"
+            return "missing '=' in \(quoted(line))"
         }
         let key = trimmed(line[..<equals])
         let value = trimmed(line[line.index(after: equals)...])
@@ -81,35 +93,37 @@ enum ConfigurationFile {
         case "ignore":
             let names = AgentService.sourceNames + AgentService.eventSourceNames
             guard names.contains(value) else {
-                return "unknown source '\(Printable.text(value))'; the sources are " + names.joined(separator: ", ")
+                return "unknown source \(quoted(value)); the sources are " + names.joined(separator: ", ")
             }
             configuration.facts.ignoredSources.insert(value)
         case "events":
             guard value == "asked" || value == "none" else {
-                return "'\(Printable.text(value))' is not valid; use asked or none"
+                return "\(quoted(value)) is not valid; use asked or none"
             }
             configuration.postsEvents = value == "asked"
         case "relay": return setRelay(value, in: &configuration)
         case "file": return addFile(value, to: &configuration)
         case "set": return pinState(value, in: &configuration)
         default:
-            return "unknown setting '\(Printable.text(key))'; the settings are exempt, focus, session, sleep, ignore, "
+            return "unknown setting \(quoted(key)); the settings are exempt, focus, session, sleep, ignore, "
                 + "events, relay, file and set"
         }
         return nil
     }
 
-    /// Says what programs in sandboxes hear: `asked`, `none`, or `app:ID PREFIX`.
+    /// Says what programs in sandboxes hear: `asked`, `none`, or `app:ID PATTERN`.
     private static func setRelay(_ value: String, in configuration: inout Agent.Configuration) -> String? {
         let parts = value.split(maxSplits: 1, whereSeparator: isBlank)
-        if parts.count == 2, case .application(let id) = Target(String(parts[0])) {
+        if parts.count == 2, case .application(let id) = Target(String(parts[0])),
+            let prefix = NamePrefix(pattern: String(trimmed(parts[1])))
+        {
             var rules = configuration.relay ?? RelayRules()
-            rules.limits[id, default: []].insert(NamePrefix(String(trimmed(parts[1]))))
+            rules.limits[id, default: []].insert(prefix)
             configuration.relay = rules
             return nil
         }
         guard value == "asked" || value == "none" else {
-            return "'\(Printable.text(value))' is not valid; use asked, none, or app:ID and a prefix"
+            return "\(quoted(value)) is not valid; use asked, none, or app:ID and names such as com.example.*"
         }
         configuration.relay = value == "asked" ? RelayRules() : nil
         return nil
@@ -118,7 +132,7 @@ enum ConfigurationFile {
     /// Posts a name when a file changes: `NAME PATH`.
     private static func addFile(_ value: String, to configuration: inout Agent.Configuration) -> String? {
         let parts = value.split(maxSplits: 1, whereSeparator: isBlank)
-        guard parts.count == 2 else { return "'\(Printable.text(value))' is not a name followed by a path" }
+        guard parts.count == 2 else { return "\(quoted(value)) is not a name followed by a path" }
         let name: NotifyName
         switch ownName(parts[0], configuration) {
         case .success(let own): name = own
@@ -130,7 +144,7 @@ enum ConfigurationFile {
         }
         while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
         guard path.utf8.first == UInt8(ascii: "/"), path.utf8.count < Int(PATH_MAX) else {
-            return "'\(Printable.text(path))' is not valid; use a path of at most \(PATH_MAX - 1) bytes that "
+            return "\(quoted(path)) is not valid; use a path of at most \(PATH_MAX - 1) bytes that "
                 + "begins with / or ~/"
         }
         guard configuration.files.count < maximumFiles else { return "too many files; at most \(maximumFiles)" }
@@ -144,13 +158,13 @@ enum ConfigurationFile {
     private static func pinState(_ value: String, in configuration: inout Agent.Configuration) -> String? {
         let parts = value.split(whereSeparator: isBlank)
         guard parts.count == 1 || parts.count == 2 else {
-            return "'\(Printable.text(value))' is not a name, optionally with a value up to \(UInt64.max)"
+            return "\(quoted(value)) is not a name, optionally with a value up to \(UInt64.max)"
         }
         switch ownName(parts[0], configuration) {
         case .failure(let fault): return fault.message
         case .success(let name):
             guard let state = parts.count == 1 ? 0 : UInt64(parts[1]) else {
-                return "'\(Printable.text(String(parts[1])))' is not a number from 0 to \(UInt64.max)"
+                return "\(quoted(parts[1])) is not a number from 0 to \(UInt64.max)"
             }
             configuration.pinnedStates[name] = state
             return nil
@@ -191,8 +205,14 @@ enum ConfigurationFile {
         return nil
     }
 
+    /// Quoted, on one line, and no longer than a message should be.
+    private static func quoted(_ text: some StringProtocol) -> String {
+        var text = String(text)
+        return "'" + text.withUTF8 { Printable.text(UnsafeRawBufferPointer($0), limit: 60) } + "'"
+    }
+
     private static func noApplication(_ value: String) -> String {
-        "'\(Printable.text(value))' is not an application; use app:ID, as in app:org.gnome.Maps"
+        "\(quoted(value)) is not an application; use app:ID, as in app:org.gnome.Maps"
     }
 
     private static func isBlank(_ character: Character) -> Bool {

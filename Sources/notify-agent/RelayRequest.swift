@@ -43,7 +43,7 @@ enum RelayRequest {
             case .answer(.success): return .done
             case .answer(.failure(let fault)):
                 diagnostics.error("the agent did not open the relay: \(fault.message)")
-                return fault.saysGone ? .unavailable : .failed
+                return fault.saysGone || fault.saysNotStarted ? .unavailable : .failed
             case .lost(let error): return diagnostics.fail(error)
             case nil:
                 diagnostics.error("the agent did not open the relay in time")

@@ -31,7 +31,15 @@ struct StatusReport {
         }.joined()
     }
 
-    private func table(_ key: String, _ value: BusValue) -> [String]? { sources(key, value) ?? events(key, value) }
+    private func table(_ key: String, _ value: BusValue) -> [String]? {
+        sources(key, value) ?? events(key, value) ?? faults(key, value)
+    }
+
+    /// One line per mistake in the agent's settings; nil if there is none.
+    private func faults(_ key: String, _ value: BusValue) -> [String]? {
+        guard key == "faults", case .array("s", let all) = value, !all.isEmpty else { return nil }
+        return all.map(\.readable)
+    }
 
     /// One line per name that somebody wants or that was posted; nil if the value is not a list of them.
     private func events(_ key: String, _ value: BusValue) -> [String]? {

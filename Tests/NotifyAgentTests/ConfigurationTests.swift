@@ -6,16 +6,19 @@ import Testing
 
 /// The agent's configuration file: where the agent looks for it, and what may be in it.
 @Suite struct ConfigurationTests {
-    /// What the agent reports about a file when it exits, or "serves".
+    /// What the agent says about a file; nothing if all is well.
     private func verdict(on configuration: String) throws -> String {
-        // There is no bus: with a valid file the agent gets as far as noticing that.
+        // There is no bus: the agent gets as far as noticing that, whatever is in the file.
         let result = try run(
             productPath("notify-agent"),
             ["--address", "unix:path=/nonexistent/bus", "--config", "/dev/stdin"],
             environment: withoutDesktop,
             input: configuration
         )
-        return result.status == 69 ? "serves" : result.errorOutput
+        #expect(result.status == 69, "\(result.errorOutput)")
+        let lines = result.errorOutput.split(separator: "\n")
+        #expect(lines.last?.contains("cannot be reached") == true)
+        return lines.dropLast().joined(separator: "\n")
     }
 
     @Test func `each setting is understood, and for an unknown one the known ones are listed`() throws {
@@ -46,15 +49,16 @@ import Testing
             events = none
             relay = asked
             relay = none
-            relay = app:org.example.A com.example.
+            relay = app:org.example.A com.example.*
+            relay = app:org.example.A *
             file = com.example.hosts /etc/hosts
             file = com.example.notes ~/notes and more.txt
             set = com.example.level
             set = com.example.level 7
             """
-        #expect(try verdict(on: good) == "serves")
+        #expect(try verdict(on: good) == "")
         // As an editor on Windows would write it.
-        #expect(try verdict(on: good.split(separator: "\n").joined(separator: "\r\n") + "\r\n") == "serves")
+        #expect(try verdict(on: good.split(separator: "\n").joined(separator: "\r\n") + "\r\n") == "")
         #expect(try verdict(on: "focus = asked\r\n\r\nfocus = some\r\n").contains(":3: "))
         let bad: [(String, String)] = [
             ("focus = some", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
@@ -62,13 +66,65 @@ import Testing
             ("sleep = app:", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
             ("ignore = windows", "the sources are logind, gnome, x11, sway, shell, freezer, timezone"),
             ("follow = all", "the settings are exempt, focus, session, sleep, ignore, events, relay, file and set"),
-            ("relay = some", "use asked, none, or app:ID and a prefix"),
+            ("relay = some", "use asked, none, or app:ID and names such as com.example.*"),
+            ("relay = app:org.example.A com.example.", "use asked, none, or app:ID and names such as com.example.*"),
             ("exempt", "missing '='"),
         ]
         for (line, sentence) in bad {
             let text = try verdict(on: "\n" + line + "\n")
             #expect(text.contains("/dev/stdin:2: ") && text.contains(sentence), "\(text)")
         }
+    }
+
+    @Test(arguments: busKinds)
+    func `a line that is wrong is logged and shown, and the others count`(kind: BusKind) throws {
+        let folder = try TemporaryFolder()
+        let lines = [
+            "set = com.example.before 3", "focus = \u{1b}[31mnonsense" + String(repeating: "x", count: 1_000),
+            "no sense",
+            "set = com.example.after 4",
+        ]
+        try folder.write(lines.joined(separator: "\n") + "\n", to: "agent.conf")
+        let path = folder.path + "/agent.conf"
+        let agent = try AgentBus(kind, arguments: ["--config", path])
+        let log = try agent.agent.waitForErrorOutput(containing: "ready")
+        #expect(log.contains("\(path):2: '\\x1b[31mnonsense"))
+        #expect(log.contains("\(path):3: missing '=' in 'no sense'"))
+        #expect(log.split(separator: "\n").allSatisfy { $0.utf8.count < 300 })
+        let bus = ["--address", agent.bus.address]
+        let status = try run(productPath("notify-lifecycle"), bus + ["status"]).output
+        #expect(status.contains("faults:"))
+        #expect(status.contains("\(path):2: ") && status.contains("\(path):3: missing '='"))
+        let states = try run(productPath("notify-state"), bus + ["com.example.before", "com.example.after"])
+        #expect(states.output == "com.example.before\t3\ncom.example.after\t4\n")
+        let check = try run(productPath("notify-agent"), ["--check", "--config", path])
+        #expect(check.status == 1)
+        #expect(check.output.contains("\(path):2: ") && check.output.contains("\(path):3: "))
+    }
+
+    @Test func `of many lines that are wrong the first are shown, and the good ones after them count`() throws {
+        let bad = (0..<1_000).map { "bad \($0)" }
+        let said = try verdict(on: (bad + ["set = com.example.a 1", "wrong"]).joined(separator: "\n") + "\n")
+        #expect(said.split(separator: "\n").count == 65)
+        #expect(said.hasSuffix("/dev/stdin: more lines are wrong"))
+    }
+
+    @Test func `a default file that can't be read is logged, one that was asked for ends the agent`() throws {
+        let folder = try TemporaryFolder()
+        // Not even root can read a folder like a file.
+        try #require(try run("mkdir", ["-p", "\(folder.path)/notifybus/agent.conf"]).status == 0)
+        let result = try run(
+            productPath("notify-agent"),
+            ["--address", "unix:path=/nonexistent/bus"],
+            environment: ["XDG_CONFIG_HOME": folder.path]
+        )
+        #expect(result.status == 69)
+        #expect(result.errorOutput.contains("can't read \(folder.path)/notifybus/agent.conf: "))
+        let asked = try run(
+            productPath("notify-agent"),
+            ["--address", "unix:path=/nonexistent/bus", "--config", "\(folder.path)/notifybus/agent.conf"]
+        )
+        #expect(asked.status == 1)
     }
 
     @Test func `without --config the user's file is read, or else the machine's; neither need exist`() throws {

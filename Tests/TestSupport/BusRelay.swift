@@ -14,6 +14,8 @@ public final class BusRelay: Sendable {
         case wantsOneLineAtATime
         /// Passes on the answers byte by byte.
         case dribbles
+        /// Passes on nothing more from the bus once that has accepted the client.
+        case fallsSilent
     }
 
     /// Its address, as in `DBUS_SESSION_BUS_ADDRESS`.
@@ -78,8 +80,12 @@ public final class BusRelay: Sendable {
                 }
             }
             startThread { [manner] in
-                pass(from: bus, to: client, link) { _, isFirst in
-                    manner == .dribbles && isFirst ? 1 : 0
+                var isSilent = false
+                pass(from: bus, to: client, link) { said, isFirst in
+                    if isSilent { return .max }
+                    // It comes after the answer to Hello.
+                    isSilent = manner == .fallsSilent && said.contains("NameAcquired")
+                    return manner == .dribbles && isFirst ? 1 : 0
                 }
             }
         }
@@ -149,7 +155,7 @@ private final class Link: Sendable {
 /// Passes on what arrives, until one side ends the connection.
 ///
 /// - Parameter inspect: looks at what has arrived, and is told whether nothing came before it.
-/// - Returns: how many bytes to pass on at once; 0 for all, nil to end the connection.
+/// - Returns: how many bytes to pass on at once; 0 for all, `Int.max` for none, nil to end the connection.
 private func pass(
     from source: Int32,
     to target: Int32,
@@ -165,6 +171,7 @@ private func pass(
             return
         }
         isFirst = false
+        if portion == .max { continue }
         for start in stride(from: 0, to: count, by: portion == 0 ? count : portion) {
             guard sendAll(buffer[start..<(portion == 0 ? count : start + portion)], to: target) else { return }
         }

@@ -156,6 +156,13 @@ package struct BusFault: Error, Sendable {
         }
     }
 
+    /// Whether the bus, or systemd on its behalf, could not start the other side of a call: its unit is masked or not
+    /// found, its program failed, or it took too long.
+    package var saysNotStarted: Bool {
+        name.hasPrefix("org.freedesktop.DBus.Error.Spawn.") || name.hasPrefix("org.freedesktop.systemd1.")
+            || name == "org.freedesktop.DBus.Error.TimedOut"
+    }
+
     static func noOwner(of name: String) -> BusFault {
         BusFault(name: "org.freedesktop.DBus.Error.NameHasNoOwner", message: "Nobody owns the name '\(name)'.")
     }

@@ -45,6 +45,8 @@ extension AgentInterface {
         package var sources: [SourceEntry] = []
         package var events: [EventEntry] = []
         package var launches: [LaunchStatus] = []
+        /// What is wrong with the agent's settings, for display.
+        package var faults: [String] = []
 
         package init() {}
 
@@ -58,6 +60,7 @@ extension AgentInterface {
                     ("sources", .array(element: "a{sv}", sources.map(\.value))),
                     ("events", .array(element: "a{sv}", events.map(\.value))),
                     ("launches", .array(element: "a{sv}", launches.map(\.value))),
+                    ("faults", .array(element: "s", faults.map { .string($0) })),
                 ])
             ]
         }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import Glibc
+import NotifyAgent
+import TestSupport
+import Testing
+
+@testable import notify_agent
+
+/// A bus that accepts the agent's connection and then says nothing.
+@Suite struct SilentBusTests {
+    @Test(arguments: busKinds)
+    func `the agent ends with 69 instead of waiting for its name`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let relay = try BusRelay(to: bus.address, .fallsSilent)
+        defer { relay.close() }
+        // In a process of its own, because the agent blocks signals.
+        await #expect(processExitsWith: .exitCode(69)) { [address = relay.address as String] in
+            var settings = AgentSettings()
+            let arguments = ["--address", address].compactMap { Argument(copying: $0) }
+            _ = try AgentCommand.command.parse(arguments, into: &settings)
+            let code = AgentRunner.run(
+                settings,
+                Agent.Configuration(),
+                Logger(level: .warning) { _, _ in },
+                Diagnostics(command: "notify-agent"),
+                busLimit: .milliseconds(100)
+            )
+            exit(code.rawValue)
+        }
+    }
+}
