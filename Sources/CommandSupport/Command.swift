@@ -12,6 +12,8 @@ package struct Command<Settings>: Sendable {
     package let options: [Option<Settings>]
     /// The kind of operands, for completion.
     package let operands: OperandKind
+    /// Whether operands may be numbers, so that a negative one is no unknown option.
+    package let hasNumbers: Bool
     /// Whether `--` and a command to run may follow.
     package let runsCommand: Bool
     /// The exit statuses and their meaning.
@@ -26,6 +28,7 @@ package struct Command<Settings>: Sendable {
         subcommands: [(name: String, meaning: String)] = [],
         options: [Option<Settings>],
         operands: OperandKind = .none,
+        hasNumbers: Bool = false,
         runsCommand: Bool = false,
         exitStatus: [(status: String, meaning: String)],
         examples: [String]
@@ -36,6 +39,7 @@ package struct Command<Settings>: Sendable {
         self.subcommands = subcommands
         self.options = options
         self.operands = operands
+        self.hasNumbers = hasNumbers
         self.runsCommand = runsCommand
         self.exitStatus = exitStatus
         self.examples = examples

@@ -88,6 +88,6 @@ struct AgentConnection {
                 throw LifecycleFailure(fault, to: Call.member, target: target, on: settings.common.bus)
             }
         }
-        throw .lateAgent
+        throw .lateAgent(on: settings.common.bus)
     }
 }

@@ -17,8 +17,9 @@ extension LifecycleFailure {
             self.init("the agent went away before it answered", code: .unavailable, isLasting: true)
         case _ where fault.isLossOfBus:
             self = .lostBus
-        case let name where name.hasPrefix(standard + "Spawn."):
-            self.init("the bus can't start the agent: \(reason)", code: .unavailable, isLasting: true)
+        case _ where fault.saysNotStarted:
+            let hint = AgentHint.text(for: bus)
+            self.init("the bus can't start the agent: \(reason)\(hint)", code: .unavailable, isLasting: true)
         case standard + "AccessDenied":
             if let target {
                 self.init("the state of \(target.title) is unchanged: \(reason)")

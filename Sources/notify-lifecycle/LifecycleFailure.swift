@@ -48,7 +48,13 @@ struct LifecycleFailure: Error {
         isLasting: true
     )
 
-    static let lateAgent = LifecycleFailure("the agent did not answer in time", code: .timedOut, isLasting: true)
+    static func lateAgent(on bus: NotifyCenter.Bus?) -> LifecycleFailure {
+        LifecycleFailure(
+            "the agent did not answer in time\(AgentHint.text(for: bus))",
+            code: .timedOut,
+            isLasting: true
+        )
+    }
 
     /// The agent violated the protocol.
     static func nonsense(_ member: String, _ error: ArgumentError, for target: Whom?) -> LifecycleFailure {

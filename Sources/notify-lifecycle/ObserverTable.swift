@@ -56,12 +56,12 @@ struct ObserverTable {
     private func columns(now: Int64) -> [Column] {
         var columns = [Column("PID", isNumber: true) { Self.cell(String($0.process)) }]
         if isDetailed {
-            columns.append(Column("CONNECTION", dropOrder: 7) { Self.cell($0.name) })
+            columns.append(Column("CONNECTION", dropOrder: 6) { Self.cell($0.name) })
             columns.append(Column("UID", isNumber: true, dropOrder: 3) { Self.cell(String($0.user)) })
         }
         columns += [
-            Column("PROGRAM", minimum: 8) { Self.cell($0.program) },
-            Column("APPLICATION", minimum: 11) { Self.cell($0.application) },
+            Column("PROGRAM", minimum: 8, dropOrder: 9) { Self.cell($0.program) },
+            Column("APPLICATION", minimum: 11, dropOrder: 8) { Self.cell($0.application) },
             Column("STATE") {
                 let style: TextStyle? =
                     switch $0.state {
@@ -71,11 +71,9 @@ struct ObserverTable {
                     }
                 return TextTable.Cell(Self.text($0.state) + ($0.isParked ? "*" : ""), style)
             },
+            // Another agent need not report who decided.
+            Column("BY", minimum: 7, dropOrder: 7) { Self.cell($0.decider ?? "") },
         ]
-        // Another agent need not report who decided.
-        if observers.contains(where: { $0.decider != nil }) {
-            columns.append(Column("BY", minimum: 7, dropOrder: 6) { Self.cell($0.decider ?? "") })
-        }
         if isDetailed, observers.contains(where: { $0.hasFocus != nil }) {
             columns.append(Column("FOCUS", dropOrder: 4) { Self.cell($0.hasFocus == true ? "yes" : "") })
         }

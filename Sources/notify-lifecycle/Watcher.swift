@@ -51,7 +51,7 @@ struct Watcher {
             }
             let refused = mailbox.takeRefused()
             if refused > 0 { diagnostics.error("\(refused) changes were lost: the output was not read fast enough") }
-            if let deadline, deadline.hasPassed { throw .lateAgent }
+            if let deadline, deadline.hasPassed { throw .lateAgent(on: settings.common.bus) }
             if let listDeadline, listDeadline.hasPassed, try !printChanges(nil) { return .done }
             var descriptors = [
                 pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0),

@@ -40,6 +40,7 @@ extension StateCommand {
                 verbose: "Report on standard error when the observer is live."
             ),
         operands: .observedNames,
+        hasNumbers: true,
         exitStatus: [
             ("0", "Success, or the reader of the output went away."),
             ("1", "The agent refused: nobody observes NAME, or it belongs to another user."),

@@ -20,6 +20,12 @@ enum StateRequest {
             rest.removeFirst()
         }
         rest += operands.afterDashes ?? []
+        // Only in place of the value a negative number is taken for an operand, to say what is wrong with it.
+        let mayBeNumber = verb == .set ? rest.dropFirst().first : nil
+        for operand in operands.beforeDashes
+        where operand.bytes.first == UInt8(ascii: "-") && operand.start != mayBeNumber?.start {
+            throw UsageError("unknown option \(operand.quoted); see 'notify-state --help'")
+        }
         if settings.posts, verb != .set { throw UsageError("--post can only be used with 'set'") }
         if settings.condition != nil, verb != .wait { throw UsageError("--is and --not can only be used with 'wait'") }
         switch verb {

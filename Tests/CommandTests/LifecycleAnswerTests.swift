@@ -54,6 +54,33 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: busKinds,
+        [
+            "org.freedesktop.systemd1.UnitMasked", "org.freedesktop.systemd1.NoSuchUnit",
+            "org.freedesktop.DBus.Error.Spawn.ChildExited", "org.freedesktop.DBus.Error.TimedOut",
+        ]
+    )
+    func `an agent that can't be started is 69`(kind: BusKind, error: String) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus) { _ in .error(error, "Unit notify-agent.service is masked.") }
+        for question in Self.questions {
+            let result = try run(productPath("notify-lifecycle"), ["--address", bus.address] + question)
+            #expect(result.status == 69)
+            #expect(
+                result.errorOutput
+                    == "notify-lifecycle: the bus can't start the agent: Unit notify-agent.service is masked.\n"
+            )
+        }
+        let hint = try run(
+            productPath("notify-lifecycle"),
+            ["status"],
+            environment: ["DBUS_SESSION_BUS_ADDRESS": bus.address, "NOTIFYBUS_ADDRESS": nil]
+        )
+        #expect(hint.errorOutput.hasSuffix("is masked.; see 'systemctl --user status notify-agent'\n"))
+        #expect(agent.calls.count == Self.questions.count + 1)
+    }
+
     @Test(arguments: busKinds)
     func `two thousand observers are listed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

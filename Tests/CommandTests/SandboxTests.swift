@@ -9,8 +9,8 @@ import Testing
 struct SandboxTests {
     private static let isLive = "notify-wait: the observer is live\n"
     private static let sentence =
-        "notify-wait: This Flatpak hears only names that begin with 'self.'. To hear what is posted, its manifest needs "
-        + "--talk-name=org.notifybus.Relay1, and the machine needs NotifyBus.\n"
+        "notify-wait: This Flatpak lacks the permission --talk-name=org.notifybus.Relay1 in its manifest, so it hears only "
+        + "names that begin with 'self.'. The machine needs NotifyBus, too.\n"
 
     private func startObserver(in sandbox: FlatpakSandbox, _ arguments: String...) throws -> RunningCommand {
         let observer = try sandbox.start(productPath("notify-wait"), ["-v", "com.example.a"] + arguments)
@@ -35,6 +35,40 @@ struct SandboxTests {
         let result = try observer.wait()
         #expect(result.output == "")
         #expect(result.errorOutput == SandboxTests.isLive + SandboxTests.sentence)
+    }
+
+    @Test(arguments: busKinds)
+    func `without the permission, what needs the agent names the permission first`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try start(productPath("notify-agent"), ["--address", bus.address], environment: withoutDesktop)
+        try agent.waitForErrorOutput(containing: "ready")
+        let sandbox = try FlatpakSandbox(on: bus)
+        let state = try sandbox.start(productPath("notify-state"), ["com.example.a"]).wait()
+        #expect(state.status == 69)
+        #expect(
+            state.errorOutput == "notify-state: This sandbox lets its program reach no lifecycle agent: it needs the "
+                + "permission --talk-name=org.notifybus.Relay1, and the machine needs NotifyBus.\n"
+        )
+        let top = try sandbox.start(productPath("notify-top"), ["--once", "-t", "100ms"]).wait()
+        #expect(top.output.contains("Observers unknown: the lifecycle agent can't be seen from a sandbox."))
+        #expect(top.errorOutput.contains("lacks the permission --talk-name=org.notifybus.Relay1"))
+    }
+
+    @Test(arguments: busKinds)
+    func `in a sandbox of another kind whose proxy hides the relay, the permission is named first`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let sandbox = try FlatpakSandbox(on: bus)
+        let observer = try start(
+            productPath("notify-wait"),
+            ["-v", "com.example.a"],
+            environment: ["DBUS_SESSION_BUS_ADDRESS": sandbox.busAddress, "NOTIFYBUS_RELAY": "yes"]
+        )
+        let said = try observer.waitForErrorOutput(containing: "relay = none")
+        #expect(said.contains("Its sandbox must allow it to talk to that name, as --talk-name=org.notifybus.Relay1"))
+        observer.send(signal: SIGTERM)
+        _ = try observer.wait()
     }
 
     @Test(arguments: busKinds)

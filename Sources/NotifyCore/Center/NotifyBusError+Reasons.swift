@@ -15,6 +15,13 @@ extension NotifyBusError {
         "There is no lifecycle agent on this bus; start notify-agent. Until then every program is in the foreground."
     )
 
+    /// The same in a sandbox, where most often it is there.
+    static let hiddenAgent = NotifyBusError(
+        .noAgent,
+        "This sandbox lets its program reach no lifecycle agent: it needs the permission "
+            + "--talk-name=\(RelayInterface.name), and the machine needs NotifyBus."
+    )
+
     static let disconnected = NotifyBusError(
         .disconnected,
         "Disconnected from the bus; the notification center keeps trying to reconnect, so try again later."

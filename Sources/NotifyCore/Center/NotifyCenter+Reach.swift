@@ -55,15 +55,21 @@ package enum SandboxPassage: Equatable, Sendable {
         mayTalk
             ? .relay
             : .closed(
-                reason: "This Flatpak hears only names that begin with 'self.'. To hear what is posted, its manifest "
-                    + "needs --talk-name=\(RelayInterface.name), and the machine needs NotifyBus."
+                reason: "This Flatpak lacks the permission --talk-name=\(RelayInterface.name) in its manifest, so "
+                    + "it hears only names that begin with 'self.'. The machine needs NotifyBus, too."
             )
     }
 
     /// What is to be said where the relay does not answer.
-    static let reasonWithoutRelay =
-        "This program hears only names that begin with 'self.', because nobody serves \(RelayInterface.name). The machine "
-        + "needs NotifyBus with its agent, whose settings must not say 'relay = none'."
+    static var reasonWithoutRelay: String {
+        let beginning = "This program hears only names that begin with 'self.', because \(RelayInterface.name) "
+        let machine = "the machine needs NotifyBus with its agent, whose settings must not say 'relay = none'."
+        // A Flatpak says itself that it has the permission.
+        return wish == true
+            ? beginning + "does not answer. Its sandbox must allow it to talk to that name, as "
+                + "--talk-name=\(RelayInterface.name) does for a Flatpak; and \(machine)"
+            : beginning + "is not served: \(machine)"
+    }
 }
 
 extension NotifyCenter.Bus {

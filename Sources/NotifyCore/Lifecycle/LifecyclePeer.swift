@@ -21,6 +21,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     let nameStates = NameStates()
     /// Whether others can be heard by a relay alone; as far as that is known.
     let relayed = RelayStanding()
+    let contact = Monitor(AgentContact.unknown)
     private(set) var deadline: MonotonicTime?
     /// Where the program registers.
     private var service = LifecycleService.agent
@@ -29,8 +30,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// What the relay has yet to be told of what is observed, and how often that was started anew.
     private var reports = RelayReports()
     private var reportsCount = 0
-    /// Why requests fail while there is no connection.
-    private var failure = NotifyBusError.noAgent
+    /// Why requests fail while the loss of the connection is being handled.
+    private var loss: NotifyBusError?
 
     var keepsConnection: Bool { states.isFollowed || states.current == .suspended }
 
@@ -40,6 +41,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let needsRelay = link.engine.observing.bus.passage == .relay
         service = needsRelay ? .relay : .agent
         link.observing.hearsByRelay = needsRelay
+        contact.withLock { $0 = .asked }
         run(
             .connected(
                 uniqueName: link.uniqueName,
@@ -54,14 +56,17 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func linkIsLost(_ error: NotifyBusError) {}
 
     func linkIsLost(_ error: NotifyBusError, on link: borrowing BusLink) {
-        failure = error
+        loss = error
         run(.lost, link)
-        failure = .noAgent
+        loss = nil
     }
 
     func deadlineHasPassed(_ link: borrowing BusLink) {
         deadline = nil
-        if link.observing.lifecycle.agent == nil { goWithoutRelay(link) }
+        if link.observing.lifecycle.agent == nil {
+            goWithoutRelay(link)
+            contact.withLock { if $0 == .asked { $0 = .silent } }
+        }
         run(.deadlinePassed, link)
     }
 
@@ -167,7 +172,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         requests[lastRequest] = Request(
             ask: { agent, link in
                 link.call(question, to: agent, of: self.service) { answer, link in
-                    completion(answer.mapError { $0.saysGone ? .unreachable(.noAgent) : .refused($0) }, agent, link)
+                    let noAgent = LifecyclePeer.noAgent(link)
+                    completion(answer.mapError { $0.saysGone ? .unreachable(noAgent) : .refused($0) }, agent, link)
                 }
             },
             fail: { completion(.failure(.unreachable($0)), "", $1) }
@@ -230,10 +236,14 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         case .refuse(let call): link.refuse(call, .accessDenied("Only the lifecycle agent may do this."))
         case .tell(let agent, let statement, let number): tell(agent, statement, asking: number, link)
         case .ask(let agent, let number): requests.removeValue(forKey: number)?.ask(agent, link)
-        case .fail(let number): requests.removeValue(forKey: number)?.fail(failure, link)
+        case .fail(let number): requests.removeValue(forKey: number)?.fail(loss ?? LifecyclePeer.noAgent(link), link)
         case .disconnect: link.observing.lose(.disconnected, on: link.engine)
         case .setDeadline(let milliseconds): deadline = milliseconds.map { .now + $0 }
         }
+    }
+
+    private static func noAgent(_ link: borrowing BusLink) -> NotifyBusError {
+        link.engine.observing.bus.isWhole ? .noAgent : .hiddenAgent
     }
 
     private static func ownerRule(of service: LifecycleService) -> String {
@@ -249,7 +259,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 switch answer {
                 case .success(let owner): self.findAgent(search, owner, link)
                 case .failure(let fault):
-                    if !fault.isOfLostConnection { self.found(nil, search, link) }
+                    if fault.isOfLostConnection { return }
+                    self.contact.withLock { $0 = AgentContact(fault) }
+                    self.found(nil, search, link)
                 }
             }
         }
@@ -257,6 +269,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             if answer.isOfLostConnection { return }
             let user = try? answer.get()
             let isTrusted = user == 0 || user == geteuid()
+            if !isTrusted {
+                let reason = "it belongs neither to root nor to this user"
+                self.contact.withLock { $0 = .absent(reason: reason) }
+            }
             self.found(isTrusted ? owner : nil, search, link)
         }
     }
@@ -290,6 +306,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         link.call(registration, to: agent, of: service) { answer, link in
             switch answer {
             case .success(let welcome):
+                self.contact.withLock { $0 = .present }
                 if self.service == .relay, agent == link.observing.lifecycle.candidate {
                     self.relayed.isMissing = false
                     link.observing.hearByRelay(topics, on: link.engine)
@@ -297,7 +314,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 self.run(.registered(agent: agent, welcome), link)
             case .failure(let fault):
                 if fault.isOfLostConnection { return }
-                if agent == link.observing.lifecycle.candidate { self.goWithoutRelay(link) }
+                if agent == link.observing.lifecycle.candidate {
+                    self.contact.withLock { $0 = AgentContact(fault) }
+                    self.goWithoutRelay(link)
+                }
                 self.run(.registered(agent: agent, nil), link)
             }
         }

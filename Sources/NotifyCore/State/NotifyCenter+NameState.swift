@@ -48,7 +48,7 @@ extension NotifyCenter {
     }
 
     /// Asks the agent something and waits for the reply. Opens the observing connection if necessary.
-    private func askAgent<Answer: Sendable>(
+    func askAgent<Answer: Sendable>(
         _ timeout: Duration,
         _ ask:
             @escaping @Sendable (
