@@ -26,15 +26,17 @@ package struct Signals: Sendable {
     ///
     /// - Parameter others: additional signals to read.
     package init(and others: [Int32] = []) throws(ResourceError) {
-        var signals = sigset_t()
-        sigemptyset(&signals)
         // If our parent ignored it, children would vanish without leaving a status.
         signal(SIGCHLD, SIG_DFL)
-        sigaddset(&signals, SIGCHLD)
+        try self.init(only: [SIGCHLD] + (Signals.ending + others).filter { !Signals.isIgnored($0) })
+    }
+
+    /// Blocks these signals, and reads nothing but them, even if they are ignored.
+    package init(only numbers: [Int32]) throws(ResourceError) {
+        var signals = sigset_t()
+        sigemptyset(&signals)
         // The kernel keeps even an ignored signal for us once it is blocked.
-        for number in Signals.ending + others where !Signals.isIgnored(number) {
-            sigaddset(&signals, number)
-        }
+        for number in numbers { sigaddset(&signals, number) }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         descriptor = linux_signalfd(&signals)
         if descriptor < 0 {

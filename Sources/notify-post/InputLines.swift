@@ -72,6 +72,7 @@ struct InputLines {
         } catch {
             return report(error.description, diagnostics)
         }
+        if name.staysInProcess { return report(NotifyName.confinement, diagnostics) }
         do throws(PostFailure) {
             if try poster.post(name) { confirmed = number }
         } catch {

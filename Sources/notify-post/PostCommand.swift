@@ -45,7 +45,7 @@ enum PostCommand {
             ("1", "A post failed, or a line of standard input was not a valid name."),
             ("2", "The timeout expired."),
             ("64", "The command line or a NAME was invalid; nothing was posted."),
-            ("69", "There is no bus, or it went away."),
+            ("69", "There is no bus, it went away, or it did not answer for 25 s and no timeout was given."),
         ],
         examples: [
             "notify-post com.example.backup.done",

@@ -7,7 +7,10 @@ import NotifyCore
 /// Posts names one after another so that none is coalesced.
 struct Poster {
     private let center: NotifyCenter
+    /// When the whole command must be done; nil if the bus may take its time, as long as it answers.
     private let deadline: Deadline?
+    /// How long the bus may take for each answer if there is no deadline.
+    private let busLimit: Duration
     private var unconfirmed = 0
     private var hasOwnedName = false
     /// Whether the bus has answered once.
@@ -15,9 +18,10 @@ struct Poster {
     /// How many names were posted.
     private(set) var count = 0
 
-    init(_ center: NotifyCenter, until deadline: Deadline?) {
+    init(_ center: NotifyCenter, until deadline: Deadline?, busLimit: Duration = Deadline.busLimit) {
         self.center = center
         self.deadline = deadline
+        self.busLimit = busLimit
     }
 
     /// Posts a name, and from time to time waits for the bus.
@@ -44,9 +48,9 @@ struct Poster {
     mutating func confirm(isLast: Bool = false) throws(PostFailure) {
         do throws(NotifyBusError) {
             if isLast {
-                try center.synchronizeToEnd(timeout: deadline?.remaining)
+                try center.synchronizeToEnd(timeout: deadline?.remaining ?? busLimit)
             } else {
-                try center.synchronize(timeout: deadline?.remaining)
+                try center.synchronize(timeout: deadline?.remaining ?? busLimit)
             }
         } catch {
             throw failure(error)
@@ -64,7 +68,8 @@ struct Poster {
 
     private func failure(_ error: NotifyBusError) -> PostFailure {
         switch error.code {
-        case .timedOut: .timedOut("the bus did not accept every post")
+        case .timedOut where deadline != nil: .timedOut("the bus did not accept every post")
+        case .timedOut: PostFailure("the bus did not answer; it may be stopped or overloaded", code: .unavailable)
         case .noBus where isConnected, .disconnected where isConnected:
             PostFailure("the bus went away", code: .unavailable)
         default: PostFailure(error)

@@ -6,8 +6,7 @@ import NotifyCore
 struct Goal {
     private enum Rest {
         case notifications(Int)
-        case names(Set<NotifyName>)
-        case prefixes([String])
+        case items(names: Set<NotifyName>, prefixes: Set<NamePrefix>)
         case never
     }
 
@@ -21,10 +20,7 @@ struct Goal {
         } else if !settings.wantsAll {
             rest = .notifications(settings.count ?? 1)
         } else {
-            switch subject {
-            case .names(let names): rest = .names(Set(names))
-            case .prefixes(let prefixes): rest = .prefixes(prefixes)
-            }
+            rest = .items(names: Set(subject.names), prefixes: Set(subject.prefixes))
         }
     }
 
@@ -36,17 +32,16 @@ struct Goal {
         case .notifications(let count):
             rest = .notifications(count - 1)
             return count == 1
-        case .names(var names):
+        case .items(var names, var prefixes):
+            // Not copied while it is changed.
             rest = .never
-            for entry in burst.entries { names.remove(entry.arrival.name) }
-            rest = .names(names)
-            return names.isEmpty
-        case .prefixes(var prefixes):
-            prefixes.removeAll { prefix in
-                burst.entries.contains { $0.arrival.name.string.utf8.starts(with: prefix.utf8) }
+            for entry in burst.entries {
+                let name = entry.arrival.name
+                names.remove(name)
+                if !prefixes.isEmpty { prefixes = prefixes.filter { !$0.begins(name) } }
             }
-            rest = .prefixes(prefixes)
-            return prefixes.isEmpty
+            rest = .items(names: names, prefixes: prefixes)
+            return names.isEmpty && prefixes.isEmpty
         }
     }
 
@@ -55,8 +50,13 @@ struct Goal {
         let all: [String]
         switch rest {
         case .notifications, .never: return nil
-        case .names(let names): all = subject.names.filter { names.contains($0) }.map(\.string)
-        case .prefixes(let prefixes): all = prefixes.map { $0 + "*" }
+        case .items(let names, let prefixes):
+            all = subject.items.filter { item in
+                switch item {
+                case .name(let name): names.contains(name)
+                case .prefix(let prefix): prefixes.contains(prefix)
+                }
+            }.map(\.text)
         }
         let shown = all.prefix(Goal.shownNames).joined(separator: ", ")
         return all.count > Goal.shownNames ? shown + " and \(all.count - Goal.shownNames) more" : shown

@@ -10,6 +10,8 @@ extension WaitCommand {
         summary: [
             "Waits until one of the NAMEs is posted, prints it and exits. To know when it is safe to post, use --then, "
                 + "--ready-fd, --ready-file or READY=1: once they report that the observer is live, no post is missed.",
+            "A NAME that ends in .* stands for every name that begins with what comes before the *: 'com.example.*'. A * "
+                + "alone stands for every name.",
             "With a COMMAND, runs it for each notification, one run at a time, with the name in $NOTIFY_NAME, the "
                 + "number of notifications so far in $NOTIFY_COUNT and, with --settle, all names in $NOTIFY_NAMES, one "
                 + "per line. Names are then printed only with -v, --json, --format or -0. Before exiting, even after a "
@@ -27,7 +29,7 @@ extension WaitCommand {
             ("1", "Something failed."),
             ("2", "The timeout expired."),
             ("64", "The command line was invalid."),
-            ("69", "There is no bus."),
+            ("69", "There is no bus, or it did not answer for 25 s; with --exit-with-bus, it has ended."),
             (
                 "N",
                 "A COMMAND or the --then command failed: the status of the last one that did, 128 plus the number of "
@@ -38,7 +40,7 @@ extension WaitCommand {
         examples: [
             "notify-wait com.example.backup.done -t 10m",
             "notify-wait com.example.pong -t 2s --then 'notify-post com.example.ping'",
-            "notify-wait -f --prefix com.example. --format '%t %n'",
+            "notify-wait -f 'com.example.*' --format '%t %n'",
             "notify-wait -f com.example.config.changed --settle 200ms -- make site",
         ]
     )
@@ -46,9 +48,6 @@ extension WaitCommand {
     private static var subject: [Option<WaitSettings>] {
         let group = "Notifications"
         return [
-            .flag("prefix", group: group, help: "Treat each NAME as a prefix; '' matches every name.") {
-                $0.isPrefix = true
-            },
             .value(
                 "settle",
                 nil,
@@ -75,7 +74,12 @@ extension WaitCommand {
 
     private static var retry: [Option<WaitSettings>] {
         [
-            .flag("retry", group: "Bus", help: "Wait for the bus if it is not there yet.") { $0.retries = true }
+            .flag("retry", group: "Bus", help: "Wait for the bus if it is not there yet.") { $0.retries = true },
+            .flag(
+                "exit-with-bus",
+                group: "Bus",
+                help: "Exit with status 69 once the bus has ended: nobody has listened at its address for 3 s."
+            ) { $0.exitsWithBus = true },
         ]
     }
 

@@ -11,7 +11,7 @@ enum WaitCommand {
         let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
             settings.command = operands.afterDashes
             try settings.check()
-            return try Subject(operands.beforeDashes, arePrefixes: settings.isPrefix)
+            return try Subject(operands.beforeDashes)
         }
         let subject: Subject
         switch beginning {
@@ -25,8 +25,12 @@ enum WaitCommand {
             case .signal(let number): Signals.end(by: number)
             }
         } catch {
-            // Timing out is what was asked for.
-            if error.code == .timedOut { diagnostics.notice(error.message) } else { diagnostics.error(error.message) }
+            switch error.code {
+            case .done: break
+            // It is what was asked for.
+            case .timedOut: diagnostics.notice(error.message)
+            default: diagnostics.error(error.message)
+            }
             return error.code
         }
     }
@@ -43,17 +47,22 @@ struct StartError: Error {
     }
 
     init(_ error: NotifyBusError) {
-        self.init(error.description, code: ExitCode(error))
+        // Not the time that the user gave is up, but that for the bus.
+        self.init(error.description, code: error.code == .timedOut ? .unavailable : ExitCode(error))
     }
 
     static func timedOut(after count: Int, _ reason: String) -> StartError {
         StartError("timed out after \(count) notification\(count == 1 ? "" : "s")\(reason)", code: .timedOut)
     }
 
-    /// The bus has used up all of the time.
-    static func lateBus(since start: Int64) -> StartError {
-        // A healthy bus takes milliseconds.
-        let isSlow = Clock.monotonic - start >= 500_000_000
-        return timedOut(after: 0, isSlow ? "; the bus did not answer" : "")
+    /// The bus, or the agent on it, has used up all of the time.
+    static func lateBus(since start: Int64, _ center: NotifyCenter) -> StartError {
+        // A healthy one takes milliseconds.
+        guard Clock.monotonic - start >= 500_000_000 else { return timedOut(after: 0, "") }
+        guard center.agentContact == .asked else { return timedOut(after: 0, "; the bus did not answer") }
+        return timedOut(after: 0, "; the lifecycle agent did not answer\(AgentHint.text(for: center.bus))")
     }
+
+    /// Nobody reads the output any more, which is no error.
+    static let readerGone = StartError("", code: .done)
 }

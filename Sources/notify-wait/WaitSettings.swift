@@ -13,12 +13,13 @@ struct WaitSettings: CommonSettings {
     var count: Int?
     var follows = false
     var wantsAll = false
-    var isPrefix = false
     var timeout: Duration?
     /// How long no notification must come before those that have come are handled together.
     var settle: Duration?
     /// Whether to wait for a bus that does not exist yet.
     var retries = false
+    /// Whether to exit once the bus has ended.
+    var exitsWithBus = false
 
     var isJSON = false
     var format: RecordFormat?

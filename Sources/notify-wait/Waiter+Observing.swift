@@ -19,7 +19,7 @@ extension Waiter {
             return try center.addObserver(for: subject.ofCenter, timeout: left) { inbox.put($0) }
         } catch {
             guard let deadline, Clock.monotonic >= deadline, error.code == .timedOut else { throw StartError(error) }
-            throw .lateBus(since: start)
+            throw .lateBus(since: start, center)
         }
     }
 
@@ -30,6 +30,7 @@ extension Waiter {
         _ inbox: Inbox,
         _ wakeup: WakeDescriptor,
         until deadline: Int64?,
+        printsNames: Bool,
         _ diagnostics: Diagnostics
     ) throws(StartError) -> NotifyCenter.Observation {
         let start = Clock.monotonic
@@ -60,10 +61,15 @@ extension Waiter {
             }
             let now = Clock.monotonic
             if let deadline, now >= deadline {
-                throw isAway ? .timedOut(after: 0, "; there is no bus") : .lateBus(since: start)
+                throw isAway ? .timedOut(after: 0, "; there is no bus") : .lateBus(since: start, center)
             }
-            var source = pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0)
-            poll(&source, 1, deadline.map { Int32(clamping: ($0 - now + 999_999) / 1_000_000) } ?? -1)
+            var sources = [
+                pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
+                // Without events it still reports that the reader has gone.
+                pollfd(fd: printsNames ? STDOUT_FILENO : -1, events: 0, revents: 0),
+            ]
+            poll(&sources, 2, deadline.map { Int32(clamping: ($0 - now + 999_999) / 1_000_000) } ?? -1)
+            if Int32(sources[1].revents) & (POLLERR | POLLHUP) != 0 { throw .readerGone }
         }
     }
 }

@@ -17,6 +17,8 @@ struct Waiter {
     private let diagnostics: Diagnostics
     private let wakeup: WakeDescriptor
     private let signals: Signals
+    /// Readable when the process was continued after having been stopped.
+    private let continuation: Signals
     private let inbox: Inbox
     private let center: NotifyCenter
     private let observation: NotifyCenter.Observation
@@ -34,6 +36,7 @@ struct Waiter {
     private var thenGrace: Int64?
     private let readyFile: ReadyFile?
     private var count = 0
+    private var absence = BusAbsence()
     /// The exit code, once known; commands and output may still be pending.
     private var outcome: ExitCode?
 
@@ -58,17 +61,29 @@ struct Waiter {
         // A timeout of zero checks what is there, which requires a bus.
         let limit = settings.timeout == .zero ? Clock.monotonic + 2_000_000_000 : deadline
         if settings.retries {
-            observation = try Waiter.observeWaiting(subject, in: center, inbox, wakeup, until: limit, diagnostics)
+            observation = try Waiter.observeWaiting(
+                subject,
+                in: center,
+                inbox,
+                wakeup,
+                until: limit,
+                printsNames: isPrinting,
+                diagnostics
+            )
         } else {
             observation = try Waiter.observe(subject, in: center, inbox, until: limit)
         }
         do throws(ResourceError) {
             signals = try Signals()
+            continuation = try Signals(only: [SIGCONT])
         } catch {
             throw StartError(error.message)
         }
         diagnostics.detail("the observer is live")
         if let obstacle = center.obstacleToHearing { diagnostics.notice(obstacle) }
+        if settings.common.verbosity == .verbose {
+            AgentReport(center, settings.common.notifyBus).lines(for: subject.names).forEach(diagnostics.error)
+        }
         let (signals, deadline) = (self.signals, self.deadline)
         readyFile = try Readiness.announce(settings, diagnostics) {
             // Perhaps nobody will ever read it, so a signal or the timeout ends that too.
@@ -96,6 +111,7 @@ struct Waiter {
                 end(by: number)
                 return .signal(number)
             }
+            while continuation.next() != nil { absence.hasContinued(at: Clock.monotonic) }
             takeChanges()
             takeArrivals()
             settleOutcome()
@@ -171,16 +187,33 @@ struct Waiter {
         thenFailure = end
     }
 
-    private func takeChanges() {
+    private mutating func takeChanges() {
         for change in inbox.takeChanges() {
             switch change {
-            case .disconnected: diagnostics.notice("the bus went away; waiting for it to come back")
-            case .reconnected: diagnostics.notice("the bus is back")
+            case .disconnected: report(absence.hasBegun(at: Clock.monotonic))
+            case .reconnected: report(absence.hasEnded())
             }
         }
+        let bus = settings.common.notifyBus
+        report(absence.look(at: Clock.monotonic) { bus.isDeserted })
         let refused = inbox.takeRefused()
         if refused > 0 {
             diagnostics.error("\(refused) notifications were lost: more than 65,536 names were queued")
+        }
+    }
+
+    private mutating func report(_ report: BusAbsence.Report?) {
+        switch report {
+        case .away: diagnostics.notice("the bus went away; waiting for it to come back")
+        case .back: diagnostics.notice("the bus is back")
+        case .resumed: diagnostics.notice("resumed")
+        case .ended where !settings.exitsWithBus:
+            diagnostics.notice("nobody listens at the address of the bus any more; still waiting (see --exit-with-bus)")
+        case .ended:
+            if isConcluded() { return }
+            diagnostics.error("the bus has ended")
+            giveUp(.unavailable)
+        case nil: break
         }
     }
 
@@ -246,12 +279,23 @@ struct Waiter {
     }
 
     private mutating func timeIsOver() {
-        dealWithRest()
-        if outcome != nil { return }
-        while output.isPending, output.isWritable, outcome == nil { writeRecord() }
+        if isConcluded() { return }
         let missing = goal.missing.map { "; missing: " + $0 } ?? ""
         diagnostics.notice(StartError.timedOut(after: count, missing).message)
-        outcome = .timedOut
+        giveUp(.timedOut)
+    }
+
+    /// Handles what came before the wait is given up.
+    ///
+    /// - Returns: whether that has ended it.
+    private mutating func isConcluded() -> Bool {
+        if outcome == nil { dealWithRest() }
+        while outcome == nil, output.isPending, output.isWritable { writeRecord() }
+        return outcome != nil
+    }
+
+    private mutating func giveUp(_ code: ExitCode) {
+        outcome = code
         // Its reader has stopped reading, and this must end.
         output.drop()
     }
@@ -264,8 +308,9 @@ struct Waiter {
             pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
             // Without events it still reports that the reader has gone.
             pollfd(fd: isPrinting ? STDOUT_FILENO : -1, events: output.isPending ? Int16(POLLOUT) : 0, revents: 0),
+            pollfd(fd: continuation.descriptor, events: Int16(POLLIN), revents: 0),
         ]
-        guard poll(&descriptors, 3, timeout()) >= 0 else { return }
+        guard poll(&descriptors, nfds_t(descriptors.count), timeout()) >= 0 else { return }
         if descriptors[0].revents != 0 { wakeup.clear() }
         if let deadline = runner?.deadline, Clock.monotonic >= deadline { runner?.tick() }
         let events = Int32(descriptors[2].revents)
@@ -291,6 +336,7 @@ struct Waiter {
         var next = runner?.deadline
         if outcome == nil, let deadline { next = min(next ?? Int64.max, deadline) }
         if outcome == nil, !output.isPending, let end = settling?.deadline { next = min(next ?? Int64.max, end) }
+        if outcome == nil, let moment = absence.deadline { next = min(next ?? Int64.max, moment) }
         if outcome != nil, then != nil, let thenGrace { next = min(next ?? Int64.max, thenGrace) }
         guard let next else { return -1 }
         let milliseconds = (max(0, next - Clock.monotonic) + 999_999) / 1_000_000

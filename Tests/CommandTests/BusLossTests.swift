@@ -9,7 +9,7 @@ import Testing
     @Test(arguments: busKinds)
     func `the loss of the bus and its return are reported, and the names are heard again`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let waiting = try bus.startWaiting(["-n", "3", "--prefix", "com.example."])
+        let waiting = try bus.startWaiting(["-n", "3", "com.example.*"])
         try bus.makeCenter().post("com.example.before")
         try waiting.waitForOutputLines(1)
         let away = "notify-wait: the bus went away; waiting for it to come back\n"
@@ -36,7 +36,7 @@ import Testing
         let bus = try PrivateBus(kind)
         // Fewer than fit into the socket of an observer that does not read.
         let names = (1...48).map { "com.example.\($0)" }
-        let waiting = try bus.startWaiting(["-n", "48", "--prefix", "com.example."])
+        let waiting = try bus.startWaiting(["-n", "48", "com.example.*"])
         waiting.send(signal: SIGSTOP)
         try #require(waitUntil { processState(waiting.pid) == "T" })
         let poster = bus.makeCenter()
@@ -75,6 +75,102 @@ import Testing
         try endless.waitForErrorOutput(containing: "the bus went away")
         endless.send(signal: SIGINT)
         #expect(try endless.wait().status == 130)
+    }
+
+    @Test(arguments: busKinds)
+    func `a bus that has ended is reported once, and its return is heard`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["-f", "a"])
+        bus.kill()
+        unlink(bus.socketPath)
+        let ended =
+            "notify-wait: nobody listens at the address of the bus any more; still waiting (see --exit-with-bus)\n"
+        try waiting.waitForErrorOutput(containing: ended)
+        try bus.restart()
+        try waiting.waitForErrorOutput(containing: "the bus is back")
+        try bus.makeCenter().post("a")
+        try waiting.waitForOutputLines(1)
+        waiting.send(signal: SIGTERM)
+        let result = try waiting.wait()
+        #expect(result.output == "a\n")
+        #expect(
+            result.errorOutput
+                == "notify-wait: the bus went away; waiting for it to come back\n" + ended
+                + "notify-wait: the bus is back\n"
+        )
+    }
+
+    @Test(arguments: busKinds, [true, false])
+    func `--exit-with-bus ends it with 69 once the bus has ended, with its socket or without`(
+        kind: BusKind,
+        leavesSocket: Bool
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["-f", "--exit-with-bus", "a"])
+        try bus.makeCenter().post("a")
+        try waiting.waitForOutputLines(1)
+        bus.kill()
+        if !leavesSocket { unlink(bus.socketPath) }
+        let result = try waiting.wait()
+        #expect(result.status == 69)
+        #expect(result.output == "a\n")
+        #expect(result.errorOutput.hasSuffix("notify-wait: the bus has ended\n"))
+    }
+
+    @Test(arguments: busKinds)
+    func `--exit-with-bus survives the restart of a bus, and a disconnection`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let relay = try BusRelay(to: bus.address)
+        defer { relay.close() }
+        let ready = try Pipe()
+        let waiting = try start(
+            productPath("notify-wait"),
+            ["--address", relay.address, "--ready-fd", "3", "--exit-with-bus", "-n2", "a"],
+            descriptors: [3: ready.writeEnd]
+        )
+        ready.closeWriteEnd()
+        #expect(try ready.read() == "\n")
+        relay.cutAll()
+        try waiting.waitForErrorOutput(containing: "the bus is back")
+        try bus.restart()
+        try waiting.waitForErrorOutput(containing: "back\nnotify-wait: the bus went away")
+        try #require(
+            waitUntil(timeout: .patience) {
+                try? bus.makeCenter().post("a")
+                return (try? waiting.waitForOutputLines(2, timeout: .milliseconds(100))) != nil
+            }
+        )
+        #expect(try waiting.wait().status == 0)
+    }
+
+    @Test(arguments: busKinds, [[], ["--retry"]])
+    func `when nobody reads its output any more it ends, although there is no bus`(
+        kind: BusKind,
+        options: [String]
+    ) throws {
+        let bus = try PrivateBus(kind)
+        if options.isEmpty {
+            let output = try Pipe()
+            let waiting = try bus.startWaiting(["-f", "a"], output: .descriptor(output.writeEnd))
+            output.closeWriteEnd()
+            bus.kill()
+            try waiting.waitForErrorOutput(containing: "went away")
+            output.closeReadEnd()
+            #expect(try waiting.wait().status == 0)
+        } else {
+            bus.kill()
+            let output = try Pipe()
+            let waiting = try start(
+                productPath("notify-wait"),
+                ["--address", bus.address, "-f", "a"] + options,
+                output: .descriptor(output.writeEnd)
+            )
+            output.closeWriteEnd()
+            try waiting.waitForErrorOutput(containing: "Waiting for the bus")
+            output.closeReadEnd()
+            let result = try waiting.wait()
+            #expect(result.status == 0 && result.errorOutput.hasSuffix("Waiting for the bus.\n"))
+        }
     }
 
     @Test(arguments: busKinds)

@@ -37,26 +37,30 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `--all --prefix ends it when a name with each prefix has arrived`(kind: BusKind) throws {
+    func `--all with patterns ends it when a name of each has arrived, and each name`(kind: BusKind) throws {
         let posts = ["a", "a.1", "x.1", "a.2", "b.deep.1", "c.1"]
         let expected = ["a.1", "a.2", "b.deep.1", "c.1"]
-        #expect(try lines(on: kind, ["--all", "--prefix", "a.", "b.", "c."], posting: posts) == expected)
-        // One name may match several prefixes.
-        #expect(try lines(on: kind, ["--all", "--prefix", "", "a.", "a.b"], posting: ["x", "a.b"]) == ["x", "a.b"])
+        #expect(try lines(on: kind, ["--all", "a.*", "b.*", "c.*"], posting: posts) == expected)
+        // One name may match several.
+        #expect(try lines(on: kind, ["--all", "*", "a.*", "a.b"], posting: ["x", "a.b"]) == ["x", "a.b"])
+        let mixed = ["b", "a.1", "c.d", "a.2", "c"]
+        #expect(try lines(on: kind, ["--all", "a.*", "c", "b"], posting: mixed) == ["b", "a.1", "a.2", "c"])
     }
 
     @Test(arguments: busKinds)
-    func `--prefix hears names that begin with it, once for each post, and an empty prefix hears everything`(
+    func `a pattern hears names that begin like it, once for each post, beside names, and * hears everything`(
         kind: BusKind
     ) throws {
         let posts = ["com.example", "com.example.", "com.example.a", "COM.example.b", "com.examples", "com.example.c"]
         let expected = ["com.example.", "com.example.a", "com.example.c"]
         #expect(
-            try lines(on: kind, ["-n3", "--prefix", "com.example.", "com."], posting: ["com."] + posts)
+            try lines(on: kind, ["-n3", "com.example.*", "com.*", "com.example.a"], posting: ["com."] + posts)
                 == ["com.", "com.example", "com.example."]
         )
-        #expect(try lines(on: kind, ["-n3", "--prefix", "com.example."], posting: posts) == expected)
-        #expect(try lines(on: kind, ["-n6", "--prefix", ""], posting: posts) == posts)
+        #expect(try lines(on: kind, ["-n3", "com.example.*"], posting: posts) == expected)
+        #expect(try lines(on: kind, ["-n6", "*"], posting: posts) == posts)
+        let asterisks = ["com.example.a", "com.example.*", "com.example"]
+        #expect(try lines(on: kind, ["-n3", "com.example.*", "com.example"], posting: asterisks) == asterisks)
     }
 
     @Test(arguments: busKinds)
@@ -73,8 +77,8 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a self name is never heard from outside, and does not affect other names`(kind: BusKind) throws {
-        #expect(try lines(on: kind, ["self.a", "b"], posting: ["self.a", "b"]) == ["b"])
+    func `a self name is never heard from outside, not even by a pattern that matches it`(kind: BusKind) throws {
+        #expect(try lines(on: kind, ["*"], posting: ["self.a", "b"]) == ["b"])
     }
 
     @Test(arguments: busKinds)

@@ -10,7 +10,7 @@ import Testing
     func `neither other names nor programs that come and go wake an idle wait`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let idle = try bus.startWaiting(["-f", "com.example.idle"])
-        let inTime = try bus.startWaiting(["-f", "-t", "1h", "--prefix", "com.example.idle."])
+        let inTime = try bus.startWaiting(["-f", "-t", "1h", "com.example.idle.*"])
         let poster = bus.makeCenter()
         // The first time they may still be coming to rest.
         let isNeverWoken = try waitUntil {

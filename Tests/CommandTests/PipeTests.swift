@@ -23,7 +23,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let result = try bus.script(
             """
-            notify-wait -f --prefix com.example. --then 'seq -f com.example.%g 5000 | notify-post -' |
+            notify-wait -f 'com.example.*' --then 'seq -f com.example.%g 5000 | notify-post -' |
             head -1; echo ${PIPESTATUS[@]}
             """
         )
@@ -63,7 +63,7 @@ import Testing
         // A pipe of one page, so that the wait has to wait for its reader.
         try #require(fcntl(pipe.writeEnd, 1031 /* F_SETPIPE_SZ */, 4096) >= 4096)
         let waiting = try bus.startWaiting(
-            ["-n", "1000", "--prefix", "com.example."],
+            ["-n", "1000", "com.example.*"],
             output: .descriptor(pipe.writeEnd)
         )
         pipe.closeWriteEnd()
@@ -80,7 +80,7 @@ import Testing
 
         let unread = try Pipe()
         try #require(fcntl(unread.writeEnd, 1031 /* F_SETPIPE_SZ */, 4096) >= 4096)
-        let arguments = ["-t", "1s", "-n", "2000", "--prefix", "com.example."]
+        let arguments = ["-t", "1s", "-n", "2000", "com.example.*"]
         let stuck = try bus.startWaiting(arguments, output: .descriptor(unread.writeEnd))
         unread.closeWriteEnd()
         for name in expected { try center.post(name) }

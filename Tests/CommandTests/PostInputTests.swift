@@ -74,7 +74,7 @@ import Testing
     @Test(arguments: busKinds)
     func `names and the input are posted in the order of the operands`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let waiting = try bus.startWaiting(["--prefix", "", "-n", "5"])
+        let waiting = try bus.startWaiting(["*", "-n", "5"])
         let result = try bus.run("notify-post", ["one", "-", "four", "--", "five"], input: "two\nthree\n")
         #expect(result.status == 0)
         #expect(result.output == "" && result.errorOutput == "")
@@ -94,10 +94,23 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a line that begins with 'self.' is reported, and the others are posted`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["*", "-n", "2"])
+        let result = try bus.run("notify-post", ["-"], input: "a\nself.b\nc\n")
+        #expect(result.status == 1)
+        #expect(
+            result.errorOutput
+                == "notify-post: line 2: a name that begins with 'self.' stays in the process that posts it\n"
+        )
+        #expect(try waiting.wait().lines == ["a", "c"])
+    }
+
+    @Test(arguments: busKinds)
     func `many names of one command line arrive once each and in order`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let names = (1...3_000).map { "com.example.\($0)" }
-        let waiting = try bus.startWaiting(["--prefix", "com.example.", "-n", "3000"])
+        let waiting = try bus.startWaiting(["com.example.*", "-n", "3000"])
         #expect(try bus.run("notify-post", names).status == 0)
         #expect(try waiting.wait().lines == names)
     }

@@ -26,7 +26,7 @@ import Testing
     func `a burst is one run, with all names, the last one and how many there were`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = #"printf '%s|%s|%s\n' "$NOTIFY_NAMES" "$NOTIFY_NAME" "$NOTIFY_COUNT""#
-        let waiting = try bus.startWaiting(["-n2", "--settle", "1s", "--prefix", "", "--", "sh", "-c", script])
+        let waiting = try bus.startWaiting(["-n2", "--settle", "1s", "*", "--", "sh", "-c", script])
         let center = bus.makeCenter()
         try center.synchronize(timeout: .patience)
         bus.stop()

@@ -88,7 +88,7 @@ func inTime<Result>(_ body: () throws -> Result, unless isLate: (Result) -> Bool
 
 /// A pipe whose writable end another process gets.
 final class Pipe {
-    let readEnd: Int32
+    private(set) var readEnd: Int32
     private(set) var writeEnd: Int32
 
     init() throws {
@@ -100,7 +100,12 @@ final class Pipe {
 
     deinit {
         closeWriteEnd()
-        close(readEnd)
+        closeReadEnd()
+    }
+
+    func closeReadEnd() {
+        if readEnd >= 0 { close(readEnd) }
+        readEnd = -1
     }
 
     func closeWriteEnd() {

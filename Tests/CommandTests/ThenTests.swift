@@ -28,7 +28,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let result = try bus.script(
             """
-            notify-wait -n3 --prefix com.example. --then '
+            notify-wait -n3 'com.example.*' --then '
                 for name in a b; do notify-post com.example.$name; done
                 printf "com.example.c\\n" | notify-post - && echo "posted all" >&2'
             """

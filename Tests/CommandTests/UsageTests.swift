@@ -74,9 +74,20 @@ import Testing
         Mistake("notify-wait", "no name given; try 'notify-wait com.example.done'"),
         Mistake("notify-wait -- true", "no name given"),
         Mistake(
-            "notify-wait --prefix " + String(repeating: "x", count: 512),
-            "is not a valid prefix; use at most 511 bytes"
+            "notify-wait " + String(repeating: "x", count: 511) + ".*",
+            "is not valid: at most 511 bytes can come before the '*'"
         ),
+        Mistake("notify-post a self.x", "'self.x' reaches no other program, so nothing was posted: a name that begins"),
+        Mistake("notify-post -- self.", "'self.' reaches no other program, so nothing was posted"),
+        Mistake("notify-wait a self.x", "'self.x' reaches no other program: a name that begins with 'self.' stays"),
+        Mistake("notify-wait self.*", "'self.*' matches nothing from other programs: a name that begins"),
+        Mistake("notify-wait * self.deep.*", "'self.deep.*' matches nothing from other programs"),
+        Mistake("notify-state set self.x 5", "'self.x' reaches no other program"),
+        Mistake("notify-state watch self.x", "'self.x' reaches no other program"),
+        Mistake("notify-state set a -5", "'-5' is not a state; use a whole number from 0 to 18446744073709551615"),
+        Mistake("notify-state -5", "unknown option '-5'; see 'notify-state --help'"),
+        Mistake("notify-state set -5 5", "unknown option '-5'"),
+        Mistake("notify-state wait a -5", "unknown option '-5'"),
     ]
 
     static let strangers = [

@@ -35,7 +35,7 @@ struct StoppedTests {
 
     @Test(arguments: busKinds)
     func `a process that observes a prefix and is stopped from outside harms nobody`(kind: BusKind) throws {
-        try post(30_000, toStoppedObserverOf: ["--prefix", "com.example.stop."], on: kind)
+        try post(30_000, toStoppedObserverOf: ["com.example.stop.*"], on: kind)
     }
 
     /// Posts five names again and again while an observer of ten is stopped.
@@ -126,7 +126,7 @@ struct StoppedTests {
     @Test(arguments: busKinds)
     func `a process that is stopped while its names are delivered hears them all`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
-        let observer = try startObserver(agent, of: ["--prefix", "com.example.many."])
+        let observer = try startObserver(agent, of: ["com.example.many.*"])
         let poster = agent.makeCenter()
         let names = try (0..<12_000).map { try NotifyName("com.example.many.\($0)") }
         try agent.set("pid:\(observer.pid)", .suspended)
@@ -159,7 +159,7 @@ struct StoppedTests {
         kind: BusKind
     ) throws {
         let agent = try AgentBus(kind)
-        let observer = try startObserver(agent, of: ["--prefix", "com.example.many."])
+        let observer = try startObserver(agent, of: ["com.example.many.*"])
         let poster = agent.makeCenter()
         let names = try (0..<4_000).map { try NotifyName("com.example.many.\($0)") }
         try agent.set("pid:\(observer.pid)", .suspended)
@@ -181,12 +181,31 @@ struct StoppedTests {
     }
 
     @Test(arguments: busKinds)
+    func `notify-wait says that it was resumed, not that the bus went away`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try startObserver(agent, of: ["com.example.stop"])
+        for round in 1...2 {
+            observer.send(signal: SIGSTOP)
+            try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
+            observer.send(signal: SIGCONT)
+            try observer.waitForErrorOutput(
+                containing: String(repeating: "notify-wait: resumed\n", count: round),
+                timeout: .patience
+            )
+        }
+        // A bus that does go away is still reported.
+        agent.bus.kill()
+        let said = try observer.waitForErrorOutput(containing: "the bus went away", timeout: .patience)
+        #expect(said.split(separator: "\n").filter { $0.contains("the bus") }.count == 1, "\(said)")
+    }
+
+    @Test(arguments: busKinds)
     func `a post whose sender is being checked when its observer is stopped is heard`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let owned = try NotifyName("user.uid.\(getuid()).held")
         let observer = try start(
             productPath("notify-wait"),
-            ["--address", agent.bus.address, "-f", "-v", "--prefix", "user.uid.", "com.example.stop."],
+            ["--address", agent.bus.address, "-f", "-v", "user.uid.*", "com.example.stop.*"],
             environment: ["NOTIFY_SOCKET": nil]
         )
         _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)

@@ -35,7 +35,7 @@ import Testing
     /// By the beginning of an example.
     private static let trials: [(beginning: String, trial: Trial)] = [
         ("notify-post com.example.backup.done", .heard("com.example.backup.done", last: "com.example.backup.done")),
-        ("seq ", .heard("-n 1000 --prefix com.example.step.", last: "com.example.step.1000")),
+        ("seq ", .heard("-n 1000 'com.example.step.*'", last: "com.example.step.1000")),
         ("inotifywait ", .leftOut),
         (
             "notify-wait com.example.backup.done",
@@ -50,7 +50,7 @@ import Testing
                 says: "com.example.pong\n"
             )
         ),
-        ("notify-wait -f --prefix com.example. | ssh", .leftOut),
+        ("notify-wait -f 'com.example.*' | ssh", .leftOut),
         ("notify-wait --all", .poked("notify-post com.example.a com.example.b", says: "com.example.b\n")),
         (
             "notify-wait com.example.site.changed --",
@@ -63,8 +63,16 @@ import Testing
         ),
         ("notify-wait --retry", .poked("notify-post com.example.backup.done", says: "safe to switch off")),
         ("while sleep 60", .leftOut),
+        ("* * * * *", .leftOut),
+        ("runuser -u alice", .leftOut),
+        (
+            "notify-wait -f --exit-with-bus com.example.site.changed",
+            .poked("notify-post com.example.site.changed", says: "built\n")
+        ),
+        ("notify-wait -f 'com.example.*' | grep", .poked("notify-post 'com.example.*'", says: "com.example.*\n")),
         ("dbus-run-session", .poked("", says: "com.example.a\n")),
-        ("notify-wait -f --prefix", .poked("notify-post com.example.b", says: " com.example.b\n")),
+        ("notify-wait -f 'com.example.*' --format", .poked("notify-post com.example.b", says: " com.example.b\n")),
+        ("notify-wait -f '*'", .poked("notify-post com.example.b", says: " com.example.b\n")),
         ("notify-wait -f com.example.site.changed", .poked("notify-post com.example.site.changed", says: "built\n")),
         ("notify-wait -f com.example.tick", .poked("notify-post com.example.tick", says: "heard com.example.tick\n")),
         ("notify-lifecycle list", .poked("", says: "APPLICATION")),

@@ -74,7 +74,7 @@ func checkService(_ lines: [String], posts name: String) throws {
             ((used == 97)) && count=2 || count=1
             printf '#!/bin/sh\\nprintf "Use%%%%\\\\n %s%%%%\\\\n"\\n' $used >df; chmod +x df
             export PATH=$PWD:$PATH
-            notify-wait -n $count -t 120 --prefix com. --then "$1; notify-post com.example.end"
+            notify-wait -n $count -t 120 'com.*' --then "$1; notify-post com.example.end"
         done
         """
     // In a unit a percent sign is doubled.

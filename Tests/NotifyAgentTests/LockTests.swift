@@ -94,7 +94,7 @@ struct LockTests {
         let request = try run(productPath("notify-agent"), ["--relay", "--address", scene.bus.address])
         #expect(request.status == 0, "\(request.errorOutput)")
         let sandbox = try FlatpakSandbox(on: scene.bus, talkingTo: ["org.notifybus.Relay1"])
-        let observer = try sandbox.start(productPath("notify-wait"), ["-v", "-f", "--prefix", "com.example."])
+        let observer = try sandbox.start(productPath("notify-wait"), ["-v", "-f", "com.example.*"])
         try observer.waitForErrorOutput(containing: "the observer is live")
         let process = try #require(scene.lines().first?.split(separator: " ").first)
         try lock(scene)

@@ -30,7 +30,7 @@ struct StateTests {
     {
         let scene = try RelayScene(kind)
         let sandbox = try scene.makeSandbox()
-        let observer = try scene.startWaiting("-f", "--prefix", "com.example.", in: sandbox)
+        let observer = try scene.startWaiting("-f", "com.example.*", in: sandbox)
         let target = "pid:\(try scene.observerProcess())"
         try scene.lifecycle("suspend", target)
         let names = ["com.example.b", "com.example.a"]

@@ -80,6 +80,7 @@ extension NotifyCenter {
         case name(NotifyName)
         case names([NotifyName])
         case prefixes([String])
+        case mixed([NotifyName], prefixes: [String])
     }
 
     /// Observes as the public methods do, but waits for the bus no longer than `timeout`.
@@ -175,6 +176,7 @@ extension NotifyCenter {
         case .name(let name): [.name(name)]
         case .names(let names): keys(for: names)
         case .prefixes(let prefixes): try keys(forPrefixes: prefixes)
+        case .mixed(let names, let prefixes): try keys(for: names) + keys(forPrefixes: prefixes)
         }
     }
 

@@ -34,7 +34,7 @@ enum ProcessHub {
 
     /// Whether observers of a prefix can hear nothing but names of this process.
     static func containsAll(ofPrefix prefix: NamePrefix) -> Bool {
-        prefix.string.utf8.starts(with: NotifyName.Scope.processPrefix.utf8)
+        prefix.staysInProcess
     }
 }
 

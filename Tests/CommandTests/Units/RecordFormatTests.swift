@@ -75,13 +75,18 @@ import Testing
     }
 
     @Test func `the wait is over after one, after N, after each, or never`() throws {
-        let names = Subject.names(try ["a", "b", "b"].map { try NotifyName($0) })
+        func subject(_ operands: String...) throws -> Subject {
+            try Subject(operands.compactMap { Argument(copying: $0) })
+        }
+        let names = try subject("a", "b", "b")
         #expect(try heard(["a"], names) { _ in } == 1)
         #expect(try heard(["a", "a", "a"], names) { $0.count = 3 } == 3)
         #expect(try heard(["a", "a", "b"], names) { $0.wantsAll = true } == 3)
         #expect(try heard(["b", "b"], names) { $0.wantsAll = true } == nil)
         #expect(try heard(Array(repeating: "a", count: 1000), names) { $0.follows = true } == nil)
-        let prefixes = Subject.prefixes(["a.", "b."])
-        #expect(try heard(["a.1", "a.2", "b.1"], prefixes) { $0.wantsAll = true } == 3)
+        let patterns = try subject("a.*", "b.*")
+        #expect(try heard(["a.1", "a.2", "b.1"], patterns) { $0.wantsAll = true } == 3)
+        let mixed = try subject("a.*", "c", "a.1", "*")
+        #expect(try heard(["c", "a.2", "a.1"], mixed) { $0.wantsAll = true } == 3)
     }
 }
