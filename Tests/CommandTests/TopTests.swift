@@ -63,7 +63,8 @@ import Testing
         let terminal = try PseudoTerminal()
         let top = try start(bus, on: terminal)
         _ = try terminal.read(until: "Observers unknown")
-        // The screen is full, and nobody looks.
+        // ^S.
+        try terminal.write("\u{13}")
         let center = bus.makeCenter()
         func post(_ numbers: Range<Int>) throws {
             for number in numbers {
@@ -76,6 +77,8 @@ import Testing
         let before = residentBytes(of: top.pid)
         try post(20_000..<100_000)
         #expect(residentBytes(of: top.pid) < before + 16 << 20, "\(before) and \(residentBytes(of: top.pid)) bytes")
+        // ^Q.
+        try terminal.write("\u{11}")
         let screen = try terminal.read(until: "100000 posts of 10000 names and 90000 of other names")
         #expect(!screen.isEmpty)
         top.send(signal: SIGTERM)
