@@ -104,7 +104,7 @@ final class Feed: Sendable {
     }
 
     /// Why only part of what is on the bus can be seen here; nil if all can.
-    var obstacle: String? { if case .ownProgram(let reason) = posts.reach { reason } else { nil } }
+    var obstacle: String? { posts.obstacleToHearing }
 
     /// The object to which the callbacks of the centers refer, which must not keep the feed alive.
     private final class Box: Sendable {
