@@ -60,8 +60,6 @@ extension Agent {
         case .observersCome: startSources(on: link)
         case .observersHaveGone: restIfNobodyObserves()
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted), on: link)
-        // No resident has moved in.
-        case .residentIsHeld, .residentHasPending: break
         case .giveMemoryBack:
             link.emptyCaches()
             Memory.giveBack()

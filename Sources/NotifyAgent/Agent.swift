@@ -168,12 +168,7 @@ package final class Agent: BusPeer, @unchecked Sendable {
         self.launching = launching
         launching.load(on: link)
         // The launcher hears the names itself, as it must know who posted. This only records that they are wanted.
-        let wanted = launching.subjects
-        if wanted.isEmpty {
-            handle(.residentLeft(Launching.resident), on: link)
-        } else {
-            handle(.residentWants(Launching.resident, wanted, of: geteuid()), on: link)
-        }
+        handle(.agentObserves(launching.subjects), on: link)
     }
 
     private func makeLaunching() -> Launching {

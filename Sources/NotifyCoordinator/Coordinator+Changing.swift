@@ -184,8 +184,8 @@ extension Coordinator {
         }
         if new == .background {
             releaseHeld(of: id)
-        } else if !holding.holdsAnything(for: .connection(id)) {
-            holding.hold(observer.subjects, for: .connection(id), of: observer.user)
+        } else if !holding.holdsAnything(for: id) {
+            holding.hold(observer.subjects, for: id, of: observer.user)
             followHolding()
         }
         if old != new { announce(id, from: old, to: new) }

@@ -15,13 +15,13 @@ extension Coordinator {
         guard let observer = directory[id] else { return }
         if observer.isRelayed { return goOn(waiter, id, nil) }
         directory.change(id) { $0.holdWaiters.append(waiter) }
-        holding.hold(subjects, for: .connection(id), of: observer.user, synchronizes: synchronizes)
+        holding.hold(subjects, for: id, of: observer.user, synchronizes: synchronizes)
         followHolding()
     }
 
     /// Releases everything held for a connection.
     mutating func releaseHeld(of id: ConnectionID) {
-        holding.releaseAll(for: .connection(id))
+        holding.releaseAll(for: id)
         followHolding()
         _ = takePending(of: id)
         _ = takeDelivered(to: id)
@@ -35,8 +35,7 @@ extension Coordinator {
                 emit(.subscribe(ticket, names: names, prefixes: prefixes))
             case .unsubscribe(let ticket, let names, let prefixes):
                 emit(.unsubscribe(ticket, names: names, prefixes: prefixes))
-            case .held(.resident(let id), let failure): residentIsHeld(id, failure)
-            case .held(.connection(let id), let failure):
+            case .held(let id, let failure):
                 let waiters = directory.change(id) { observer in
                     defer { observer.holdWaiters = [] }
                     return observer.holdWaiters
@@ -90,7 +89,7 @@ extension Coordinator {
                 observer.returning = names
                 observer.holdWaiters.append(.registration(call))
             }
-            holding.resubscribe(.connection(id))
+            holding.resubscribe(id)
             return followHolding()
         }
         for name in names { _ = keep(name, for: id) }
@@ -113,11 +112,11 @@ extension Coordinator {
     mutating func posted(_ name: NotifyName) {
         let holders = holding.holders(of: name)
         // A rule may briefly outlive the observation of its name.
-        for (prefix, id) in holders.byPrefix where subjects(of: id)?.prefixes.contains(prefix) == true {
+        for (prefix, id) in holders.byPrefix where directory[id]?.subjects.prefixes.contains(prefix) == true {
             _ = keep(name, for: id)
         }
         var isNews = false
-        for id in holders.byName where subjects(of: id)?.names.contains(name) == true && keep(name, for: id) {
+        for id in holders.byName where directory[id]?.subjects.names.contains(name) == true && keep(name, for: id) {
             isNews = true
         }
         if !isNews, !holders.byName.isEmpty {
@@ -126,28 +125,10 @@ extension Coordinator {
         }
     }
 
-    private func subjects(of id: HolderID) -> Subjects? {
-        switch id {
-        case .connection(let id): directory[id]?.subjects
-        case .resident(let id): residents[id]?.subjects
-        }
-    }
-
     /// Sets a bit for an observed name. The caller must know that it is observed, as checking a thousand prefixes again
     /// would cost more than everything else.
     ///
     /// - Returns: whether another post of the name would be news.
-    private mutating func keep(_ name: NotifyName, for id: HolderID) -> Bool {
-        switch id {
-        case .connection(let id): return keep(name, for: id)
-        case .resident(let id):
-            let keeping = residents[id]?.keep(name, &ledger)
-            if keeping == .kept(isFirst: true) { emit(.residentHasPending(id)) }
-            return keeping?.leavesNews ?? false
-        }
-    }
-
-    /// The same for a connection.
     mutating func keep(_ name: NotifyName, for id: ConnectionID) -> Bool {
         Coordinator.keep(name, for: id, in: &directory, &ledger)
     }
@@ -158,7 +139,7 @@ extension Coordinator {
         in directory: inout Directory,
         _ ledger: inout Ledger
     ) -> Bool {
-        directory.change(id) { $0.keep(name, &ledger).leavesNews } ?? false
+        directory.change(id) { $0.keep(name, &ledger) } ?? false
     }
 
     /// Names found in the stream of a parked connection: sets bits, or delivers if it is listening again.
@@ -220,15 +201,9 @@ extension Coordinator {
         return names
     }
 
-    /// Drops what was pending for a name that a holder no longer observes.
-    mutating func dropPending(of id: HolderID) {
-        switch id {
-        case .connection(let id):
-            guard let observer = directory[id], !observer.pending.isEmpty else { return }
-            ledger.forgetPending(directory.change(id) { $0.dropPending() } ?? [], of: observer.user)
-        case .resident(let id):
-            guard let resident = residents[id], !resident.pending.isEmpty else { return }
-            ledger.forgetPending(residents[id]?.dropPending() ?? [], of: resident.user)
-        }
+    /// Drops what was pending for a name that it no longer observes.
+    mutating func dropPending(of id: ConnectionID) {
+        guard let observer = directory[id], !observer.pending.isEmpty else { return }
+        ledger.forgetPending(directory.change(id) { $0.dropPending() } ?? [], of: observer.user)
     }
 }

@@ -111,7 +111,7 @@ extension Coordinator {
         if case .draining = old.parking { successors[previous] = id }
         // The names are handed over directly: rules that both need stay on the bus.
         if observer.state == .suspended, !observer.isRelayed {
-            holding.hold(observer.subjects, for: .connection(id), of: observer.user)
+            holding.hold(observer.subjects, for: id, of: observer.user)
         }
         remove(previous, keepsAccount: true)
     }
@@ -183,10 +183,10 @@ extension Coordinator {
     /// A connection no longer observes these, which has already been noted.
     private mutating func forget(_ removed: Subjects, of id: ConnectionID) {
         guard !removed.isEmpty else { return }
-        holding.release(removed, for: .connection(id))
+        holding.release(removed, for: id)
         followHolding()
         nameStates.forget(removed.names) { observedNames.containsExactly($0) }
-        dropPending(of: .connection(id))
+        dropPending(of: id)
     }
 
     private mutating func holdIfNeeded(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
@@ -216,7 +216,7 @@ extension Coordinator {
         if !keepsAccount { ledger.observeLess(observer.subjects, by: observer.user) }
         observedNames.remove(observer.subjects)
         nameStates.forget(observer.subjects.names) { observedNames.containsExactly($0) }
-        holding.releaseAll(for: .connection(id))
+        holding.releaseAll(for: id)
         followHolding()
         window.forget(.state(id))
         window.forget(.delivery(id))

@@ -11,7 +11,7 @@ extension Coordinator {
                 guard let subjects = directory[id]?.subjects else { break }
                 hold(subjects, for: id, then: .transition)
             case .release:
-                holding.releaseAll(for: .connection(id))
+                holding.releaseAll(for: id)
                 followHolding()
             case .mark:
                 // Sent along with the next call, so that little comes between the two.

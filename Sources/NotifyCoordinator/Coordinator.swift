@@ -40,7 +40,8 @@ package struct Coordinator {
     /// The observed names.
     package internal(set) var observedNames: ObservedNames
     var directory = Directory()
-    var residents: [ResidentID: Resident] = [:]
+    /// What the agent itself observes.
+    private var ownSubjects = Subjects()
     var holding: Holding
     var nameStates: NameStateTable
     /// The states of names that the agent posts itself.
@@ -116,12 +117,6 @@ package struct Coordinator {
             }
         case .getNameState(let call, let name): emit(.answer(call, .value(eventStates[name] ?? nameStates[name])))
         case .eventState(let name, let value): eventStates[name] = value
-        default: takeNews(event)
-        }
-    }
-
-    private mutating func takeNews(_ event: Event) {
-        switch event {
         case .rulesAreSet(let ticket, let failure):
             holding.rulesAreSet(ticket, failure: failure)
             followHolding()
@@ -143,16 +138,21 @@ package struct Coordinator {
         case .processContinued(let process): processContinued(process)
         case .news(let news): takeNews(of: news)
         case .awaitChanges(let number): awaitChanges(number)
-        case .residentWants(let id, let subjects, let user): residentWants(id, subjects, user)
-        case .residentTook(let id): residentTook(id)
-        case .residentLeft(let id): residentLeft(id)
+        case .agentObserves(let subjects): agentObserves(subjects)
         case .sourceWasReset(let name, let condition): sources.reset(name, condition)
         case .alarm:
             expireRequests()
             pumpWindow()
         case .ending: thawEverything()
-        default: break
         }
+    }
+
+    /// Parts of the agent hear their names by themselves. Here it counts only that somebody wants them.
+    private mutating func agentObserves(_ subjects: Subjects) {
+        observedNames.insert(subjects)
+        observedNames.remove(ownSubjects)
+        nameStates.forget(ownSubjects.subtracting(subjects).names) { observedNames.containsExactly($0) }
+        ownSubjects = subjects
     }
 
     // MARK: - Calls

@@ -55,12 +55,6 @@ package enum Effect: Sendable {
 
     /// A name of interest is wanted for the first time, or no longer.
     case interest(NotifyName, isWanted: Bool)
-    /// From now on each post of a name that a resident wants is kept for it; or this prevented it, and it has what it
-    /// had before.
-    case residentIsHeld(ResidentID, failure: String?)
-    /// A name has become pending for a resident that had none. It is notified again once it has taken what is pending.
-    case residentHasPending(ResidentID)
-
     /// The changes that were pending have completed, or have taken too long.
     case changesAreInForce(UInt64)
 

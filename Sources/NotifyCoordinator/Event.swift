@@ -61,12 +61,8 @@ package enum Event: Sendable {
     case processContinued(ProcessID)
     /// The current state of a name that the agent posts itself; nil if unknown.
     case eventState(NotifyName, UInt64?)
-    /// A part of the agent wants names: these, and no others any more. Ends in `residentIsHeld`, once for all such
-    /// events until then.
-    case residentWants(ResidentID, Subjects, of: UInt32)
-    /// A resident has used up what was pending: each of these names is news again. Ends in `residentIsHeld`.
-    case residentTook(ResidentID)
-    case residentLeft(ResidentID)
+    /// The agent itself observes these, and no others any more: they start programs.
+    case agentObserves(Subjects)
     /// What the sources of facts have found since the last time.
     case news([String: SourceNews])
     /// A source was started, or stopped for this reason: its earlier facts no longer count.

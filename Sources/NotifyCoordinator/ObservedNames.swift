@@ -2,7 +2,7 @@
 
 package import NotifyNames
 
-/// Which names are observed, by connections in whatever state and by residents, and by how many.
+/// Which names are observed, by connections in whatever state and by the agent itself, and by how many.
 ///
 /// Some names are of interest: their provider starts with the first observer, and stops some time after the last. A
 /// name is wanted by its name and by each of its prefixes.

@@ -150,3 +150,32 @@ struct ObservedProcess {
         (wish, isReleased, report) = (nil, false, nil)
     }
 }
+
+// What is kept for a connection that doesn't listen.
+extension Observer {
+    /// A name that it observes was posted.
+    ///
+    /// - Returns: whether another post of the name would be news.
+    mutating func keep(_ name: NotifyName, _ ledger: inout Ledger) -> Bool {
+        guard transition.isCollecting else { return true }
+        if pending.contains(name) { return false }
+        guard pending.hasRoom, ledger.keepPending(name, of: user) else {
+            dropped += 1
+            return true
+        }
+        _ = pending.insert(name)
+        return false
+    }
+
+    /// Takes out what is pending but no longer observed.
+    mutating func dropPending() -> [NotifyName] {
+        var gone: [NotifyName] = []
+        let subjects = subjects
+        pending.remove { name in
+            guard !subjects.contains(name) else { return false }
+            gone.append(name)
+            return true
+        }
+        return gone
+    }
+}

@@ -46,6 +46,25 @@ import Testing
         }
     }
 
+    @Test func `the agent's own names are wanted until it observes others, and their states are kept as long`() throws {
+        let (zone, net) = (NotifyName("com.example.zone"), NotifyName("com.example.net"))
+        var world = World(interests: [zone, net])
+        world.send(.agentObserves(try Subjects(names: ["com.example.zone"], prefixes: [])))
+        #expect(world.wanted == [zone])
+        let call = world.call()
+        world.send(.setNameState(call, by: Caller(user: 1000), zone, 7))
+        #expect(world.refusals[call] == nil)
+        world.send(.agentObserves(try Subjects(names: ["com.example.net"], prefixes: ["com.example.z"])))
+        #expect(world.wanted == [zone, net])
+        world.send(.agentObserves(Subjects()))
+        #expect(world.wanted.isEmpty)
+        let question = world.call()
+        world.send(.getNameState(question, zone))
+        guard case .value(let value)? = world.answers[question] else { return #expect(Bool(false), "no answer") }
+        #expect(value == 0)
+        #expect(world.rules.isEmpty && world.prefixRules.isEmpty, "the agent hears these by itself")
+    }
+
     @Test func `observers want their names in every state until they have left`() throws {
         let (zone, net) = (NotifyName("com.example.zone"), NotifyName("com.example.net"))
         var world = World(interests: [zone, net])

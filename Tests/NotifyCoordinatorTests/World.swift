@@ -26,9 +26,6 @@ struct World {
     /// The result of `freeze`.
     var freezeOutcome = Event.FreezeOutcome.frozen
 
-    /// How often a resident was told that its names are held, and what prevented it.
-    private(set) var held: [ResidentID: [String?]] = [:]
-    private(set) var wakes: [ResidentID: Int] = [:]
     /// Names of interest that somebody wants, as reported.
     private(set) var wanted: Set<NotifyName> = []
 
@@ -79,8 +76,6 @@ struct World {
             still.remove(process)
             kernel.append(.thawed(process, failure: nil))
         case .drain(let id): kernel.append(.drained(id))
-        case .residentIsHeld(let id, let failure): held[id, default: []].append(failure)
-        case .residentHasPending(let id): wakes[id, default: 0] += 1
         case .interest(let name, true): #expect(wanted.insert(name).inserted, "\(name)")
         case .interest(let name, false): #expect(wanted.remove(name) != nil, "\(name)")
         default: break

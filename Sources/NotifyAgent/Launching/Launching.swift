@@ -23,9 +23,6 @@ final class Launching: PostListener, @unchecked Sendable {
         let warn: @Sendable (String) -> Void
     }
 
-    /// Represents all entries among those who want names.
-    static let resident = ResidentID(.launch, 0)
-
     private let surroundings: Surroundings
     private let folders: LaunchFolders
     private var launcher = Launcher()

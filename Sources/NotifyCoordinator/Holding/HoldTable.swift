@@ -14,8 +14,8 @@ struct HoldTable {
     }
 
     private enum Holders {
-        case one(HolderID)
-        case many(Set<HolderID>)
+        case one(ConnectionID)
+        case many(Set<ConnectionID>)
     }
 
     private struct Entry {
@@ -24,7 +24,7 @@ struct HoldTable {
     }
 
     private var names: [NotifyName: Entry] = [:]
-    private var prefixes = PrefixIndex<Set<HolderID>>()
+    private var prefixes = PrefixIndex<Set<ConnectionID>>()
 
     /// How many names and prefixes are held.
     var count: Int { names.count + prefixes.count }
@@ -35,7 +35,7 @@ struct HoldTable {
     func rule(of name: NotifyName) -> Rule? { names[name]?.rule }
 
     /// - Returns: the previous status of its rule; nil if nobody held the name.
-    mutating func add(_ holder: HolderID, _ name: NotifyName) -> Rule? {
+    mutating func add(_ holder: ConnectionID, _ name: NotifyName) -> Rule? {
         guard let entry = names[name] else {
             names[name] = Entry(holders: .one(holder), rule: .none)
             return nil
@@ -54,7 +54,7 @@ struct HoldTable {
     mutating func set(_ rule: Rule, of name: NotifyName) { names[name]?.rule = rule }
 
     /// - Returns: the status of the name's rule, if nobody holds it any more.
-    mutating func remove(_ holder: HolderID, _ name: NotifyName) -> Rule? {
+    mutating func remove(_ holder: ConnectionID, _ name: NotifyName) -> Rule? {
         guard let entry = names[name] else { return nil }
         switch entry.holders {
         case .one(holder):
@@ -72,7 +72,7 @@ struct HoldTable {
     /// Forgets a name whose rule the bus has refused.
     ///
     /// - Returns: its holders.
-    mutating func drop(_ name: NotifyName) -> [HolderID] {
+    mutating func drop(_ name: NotifyName) -> [ConnectionID] {
         switch names.removeValue(forKey: name)?.holders {
         case nil: []
         case .one(let holder): [holder]
@@ -81,7 +81,7 @@ struct HoldTable {
     }
 
     /// - Returns: whether nobody held the prefix.
-    mutating func add(_ holder: HolderID, prefix: NamePrefix) -> Bool {
+    mutating func add(_ holder: ConnectionID, prefix: NamePrefix) -> Bool {
         guard var all = prefixes[prefix] else {
             prefixes[prefix] = [holder]
             return true
@@ -92,24 +92,24 @@ struct HoldTable {
     }
 
     /// - Returns: whether nobody holds the prefix any more.
-    mutating func remove(_ holder: HolderID, prefix: NamePrefix) -> Bool {
+    mutating func remove(_ holder: ConnectionID, prefix: NamePrefix) -> Bool {
         guard var all = prefixes[prefix], all.remove(holder) != nil else { return false }
         prefixes[prefix] = all.isEmpty ? nil : all
         return all.isEmpty
     }
 
-    mutating func drop(prefix: NamePrefix) -> [HolderID] {
+    mutating func drop(prefix: NamePrefix) -> [ConnectionID] {
         defer { prefixes[prefix] = nil }
         return Array(prefixes[prefix] ?? [])
     }
 
     /// The holders for whom a post of the name is kept. One that holds two matching prefixes appears twice.
-    func holders(of name: NotifyName) -> (byName: [HolderID], byPrefix: [(NamePrefix, HolderID)]) {
-        var byPrefix: [(NamePrefix, HolderID)] = []
+    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
+        var byPrefix: [(NamePrefix, ConnectionID)] = []
         prefixes.forEachPrefix(of: name) { prefix, holders in
             for holder in holders { byPrefix.append((prefix, holder)) }
         }
-        let byName: [HolderID] =
+        let byName: [ConnectionID] =
             switch names[name]?.holders {
             case nil: []
             case .one(let holder): [holder]

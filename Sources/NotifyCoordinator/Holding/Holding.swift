@@ -9,7 +9,7 @@ struct Holding {
         case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
         case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
         /// Everything requested for a holder is held, or this prevented it.
-        case held(HolderID, failure: String?)
+        case held(ConnectionID, failure: String?)
     }
 
     /// How many rules are requested from the bus at once, in one request and in all pending requests.
@@ -43,15 +43,15 @@ struct Holding {
         var names: [NotifyName] = []
         var prefixes: [NamePrefix] = []
         /// The holder that waits for it.
-        var waiting: Set<HolderID> = []
+        var waiting: Set<ConnectionID> = []
         var size: Int { names.count + prefixes.count }
     }
 
     private(set) var table = HoldTable()
     private var rules: PrefixRules
-    private var works: [HolderID: Work] = [:]
+    private var works: [ConnectionID: Work] = [:]
     /// Holders with work.
-    private var turns = Turns<HolderID>()
+    private var turns = Turns<ConnectionID>()
     private var requests: [Ticket: Request] = [:]
     private var underWay = 0
     private var lastTicket: UInt64 = 0
@@ -60,8 +60,8 @@ struct Holding {
     init(prefixRules: Int = PrefixRules.limit) { rules = PrefixRules(limit: prefixRules) }
 
     /// What is held for a holder.
-    func held(for id: HolderID) -> Subjects { works[id]?.held ?? Subjects() }
-    func holdsAnything(for id: HolderID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
+    func held(for id: ConnectionID) -> Subjects { works[id]?.held ?? Subjects() }
+    func holdsAnything(for id: ConnectionID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
 
     /// Whether there is no work left.
     var isAtRest: Bool { turns.isEmpty && requests.isEmpty }
@@ -77,7 +77,7 @@ struct Holding {
     ///
     /// - Parameter synchronizes: whether the bus is asked something in any case: whatever had been sent to the agent has
     ///   then arrived.
-    mutating func hold(_ subjects: Subjects, for id: HolderID, of user: UInt32, synchronizes: Bool = false) {
+    mutating func hold(_ subjects: Subjects, for id: ConnectionID, of user: UInt32, synchronizes: Bool = false) {
         var work = works.removeValue(forKey: id) ?? Work(user: user)
         let missing = subjects.subtracting(work.held)
         if work.wanted.isEmpty { work.wanted = subjects } else { work.wanted.formUnion(subjects) }
@@ -91,7 +91,7 @@ struct Holding {
     }
 
     /// Ensures that posts of held names are heard again, as their bits have been cleared. Ends in `held`.
-    mutating func resubscribe(_ id: HolderID) {
+    mutating func resubscribe(_ id: ConnectionID) {
         guard let work = works[id] else { return outputs.append(.held(id, failure: nil)) }
         works[id]?.names += work.held.names.filter { table.rule(of: $0) == HoldTable.Rule.none }
         works[id]?.isAwaited = true
@@ -99,7 +99,7 @@ struct Holding {
         pump()
     }
 
-    mutating func release(_ subjects: Subjects, for id: HolderID) {
+    mutating func release(_ subjects: Subjects, for id: ConnectionID) {
         guard var work = works.removeValue(forKey: id) else { return }
         work.wanted.subtract(subjects)
         let surplus = subjects.intersection(work.held)
@@ -110,7 +110,7 @@ struct Holding {
         pump()
     }
 
-    mutating func releaseAll(for id: HolderID) {
+    mutating func releaseAll(for id: ConnectionID) {
         guard let work = works[id] else { return }
         works[id]?.wanted = Subjects()
         works[id]?.names = Array(work.held.names)
@@ -120,7 +120,7 @@ struct Holding {
     }
 
     /// The holders for whom a post of the name is kept.
-    func holders(of name: NotifyName) -> (byName: [HolderID], byPrefix: [(NamePrefix, HolderID)]) {
+    func holders(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
         table.holders(of: name)
     }
 
@@ -150,8 +150,8 @@ struct Holding {
     }
 
     /// - Returns: the holders whose names are not heard now.
-    private mutating func refused(_ request: Request, _ ticket: Ticket) -> Set<HolderID> {
-        var losers: Set<HolderID> = []
+    private mutating func refused(_ request: Request, _ ticket: Ticket) -> Set<ConnectionID> {
+        var losers: Set<ConnectionID> = []
         for name in request.names where table.rule(of: name) == .asked(ticket) {
             for holder in table.drop(name) {
                 works[holder]?.held.names.remove(name)
@@ -168,7 +168,7 @@ struct Holding {
     }
 
     /// Abandons what was requested for a holder. What is held stays held.
-    private mutating func fail(_ id: HolderID, _ failure: String) {
+    private mutating func fail(_ id: ConnectionID, _ failure: String) {
         guard let work = works[id] else { return }
         works[id]?.wanted = work.held
         works[id]?.names = []
@@ -180,14 +180,14 @@ struct Holding {
 
     // MARK: - Turns
 
-    private mutating func enqueue(_ id: HolderID) {
+    private mutating func enqueue(_ id: ConnectionID) {
         guard let work = works[id], !work.isQueued, work.ticket == nil else { return }
         works[id]?.isQueued = true
         turns.append(id, of: work.user)
     }
 
     /// The next holder of the user whose turn it is.
-    private mutating func next() -> HolderID? {
+    private mutating func next() -> ConnectionID? {
         let id = turns.next()
         if let id { works[id]?.isQueued = false }
         return id
@@ -218,7 +218,7 @@ struct Holding {
     /// Does the next part of a holder's work.
     ///
     /// - Returns: how many names it has processed.
-    private mutating func advance(_ id: HolderID) -> Int {
+    private mutating func advance(_ id: ConnectionID) -> Int {
         guard var work = works.removeValue(forKey: id) else { return 0 }
         let ticket = nextTicket()
         var asked = Request(waiting: [id])
@@ -271,7 +271,7 @@ struct Holding {
         _ asked: Request,
         _ given: Request,
         _ ticket: Ticket,
-        for id: HolderID,
+        for id: ConnectionID,
         after other: Ticket?
     ) {
         if given.size > 0 {
@@ -304,7 +304,7 @@ struct Holding {
         }
     }
 
-    private mutating func forgetIfOver(_ id: HolderID) {
+    private mutating func forgetIfOver(_ id: ConnectionID) {
         if works[id]?.isOver == true { works[id] = nil }
     }
 }
