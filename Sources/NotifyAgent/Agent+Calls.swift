@@ -130,9 +130,7 @@ extension Agent {
             }
         case .setNameState(let name, let value):
             // A call that is handled comes from somebody known, unless too many have called since.
-            guard let user = intake.user(of: sender) else {
-                throw .failed("The bus does not report the user of \(sender).")
-            }
+            guard let user = intake.user(of: sender) else { throw BusFault(Refusal.unidentified(sender)) }
             handle(.setNameState(face.keep(call), by: Caller(user: user), name, value), on: link)
         case .getNameState(let name): answerState(of: name, call, on: link)
         case .list:

@@ -115,6 +115,11 @@ package struct Refusal: Error, Hashable, Sendable {
 
     static let notRegistered = Refusal(.notRegistered, "This connection has not registered.")
 
+    /// Nobody knows who makes the call.
+    package static func unidentified(_ name: String) -> Refusal {
+        Refusal(.accessDenied, "The process of \(name) has ended, or the bus does not know it.")
+    }
+
     static func noSuchTarget(_ target: Target) -> Refusal {
         Refusal(
             .noSuchTarget,

@@ -116,7 +116,7 @@ final class Identity: @unchecked Sendable {
         }
         link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer, link in
             guard let credentials = Identity.credentials(in: answer) else {
-                return completion(.failure(.unidentified(name)), link)
+                return completion(.failure(BusFault(Refusal.unidentified(name))), link)
             }
             check(credentials, of: name, link, then: completion)
         }
@@ -136,7 +136,7 @@ final class Identity: @unchecked Sendable {
             let client = look(at: process, label: credentials.label)
             if credentials.pidfd >= 0 { return note(client, of: name, link, completion) }
             confirm(process, of: name, link) { [self] isSo, link in
-                guard isSo else { return completion(.failure(.unidentified(name)), link) }
+                guard isSo else { return completion(.failure(BusFault(Refusal.unidentified(name))), link) }
                 note(client, of: name, link, completion)
             }
         }
@@ -209,11 +209,6 @@ final class Identity: @unchecked Sendable {
 }
 
 extension BusFault {
-    /// Nobody knows who makes the call.
-    static func unidentified(_ name: String) -> BusFault {
-        .accessDenied("The process of \(name) has ended, or the bus does not know it.")
-    }
-
     static func inSandbox(_ sandbox: String) -> BusFault {
         .accessDenied("A program in \(sandbox) can only report its own state, not see or change that of others.")
     }

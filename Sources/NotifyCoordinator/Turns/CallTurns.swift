@@ -168,7 +168,7 @@ package struct CallTurns<Call> {
             strangeCalls -= 1
             strangeBytes -= load.size
             do throws(Refusal) {
-                guard let user else { throw Refusal(.failed, "The bus does not report the user of \(sender).") }
+                guard let user else { throw Refusal.unidentified(sender) }
                 try enqueue(entry.call, load, from: sender, of: user)
             } catch {
                 refused.append((entry.call, error))

@@ -91,8 +91,7 @@ extension AgentInterface {
             package init(reading arguments: [BusValue]) throws(ArgumentError) {
                 state = try arguments.state(0)
                 pending = try arguments.read(1, \.exactStrings)
-                // An earlier version of the agent does not say.
-                isComplete = arguments.count > 2 ? try arguments.read(2, \.exactBoolean) : false
+                isComplete = try arguments.read(2, \.exactBoolean)
             }
 
             package var arguments: [BusValue] { [.string(state.rawValue), .strings(pending), .boolean(isComplete)] }
