@@ -114,7 +114,7 @@ extension SimulatedAgent {
             world.close(index)
         case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
         case .changesAreInForce(let number): if !isExpiring { world.desktopIsInForce(number, self) }
-        case .interest, .residentIsHeld, .residentHasPending: break
+        case .interest: break
         case .alarm(let time): alarm = time
         }
     }
