@@ -58,7 +58,8 @@ extension AgentInterface {
         package var value: BusValue {
             .dictionary([
                 ("name", .string(name)), ("file", .string(file)), ("names", .strings(names)),
-                ("prefixes", .strings(prefixes)), ("action", .string(action)), ("program", .string(program)), ("unit", .string(unit)),
+                ("prefixes", .strings(prefixes)), ("action", .string(action)), ("program", .string(program)),
+                ("unit", .string(unit)),
                 ("state", .string(state)), ("reason", .string(reason)), ("starts", .uint64(starts)),
                 ("failures", .uint64(failures)), ("due", .uint32(due)), ("result", .string(result)),
             ])
