@@ -115,7 +115,7 @@ struct LaunchSessionTests {
 
     /// Who has posted is known only after the post has arrived, and by then the program may have registered.
     @Test(arguments: busKinds)
-    func `a program that observes hears what others post while it registers, even if they leave at once`(
+    func `a program that observes hears what others post while it registers, whoever they are`(
         kind: BusKind
     ) throws {
         let session = try UserSession(kind)
@@ -136,16 +136,18 @@ struct LaunchSessionTests {
                 """
                 : >"$HOME/heard"
                 notify-post com.example.go
-                posters=
-                for name in a b c; do
-                  read -rt 0.0$((RANDOM % 30 + 10)) <> <(:) || true
-                  notify-post com.example.$name & posters+=" $!"
-                done
-                wait $posters
+                # Each is new to the agent, and stays until it is known.
+                exec 6> >(exec notify-post -) 7> >(exec notify-post -) 8> >(exec notify-post -)
+                read -rt 0.0$((RANDOM % 30 + 10)) <> <(:) || true
+                echo com.example.a >&6
+                read -rt 0.0$((RANDOM % 30 + 10)) <> <(:) || true
+                echo com.example.b >&7
+                read -rt 0.0$((RANDOM % 30 + 10)) <> <(:) || true
+                echo com.example.c >&8
                 """
             )
             try session.until("[[ $(sort -u \"$HOME/heard\" | wc -l) == 4 ]]")
-            try session.shell("notify-post com.example.end")
+            try session.shell("exec 6>&- 7>&- 8>&-; notify-post com.example.end")
             try session.waitFor("idle", of: "observer")
         }
     }
@@ -154,11 +156,18 @@ struct LaunchSessionTests {
     @Test(arguments: busKinds)
     func `a program that exits with 3 counts as failed, and says so`(kind: BusKind) throws {
         let session = try UserSession(kind)
-        try session.entry("command", "name = com.example.go", "run = sh -c 'sleep 0.2; exit 3'")
-        try session.unit("unit.service", "[Service]", "Type=exec", "ExecStart=/bin/sh -c 'sleep 0.2; kill -KILL $$$$'")
+        try session.entry("command", "name = com.example.go", "run = sh -c '\(untilFinish); exit 3'")
+        try session.unit(
+            "unit.service",
+            "[Service]",
+            "Type=exec",
+            "ExecStart=/bin/sh -c '\(untilFinish); kill -KILL $$$$'"
+        )
         try session.entry("unit", "name = com.example.go", "start = unit.service")
         try session.startAgent()
         try session.shell("notify-post com.example.go")
+        for entry in ["command", "unit"] { try session.waitFor("running", of: entry) }
+        try session.shell(": >\"$HOME/finish\"")
         for (entry, result) in [("command", "exited with status 3"), ("unit", "was ended by signal 9")] {
             try session.until("notify-lifecycle launches -q | grep -q '^\(entry) .* idle .*\(result)'")
             #expect(try session.field("starts", of: entry) == "1" && session.field("failures", of: entry) == "1")
