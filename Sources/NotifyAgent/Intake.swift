@@ -128,8 +128,14 @@ final class Intake: @unchecked Sendable {
 
     private static func isStatement(_ call: BusCall.Head) -> Bool { statements.contains(where: call.hasMember) }
 
-    /// In memory a call takes up more than on the wire.
     private static func load(_ size: Int, isStatement: Bool) -> CallLoad {
-        CallLoad(size: 512 + 2 * size, isCounted: !isStatement)
+        CallLoad(callOf: size, isCounted: !isStatement)
+    }
+}
+
+extension CallLoad {
+    /// In memory a call takes up more than on the wire.
+    init(callOf size: Int, isCounted: Bool = true) {
+        self.init(size: 512 + 2 * size, isCounted: isCounted)
     }
 }

@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 import TestSupport
@@ -29,7 +30,7 @@ import Testing
         let facts: BusValue = .dictionary([("UnixUserID", .uint32(1_000))])
         #expect(Identity.credentials(in: .success([facts])) == nil)
         #expect(Identity.credentials(in: .failure(.failed("Could not determine the process"))) == nil)
-        let fault = BusFault.unidentified(":1.7")
+        let fault = BusFault(Refusal.unidentified(":1.7"))
         #expect(fault.name == "org.freedesktop.DBus.Error.AccessDenied")
         #expect(fault.message.contains(":1.7 has ended"))
     }

@@ -27,7 +27,9 @@ import Testing
             interface: "org.freedesktop.DBus.Peer",
             member: "Ping",
             wantsReply: true,
-            arguments: []
+            arguments: [],
+            size: 0,
+            hasDescriptors: false
         )
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyCoordinator
 import NotifyCore
 
 /// The identity behind a connection: its user, process, application, and sandbox if any.

@@ -33,8 +33,8 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     }
 
     private struct Pending {
-        let user: UInt32
-        var consequence: Consequence?
+        let charge: CallCharge
+        let consequence: Consequence?
     }
 
     /// What to do once the agent has accepted a call.
@@ -152,9 +152,9 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
             return refuseEarly(call, fault, on: link)
         }
         pendingCounts[call.sender, default: 0] += 1
-        let size = call.arguments.reduce(0) { $0 + $1.memorySize }
-        switch turns.take(call, size: size, from: call.sender, mayBegin: handOverCount < Relay.handOverLimit) {
-        case .begin(let user): begin(call, of: user, on: link)
+        let load = CallLoad(callOf: call.size)
+        switch turns.take(call, load, from: call.sender, mayBegin: handOverCount < Relay.handOverLimit) {
+        case .begin(let charge): begin(call, charge, on: link)
         case .waits: break
         case .refused(let refusal):
             countDown(call.sender)
@@ -182,11 +182,11 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
 
     private func takeTurns(on link: borrowing BusLink) {
         while handOverCount < Relay.handOverLimit, let turn = turns.next() {
-            begin(turn.call, of: turn.user, on: link)
+            if let charge = turn.charge { begin(turn.call, charge, on: link) }
         }
     }
 
-    private func begin(_ call: BusCall, of user: UInt32, on link: borrowing BusLink) {
+    private func begin(_ call: BusCall, _ charge: CallCharge, on link: borrowing BusLink) {
         do throws(BusFault) {
             guard pending[Caller(call)] == nil else {
                 call.arguments.closeDescriptors()
@@ -194,7 +194,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
             }
             if call.member == RelayInterface.Synchronize.member {
                 call.arguments.closeDescriptors()
-                pending[Caller(call)] = Pending(user: user)
+                pending[Caller(call)] = Pending(charge: charge, consequence: nil)
                 return synchronize(call, on: link)
             }
             let request = try Request.read(call)
@@ -205,11 +205,11 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
                 case .removeNames(let names): .remove(names)
                 default: nil
                 }
-            pending[Caller(call)] = Pending(user: user, consequence: consequence)
+            pending[Caller(call)] = Pending(charge: charge, consequence: consequence)
             handOverCount += 1
             outlet.call(call, request)
         } catch {
-            turns.end(of: user)
+            turns.end(charge)
             countDown(call.sender)
             link.refuse(call, error)
         }
@@ -233,7 +233,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
 
     private func finish(_ call: BusCall) {
         guard let entry = pending.removeValue(forKey: Caller(call)) else { return }
-        turns.end(of: entry.user)
+        turns.end(entry.charge)
         countDown(call.sender)
     }
 
@@ -496,19 +496,6 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
             for call in waiters.removeValue(forKey: number) ?? [] {
                 if let fault { refuse(call, fault, on: link) } else { reply(to: call, on: link) }
             }
-        }
-    }
-}
-
-extension BusValue {
-    /// About how much memory the value takes, in bytes.
-    fileprivate var memorySize: Int {
-        switch self {
-        case .number, .double, .descriptor: 64
-        case .text(_, let text): 64 + text.utf8.count
-        case .array(_, let values), .structure(let values): values.reduce(64) { $0 + $1.memorySize }
-        case .entry(let key, let value): 64 + key.memorySize + value.memorySize
-        case .variant(let value): 64 + value.memorySize
         }
     }
 }
