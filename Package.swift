@@ -127,6 +127,12 @@ let package = Package(
             dependencies: ["NotifyCore", "MessageComparison"],
             path: "Tests/Fuzzing/Fuzzer"
         ),
+        // What the agent, its relay, its launcher and observers make of anything that others may say.
+        .executableTarget(
+            name: "fuzz-agent",
+            dependencies: ["NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames"],
+            path: "Tests/Fuzzing/Agent"
+        ),
         .testTarget(
             name: "NotifyBusTests",
             dependencies: ["NotifyBus", "NotifyCore", "CLinux", "MessageComparison", "TestSupport"]

@@ -90,14 +90,26 @@ package final class AgentService: Sendable {
         self.agent = agent
         let center = NotifyCenter(bus: bus, peer: agent)
         self.center = center
-        agentThread.set { [weak center] work in center?.perform { link in work(agent, link) } }
-        look.set { [weak center] _ in center?.perform { link in agent.takeNews(on: link) } }
-        hear.set { [weak center] source, news in
+        // Weakly: the agent refers to what calls these.
+        agentThread.set { [weak center, weak agent] work in
+            guard let agent else { return }
+            center?.perform { link in work(agent, link) }
+        }
+        look.set { [weak center, weak agent] _ in
+            guard let agent else { return }
+            center?.perform { link in agent.takeNews(on: link) }
+        }
+        hear.set { [weak center, weak agent] source, news in
+            guard let agent else { return }
             center?.perform { link in agent.handle(EventTable.Input.said(source, news), on: link) }
         }
         session.perform.set { [weak center] work in center?.perform(work) }
-        launchWatch.set { [weak center] in center?.perform { link in agent.loadLaunches(on: link) } }
-        thread = try watcher.start { [weak center] event in
+        launchWatch.set { [weak center, weak agent] in
+            guard let agent else { return }
+            center?.perform { link in agent.loadLaunches(on: link) }
+        }
+        thread = try watcher.start { [weak center, weak agent] event in
+            guard let agent else { return }
             center?.perform { link in agent.handle(event, on: link) }
         }
         try center.open()

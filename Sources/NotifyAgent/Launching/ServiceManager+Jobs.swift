@@ -71,7 +71,8 @@ extension ServiceManager {
             }
         }
         if let unit = units.removeValue(forKey: id) { forget(unit, for: id, on: link) }
-        let count = (counts[entry.title] ?? 0) + 1
+        // The number may come from the name of a unit that somebody else has made.
+        let count = (counts[entry.title] ?? 0) &+ 1
         counts[entry.title] = count
         let unit = ServiceManager.stem(of: entry.title) + "\(count).service"
         units[id] = unit
