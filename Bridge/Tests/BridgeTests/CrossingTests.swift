@@ -71,12 +71,12 @@ struct CrossingTests {
         let heard = try there.hear(prefixes: ["com.example."])
         let escaped = String(
             String.UnicodeScalarView(
-                [1, 0x1F, 0x7F, 0x9F, 0xFDD0, 0xFFFF, 0x10FFFF].compactMap { Unicode.Scalar(UInt32($0)) }
+                [0xA0, 0xFDD0, 0xFFFF, 0x10FFFF].compactMap { Unicode.Scalar(UInt32($0)) }
             )
         )
         let names = [
             "com.example.%/+#$", "com.example.\(escaped)", "com.example.", "com.example...x", "com.example.\u{E9}",
-            "com.example.e\u{301}", "com.example.x\n\ty", "com.example." + String(repeating: "a", count: 499),
+            "com.example.e\u{301}", "com.example.x\u{A0}y", "com.example." + String(repeating: "a", count: 499),
             "com.example." + String(repeating: "#", count: 499), "com.example." + String(repeating: ".", count: 253),
             "com.example.last",
         ]
@@ -166,11 +166,58 @@ struct CrossingTests {
             try broker.publish("nb1/home/com/example/\(number)", ["-m", "\(origin):\(number)"])
         }
         // Its own, back by a detour.
-        try broker.publish("nb1/home/com/example/own", ["-m", "\(try machine.id().dropFirst(4)):1"])
+        try broker.publish("nb1/home/com/example/own", ["-m", "\(try machine.origin()):1"])
         try broker.publish("nb1/home/com/example/last")
         #expect(heard.wait(forCount: 4))
         #expect(heard.elements == ["com.example.7", "com.example.8", "com.example.6", "com.example.last"])
         #expect(try machine.figure("duplicates") == 3)
+    }
+
+    @Test("A forged stamp of one name silences no other", arguments: BusKind.available)
+    func forgedStamps(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let machine = try Machine(kind, broker, ["import = com.example.*"])
+        let heard = try machine.hear(prefixes: ["com.example."])
+        let origin = String(repeating: "a", count: 32)
+        // Whoever may publish to one topic uses up the numbers that another bridge is about to use, and the last one.
+        for number in ["1", "2", "3", "18446744073709551615"] {
+            try broker.publish("nb1/home/com/example/weather", ["-m", "\(origin):\(number)"])
+        }
+        for number in 1...3 { try broker.publish("nb1/home/com/example/alarm", ["-m", "\(origin):\(number)"]) }
+        try broker.publish("nb1/home/com/example/last")
+        #expect(heard.wait { $0.contains("com.example.last") })
+        #expect(heard.elements.count { $0 == "com.example.alarm" } == 3)
+        #expect(try machine.figure("duplicates") == 0)
+    }
+
+    @Test(
+        "A name with a control character crosses in neither direction; it is counted, and said once",
+        arguments: BusKind.available
+    )
+    func controlCharacters(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let here = try Machine(kind, broker, ["export = com.example.*"])
+        let there = try Machine(kind, broker, ["import = com.example.*"])
+        let heard = try there.hear(prefixes: ["com."])
+        let names = [
+            "com.example.a\nExecStopPost=/bin/true", "com.example.\u{1B}[2J", "com.example.\u{85}",
+            "com.example.\u{2028}",
+        ]
+        for name in names { try here.center.post(name) }
+        for topic in ["a%0AExecStopPost=%2Fbin%2Ftrue", "%1B[2J", "%C2%85", "\u{202E}"] {
+            try broker.publish("nb1/home/com/example/\(topic)")
+        }
+        try here.center.post("com.example.last")
+        #expect(heard.wait { $0.contains("com.example.last") })
+        #expect(heard.elements == ["com.example.last"])
+        #expect(try here.figure("refused") == names.count)
+        #expect(try there.figure("refused") == 4)
+        for machine in [here, there] {
+            let log = try machine.bridge.waitForErrorOutput(containing: "control character")
+            #expect(log.split(separator: "\n").count { $0.contains("control character") } == 1)
+            #expect(log.contains("com.example.a\\u{a}ExecStopPost="))
+            #expect(!log.contains("\nExecStopPost"))
+        }
     }
 
     @Test("One bridge serves a bus: a second one exits with 1", arguments: BusKind.available)

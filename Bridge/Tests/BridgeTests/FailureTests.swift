@@ -109,18 +109,26 @@ struct FailureTests {
         #expect(try pair.allHeard().sorted() == names + ["com.example.quiet"])
     }
 
-    @Test("A bridge that shares its id with another client says so, and waits longer each time")
+    @Test("A bridge whose broker gives its id to another client too says so, and waits longer each time")
     func sharedID() throws {
-        let broker = try Mosquitto()
-        let machine = try Machine(.daemon, broker, ["import = com.example.*"])
-        let id = try machine.id()
+        let folder = try TemporaryFolder()
+        #expect(try run("mosquitto_passwd", ["-b", "-c", "\(folder.path)/users", "home", "sesame"]).status == 0)
+        let broker = try Mosquitto(
+            settings: [
+                "allow_anonymous false", "password_file \(folder.path)/users", "use_username_as_clientid true",
+            ],
+            folder: folder
+        )
+        let password = try secret("sesame", in: folder)
+        let lines = ["user = home", "password-file = \(password)", "import = com.example.*"]
+        let machine = try Machine(.daemon, broker, lines)
         let thief = try start(
             "mosquitto_sub",
-            ["-V", "5", "-p", "\(broker.port)", "-i", id, "-t", "x"],
+            ["-V", "5", "-p", "\(broker.port)", "-u", "home", "-P", "sesame", "-t", "x"],
             input: .null
         )
         try machine.bridge.waitForErrorOutput(
-            containing: "another client may be using the ID \(id)",
+            containing: "another client may be using the same client ID",
             timeout: .seconds(120)
         )
         thief.send(signal: SIGTERM)

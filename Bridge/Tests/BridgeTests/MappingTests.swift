@@ -106,6 +106,20 @@ import Testing
         #expect(throws: NameRule.Fault.self) { try NameRule(line) }
     }
 
+    @Test(
+        "A name that would break a line or move a cursor crosses no border, whatever the configuration says",
+        arguments: [
+            "a\nb", "a\tb", "a\rb", "a\u{1B}[2J", "a\u{7F}", "a\u{9B}1m", "a\u{2028}b", "a\u{202E}b", "a\u{2066}b",
+        ]
+    )
+    func controlCharacters(text: String) throws {
+        let name = try NotifyName(text)
+        #expect(!(try rules(["a.*"])).allow(try NotifyName("a.\(text)")))
+        #expect(throws: NameRule.Fault.self) { try NameRule(text) }
+        #expect(throws: NameRule.Fault.self) { try NameRule(text + ".*") }
+        #expect(!NameRules([.name(name)]).allow(name))
+    }
+
     @Test("A broad line doesn't let through names that never cross")
     func border() throws {
         let rules = try rules(["com.*", "user.*", "org.*"])

@@ -99,6 +99,45 @@ struct SecurityTests {
         #expect(try spy.figure("received") == 0)
     }
 
+    @Test("Nobody who hears a bridge's messages can keep it off the broker", arguments: BusKind.available)
+    func clientID(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let machine = try Machine(kind, broker, ["export = com.example.*", "import = com.example.*"])
+        let spy = try start(
+            "mosquitto_sub",
+            ["-V", "5", "-i", "spy", "-p", "\(broker.port)", "-t", "#", "-C", "1", "-F", "%p"],
+            input: .null
+        )
+        try broker.waitForLog("Sending SUBACK to spy")
+        try machine.center.post("com.example.a")
+        let payload = try spy.waitForOutput(containing: ":")
+        let origin = payload.prefix(32)
+        #expect(try machine.origin() == origin)
+        // Takes every id that can be read there.
+        let heard = try machine.hear(prefixes: ["com.example."])
+        for id in [String(origin), "nb1-\(origin)", "\(payload.split(separator: "\n")[0])"] {
+            try broker.publish("x", ["-n"], ["-i", id])
+            try broker.waitForLog("Client \(id) ")
+        }
+        try broker.publish("nb1/home/com/example/last")
+        #expect(heard.wait { $0.contains("com.example.last") })
+        let log = try machine.bridge.waitForErrorOutput(containing: "connected to")
+        #expect(!log.contains("no connection"))
+        #expect(log.split(separator: "\n").count { $0.contains("connected to") } == 1)
+    }
+
+    @Test("Two bridges with one id say so", arguments: BusKind.available)
+    func copiedID(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let machine = try Machine(kind, broker, ["import = com.example.*"])
+        let origin = try machine.origin()
+        // As its own, from a ring.
+        try broker.publish("nb1/home/com/example/a", ["-m", "\(origin):1"])
+        try broker.publish("nb1/home/com/example/a", ["-m", "\(origin):18446744073709551615"])
+        try machine.bridge.waitForErrorOutput(containing: "another bridge has the id of this one")
+        #expect(try machine.figure("duplicates") == 2)
+    }
+
     @Test("A filter that the broker refuses is reported, and the others work", arguments: BusKind.available)
     func refusedFilter(kind: BusKind) throws {
         let plugin = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]

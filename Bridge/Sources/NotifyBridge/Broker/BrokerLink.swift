@@ -43,7 +43,7 @@ struct BrokerLink {
             case .refused(let reason): return .refused(reason)
             case .lost(_, isTakenOver: true):
                 log.notice(
-                    "another client connected to \(settings.broker) as nb1-\(traffic.origin): each needs an ID of its own"
+                    "another client connected to \(settings.broker) with the same client ID: each needs one of its own"
                 )
                 pause = Self.pauses.last
             case .lost(let reason, _):
@@ -52,7 +52,7 @@ struct BrokerLink {
                 if wasTold { log.detail(text) } else { log.notice(text) }
                 // Mosquitto 2.0 closes the connection of the client that came first, without giving a reason.
                 if lasted != nil, shortOnes == Self.suspicion {
-                    log.notice("connections do not last; another client may be using the ID nb1-\(traffic.origin)")
+                    log.notice("connections do not last; another client may be using the same client ID")
                 }
             }
             wasTold = true

@@ -54,7 +54,15 @@ final class BrokerSession {
         self.exchange = exchange
         self.traffic = traffic
         self.log = log
-        client = try MosquittoClient(id: "nb1-\(traffic.origin)", settings: settings)
+        client = try MosquittoClient(id: BrokerSession.newID(), settings: settings)
+    }
+
+    /// A client ID for one connection. Nobody can learn it from what the bridge publishes, or take its place on the
+    /// broker by using it: a broker ends the connection of a client when another one connects with its ID.
+    private static func newID() -> String {
+        // From getrandom(2).
+        var generator = SystemRandomNumberGenerator()
+        return "nb1-\(Origin(high: generator.next(), low: generator.next()))"
     }
 
     /// Connects, runs the connection, and returns when it has ended.
@@ -154,7 +162,7 @@ final class BrokerSession {
         guard reason == 0 else {
             let text = MosquittoClient.reason(reason)
             end =
-                switch UInt32(reason) {
+                switch UInt32(bitPattern: reason) {
                 // It may accept this bridge later.
                 case MQTT_RC_SERVER_UNAVAILABLE.rawValue, MQTT_RC_SERVER_BUSY.rawValue, MQTT_RC_QUOTA_EXCEEDED.rawValue,
                     MQTT_RC_CONNECTION_RATE_EXCEEDED.rawValue, MQTT_RC_USE_ANOTHER_SERVER.rawValue,

@@ -74,8 +74,8 @@ final class MosquittoClient {
             MosquittoClient.at(object)?.onDisconnect(reason)
         }
         mosquitto_subscribe_v5_callback_set(client) { _, object, id, count, granted, _ in
-            let reasons = UnsafeBufferPointer(start: granted, count: Int(count)).map { $0 }
-            MosquittoClient.at(object)?.onSubscribe(id, reasons)
+            let reasons = UnsafeBufferPointer(start: granted, count: granted == nil ? 0 : max(0, Int(count)))
+            MosquittoClient.at(object)?.onSubscribe(id, Array(reasons))
         }
         mosquitto_unsubscribe_v5_callback_set(client) { _, object, _, _ in
             MosquittoClient.at(object)?.onAnswer()
@@ -84,7 +84,10 @@ final class MosquittoClient {
             guard let message = message?.pointee, let topic = message.topic else { return }
             MosquittoClient.at(object)?.onMessage(
                 UnsafeRawBufferPointer(start: topic, count: strlen(topic)),
-                UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen)),
+                UnsafeRawBufferPointer(
+                    start: message.payload,
+                    count: message.payload == nil ? 0 : max(0, Int(message.payloadlen))
+                ),
                 message.retain
             )
         }

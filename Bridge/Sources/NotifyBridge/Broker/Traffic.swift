@@ -16,6 +16,7 @@ final class Traffic {
     private let log: Log
     /// Increases even across restarts, as long as the clock does.
     private var sequence = UInt64(clamping: Clock.wall / 1_000)
+    private var hasWarnedOfCopy = false
     private var confirmations = Confirmations()
     /// Names that an earlier connection may have lost. They are sent first, with the same stamps.
     private var again: [Confirmations.Sent] = []
@@ -76,7 +77,7 @@ final class Traffic {
             if !exchange.isWaiting(sent.name) { return sent }
         }
         guard let name = exchange.nextExport() else { return nil }
-        sequence += 1
+        sequence &+= 1
         return Confirmations.Sent(name: name, sequence: sequence)
     }
 
@@ -102,7 +103,10 @@ final class Traffic {
     /// Takes a message from the broker.
     func receive(_ topic: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, isRetained: Bool) {
         let stamp = Stamp(payload)
-        guard let name = map.name(of: topic), settings.imports.allow(name), payload.isEmpty || stamp != nil else {
+        let name = map.name(of: topic)
+        let verdict = name.map(settings.imports.judge) ?? .notListed
+        if let name, verdict == .unprintable { return exchange.refuseUnprintable(name, isIncoming: true, log) }
+        guard let name, verdict == .crosses, payload.isEmpty || stamp != nil else {
             exchange.count { $0.refused += 1 }
             return log.detail("refused a message to \(String(decoding: topic, as: UTF8.self))")
         }
@@ -121,11 +125,24 @@ final class Traffic {
 
     /// Whether a stamp stands for a post that was not heard yet.
     private func isNews(_ stamp: Stamp, of name: NotifyName, _ isRetained: Bool) -> Bool {
-        if stamp.origin == origin || !window.insert(stamp) { return false }
+        if stamp.origin == origin {
+            warnOfCopy(stamp)
+            return false
+        }
+        guard window.insert(stamp, of: name) else { return false }
         guard seen != nil else { return true }
         let isAnother = seen?.note(stamp, of: name) ?? true
         // Retained messages are not news to a bridge that connects for the first time.
         return isRetained ? isAnother && seen?.knows(name) ?? true : true
+    }
+
+    /// A number that this bridge has yet to reach comes from another bridge with the same id, or is forged.
+    private func warnOfCopy(_ stamp: Stamp) {
+        guard stamp.sequence > sequence, !hasWarnedOfCopy else { return }
+        hasWarnedOfCopy = true
+        log.notice(
+            "another bridge has the id of this one, \(origin), and hears nothing from it: delete 'bridge-id' on one machine"
+        )
     }
 
     /// Posts as many queued names as the rate allows.

@@ -28,6 +28,9 @@ package enum NameRule: Hashable, Sendable {
         if let border = Border.crossed(by: name) {
             throw Fault(reason: "begins with '\(border)', and such names never leave the machine")
         }
+        if Border.isUnprintable(name) {
+            throw Fault(reason: "contains a control character, and such names never leave the machine")
+        }
         self = if let prefix { .prefix(prefix) } else { .name(name) }
     }
 }
@@ -42,6 +45,12 @@ package enum Border {
     /// The prefix that keeps a name from crossing; nil if it may cross.
     package static func crossed(by name: NotifyName) -> String? {
         prefixes.first { name.string.utf8.starts(with: $0.utf8) }
+    }
+
+    /// Whether a name would break a line, move a terminal's cursor or turn text around. Here such a name is legal and
+    /// harmless; but nobody knows what it is written into elsewhere, and no honest program has one.
+    package static func isUnprintable(_ name: NotifyName) -> Bool {
+        name.string.unicodeScalars.contains(where: Printable.isControl)
     }
 }
 
@@ -74,9 +83,20 @@ package struct NameRules: Sendable {
     package var isEmpty: Bool { names.isEmpty && prefixes.isEmpty }
 
     /// Whether a name crosses.
-    package func allow(_ name: NotifyName) -> Bool {
-        guard names.contains(name) || NameRules.covers(prefixes, name.string) else { return false }
-        return Border.crossed(by: name) == nil
+    package func allow(_ name: NotifyName) -> Bool { judge(name) == .crosses }
+
+    package func judge(_ name: NotifyName) -> Verdict {
+        guard names.contains(name) || NameRules.covers(prefixes, name.string), Border.crossed(by: name) == nil else {
+            return .notListed
+        }
+        return Border.isUnprintable(name) ? .unprintable : .crosses
+    }
+
+    package enum Verdict: Sendable {
+        case crosses
+        case notListed
+        /// It is listed, but see ``Border/isUnprintable(_:)``.
+        case unprintable
     }
 
     /// Literal bytes: `hasPrefix` would compare canonical forms.

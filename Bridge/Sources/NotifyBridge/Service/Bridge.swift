@@ -53,7 +53,7 @@ package enum Bridge {
         let exchange = try Exchange()
         let center = NotifyCenter(bus: bus)
         // Before the broker, so that everything posted after the log says "connected" crosses.
-        let observations = try observe(settings.exports, center, exchange)
+        let observations = try observe(settings.exports, center, exchange, log)
         try startThread("notify-bridge") {
             let traffic = Traffic(settings, origin, state, exchange, center, log)
             exchange.ended(BrokerLink(settings: settings, exchange: exchange, traffic: traffic, log: log).run())
@@ -66,11 +66,16 @@ package enum Bridge {
     private static func observe(
         _ exports: NameRules,
         _ center: NotifyCenter,
-        _ exchange: Exchange
+        _ exchange: Exchange,
+        _ log: Log
     ) throws -> [NotifyCenter.Observation] {
         let callback: @Sendable (NotifyName) -> Void = { name in
+            switch exports.judge(name) {
+            case .crosses: exchange.export(name)
             // A prefix may match names that never cross.
-            if exports.allow(name) { exchange.export(name) }
+            case .notListed: break
+            case .unprintable: exchange.refuseUnprintable(name, isIncoming: false, log)
+            }
         }
         var observations: [NotifyCenter.Observation] = []
         if !exports.names.isEmpty {

@@ -12,6 +12,8 @@ package final class Exchange: Sendable {
         var isEnding = false
         var end: End?
         var status = BridgeStatus()
+        /// For each direction, whether a name with a control character has been logged.
+        var hasLoggedUnprintable = (incoming: false, outgoing: false)
     }
 
     /// Why the broker's thread has ended.
@@ -99,6 +101,20 @@ package final class Exchange: Sendable {
     /// Nil while the broker's thread is running.
     package var end: End? { state.withLock { $0.end } }
 
+    /// Counts a name with a control character, and logs the first in each direction.
+    func refuseUnprintable(_ name: NotifyName, isIncoming: Bool, _ log: Log) {
+        let isFirst = state.withLock { state in
+            state.status.refused += 1
+            let flag = isIncoming ? \State.hasLoggedUnprintable.incoming : \State.hasLoggedUnprintable.outgoing
+            defer { state[keyPath: flag] = true }
+            return !state[keyPath: flag]
+        }
+        // The log writes it in a printable form.
+        guard isFirst else { return log.detail("refused \(name)") }
+        let direction = isIncoming ? "in" : "out"
+        log.notice("a name with a control character is not let \(direction), nor are others like it: \(name)")
+    }
+
     /// Changes the figures.
     func count(_ change: (inout BridgeStatus) -> Void) {
         state.withLock { change(&$0.status) }
@@ -128,7 +144,8 @@ package struct BridgeStatus: Sendable {
     package var lost = 0
     /// Queued names, in both directions.
     package var waiting = 0
-    /// Messages that are not a name, or a name that no `import` line allows.
+    /// Messages that are not a name, or a name that no `import` line allows; and names with a control character, in
+    /// both directions.
     package var refused = 0
     /// Messages that had already arrived, or were this bridge's own.
     package var duplicates = 0

@@ -20,7 +20,8 @@ package enum Printable {
         }
     }
 
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    /// Also what separates lines or turns text around.
+    static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value < 0x20 || 0x7F...0x9F ~= scalar.value || 0x2028...0x202E ~= scalar.value
             || 0x2066...0x2069 ~= scalar.value
     }

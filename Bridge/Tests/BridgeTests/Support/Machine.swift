@@ -68,10 +68,9 @@ final class Machine: Sendable {
         return try bridge.wait().status
     }
 
-    /// The bridge's client id.
-    func id() throws -> String {
-        let text = try run("cat", ["\(folder.path)/notifybus/bridge-id"]).output
-        return "nb1-\(text.prefix(32))"
+    /// The origin in the bridge's stamps.
+    func origin() throws -> String {
+        String(try run("cat", ["\(folder.path)/notifybus/bridge-id"]).output.prefix(32))
     }
 
     /// Records from now on what is posted under these names or with these prefixes.
