@@ -135,11 +135,12 @@ struct CommandRunner {
         }
     }
 
-    /// The names, one per line, as many as a variable can hold.
+    /// The names, one per line, as many as a variable can hold, without those that would be taken for several.
     private static func list(_ names: [NotifyName]) -> String {
         // The kernel's limit is 128 KB; see execve(2).
         var room = 120_000
-        let fitting = names.prefix { name in
+        let single = names.filter { !$0.string.utf8.contains(UInt8(ascii: "\n")) }
+        let fitting = single.prefix { name in
             room -= name.string.utf8.count + 1
             return room >= 0
         }

@@ -40,6 +40,19 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a name with a line feed is not taken for two`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let script = #"printf '%s|%s|' "$NOTIFY_NAMES" "$NOTIFY_COUNT""#
+        let waiting = try bus.startWaiting(["--settle", "1s", "--prefix", "", "--", "sh", "-c", script])
+        let center = bus.makeCenter()
+        try center.synchronize(timeout: .patience)
+        bus.stop()
+        for name in ["a", "x\nroot.alarm", "b"] { try center.post(name) }
+        bus.resume()
+        #expect(try waiting.wait().output == "a\nb|3|")
+    }
+
+    @Test(arguments: busKinds)
     func `bursts that come while the command runs are one more run`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = #"echo "<$NOTIFY_NAMES>"; read line"#
