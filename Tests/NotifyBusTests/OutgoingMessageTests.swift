@@ -56,6 +56,16 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("", "/x"), (":", "/x"), (":1", "/x"), (":1.", "/x"), (":.1", "/x"), ("a", "/x"), ("a..b", "/x"), ("a.1b", "/x"),
+        ("a.b c", "/x"), ("a.ä", "/x"), ("a." + String(repeating: "b", count: 254), "/x"), (":1.1", ""), (":1.1", "x"),
+        (":1.1", "/x/"), (":1.1", "//"), (":1.1", "/x//y"), (":1.1", "/x-y"), (":1.1", "/x\ny"),
+    ])
+    func `a message for what is no connection and no object is not sent`(destination: String, path: String) {
+        let call = OutgoingMessage.call(destination, path: path, interface: "org.x.x", member: "X", [])
+        #expect(call.bytes(serial: 1) == nil)
+    }
+
     @Test func `descriptors are counted and written as their positions`() throws {
         let values: [BusValue] = [.descriptor(9), .structure([.descriptor(7), .variant(.descriptor(8))])]
         let message = OutgoingMessage.signal(path: "/x", interface: "org.x.x", member: "X", values)
