@@ -9,7 +9,7 @@ let package = Package(
         .library(name: "DarwinNotify", targets: ["DarwinNotify"]),
         // What code for Apple's systems imports for notify(3).
         .library(name: "notify", targets: ["notify"]),
-        // For C, with <notify.h>: libnotifybus.so beside the program. 'make build' names it libnotifybus.so.0 to be installed.
+        // For C: <notify.h>. 'make build' gives it the name libnotifybus.so.0, by which installed programs find it.
         .library(name: "notifybus", type: .dynamic, targets: ["NotifyBusC"]),
         // All commands: what it is called by decides which it is.
         .executable(name: "notify-commands", targets: ["notify-commands"]),
@@ -34,7 +34,7 @@ let package = Package(
         // What Swift programs import: the center, with queues and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
 
-        // Darwin's names: the engine behind notify(3), and its faces for C and for Swift.
+        // Darwin's names: notify(3) with its C symbols, and what is added for blocks, in C and in Swift.
         .target(name: "NotifyTokens", dependencies: ["NotifyCore", "CLinux"]),
         .target(name: "CDarwinNotify", cSettings: [.define("NOTIFYBUS_WITHOUT_DISPATCH")]),
         .target(
@@ -44,7 +44,7 @@ let package = Package(
         ),
         .target(
             name: "NotifyBusC",
-            dependencies: ["NotifyTokens", "CDarwinNotify", "CNotifyDispatch"],
+            dependencies: ["NotifyTokens", "CNotifyDispatch"],
             exclude: ["libnotifybus.map"],
             linkerSettings: [
                 // Nobody who loads it needs Swift; what is not in the map is not seen from outside, so that a program
@@ -56,7 +56,7 @@ let package = Package(
             ]
         ),
         // The names that code for Apple's systems calls.
-        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "NotifyTokens"]),
+        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "NotifyTokens", "CDarwinNotify"]),
         .target(name: "notify", dependencies: ["DarwinNotify"]),
 
         // What the commands share: options, exit codes, output.
@@ -149,13 +149,25 @@ let package = Package(
             path: "Tests/NotifyTests/SwiftProgramsWithFoundation",
             swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
         ),
+        // Links the C symbols, and imports nothing.
+        .executableTarget(name: "notify-by-hand", dependencies: ["notify"], path: "Tests/NotifyTests/SwiftByHand"),
+        // Sees 'notify' as Darwin.
+        .executableTarget(
+            name: "notify-as-darwin",
+            dependencies: ["notify"],
+            path: "Tests/NotifyTests/SwiftAsDarwin",
+            swiftSettings: [.unsafeFlags(["-module-alias", "Darwin=notify"])]
+        ),
         .testTarget(
             name: "NotifyTests",
             dependencies: [
-                "NotifyTokens", "NotifyCore", "DarwinNotify", "CDarwinNotify", "TestSupport", "notify-commands",
-                "notify-swift-programs", "notify-swift-programs-foundation",
+                "NotifyTokens", "NotifyCore", "CDarwinNotify", "TestSupport", "notify-commands",
+                "notify-swift-programs", "notify-swift-programs-foundation", "notify-by-hand", "notify-as-darwin",
             ],
-            exclude: ["Programs", "SwiftPrograms", "SwiftProgramsWithFoundation", "Library/exports.txt"]
+            exclude: [
+                "Programs", "SwiftPrograms", "SwiftProgramsWithFoundation", "SwiftByHand", "SwiftAsDarwin",
+                "Library/exports.txt",
+            ]
         ),
         .testTarget(
             name: "CommandTests",
@@ -175,6 +187,22 @@ let package = Package(
             path: "Tests/DarwinNotifyTests/ProgramsWithFoundation",
             swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
         ),
+        // Files that are not changed at all, compiled as Documentation/porting.md says.
+        .executableTarget(
+            name: "darwin-unchanged",
+            dependencies: ["DarwinNotify"],
+            path: "Tests/DarwinNotifyTests/Unchanged",
+            swiftSettings: [
+                .unsafeFlags(
+                    [
+                        "-Xfrontend", "-import-module", "-Xfrontend", "DarwinNotify",
+                        "-module-alias", "CoreFoundation=DarwinNotify",
+                    ],
+                    .when(platforms: [.linux])
+                ),
+                .swiftLanguageMode(.v5),
+            ]
+        ),
         .executableTarget(
             name: "darwin-async-main",
             dependencies: ["DarwinNotify"],
@@ -184,9 +212,9 @@ let package = Package(
             name: "DarwinNotifyTests",
             dependencies: [
                 "DarwinNotify", "NotifyBus", "TestSupport", "darwin-programs", "darwin-programs-foundation",
-                "darwin-async-main",
+                "darwin-async-main", "darwin-unchanged",
             ],
-            exclude: ["Programs", "ProgramsWithFoundation", "AsyncMain"]
+            exclude: ["Programs", "ProgramsWithFoundation", "AsyncMain", "Unchanged"]
         ),
         .testTarget(
             name: "ManualTests",

@@ -18,25 +18,6 @@ extension NotifyCenter {
         try observe(.name(name), ignoringOwnPosts, on: queue, callback)
     }
 
-    /// Observes a name, with callbacks on a dispatch queue, and if there is no bus, keeps the registration until there
-    /// is one.
-    ///
-    /// - Parameter whenLive: called once with the outcome, on the center's thread, if the registration was pending.
-    /// - Returns: also the reason why it is not live yet; nil if it is.
-    package func addObserverWaitingForBus(
-        forName name: NotifyName,
-        queue: DispatchQueue,
-        using callback: @escaping @Sendable (NotifyName) -> Void,
-        whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
-    ) throws(NotifyBusError) -> (Observation, delay: NotifyBusError?) {
-        try observeWaitingForBus(
-            .name(name),
-            for: QueueClient(queue: queue),
-            calling: callback,
-            whenLive: whenLive
-        )
-    }
-
     /// Observes a name given as a string, with callbacks on a dispatch queue.
     public func addObserver(
         forName name: String,

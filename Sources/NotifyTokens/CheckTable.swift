@@ -20,6 +20,8 @@ final class CheckTable: @unchecked Sendable {
         let tokenAndSeen = Atomic<UInt64>(0)
         /// A `Counter`; constant while the token exists.
         let counter = Atomic<UInt>(0)
+        /// Whether the count itself may be read; constant while the token exists.
+        let isPeekable = Atomic<Bool>(false)
     }
 
     private typealias CellPointer = UnsafeMutablePointer<Cell>
@@ -117,13 +119,17 @@ final class CheckTable: @unchecked Sendable {
         }
     }
 
-    /// How often the name of a token was posted; nil if there is no such token.
-    func posts(_ token: Int32) -> UInt32? {
+    /// How often the name of a token was posted; `invalidToken` if there is no such token, `invalidRequest` if it is not
+    /// of a kind that may ask.
+    func posts(_ token: Int32) -> Result<UInt32, NotifyStatus> {
         guard contains(token), let cell = cell(of: token), let counter = CheckTable.counter(in: cell) else {
-            return nil
+            return .failure(.invalidToken)
         }
         let posts = counter.pointee.load(ordering: .acquiring)
-        return contains(token) ? posts : nil
+        let isPeekable = cell.pointee.isPeekable.load(ordering: .acquiring)
+        // The cell may belong to another token by now.
+        guard contains(token) else { return .failure(.invalidToken) }
+        return isPeekable ? .success(posts) : .failure(.invalidRequest)
     }
 
     func contains(_ token: Int32) -> Bool {
@@ -173,7 +179,7 @@ final class CheckTable: @unchecked Sendable {
     /// Creates a token whose first check answers yes.
     ///
     /// - Returns: nil if all numbers have been used.
-    func makeToken(counting counter: Counter) -> Int32? {
+    func makeToken(counting counter: Counter, isPeekable: Bool) -> Int32? {
         let size = currentTable.pointee.load(ordering: .relaxed) + 1
         if count * 2 >= size { grow(to: size * 2) }
         let table = currentTable
@@ -185,6 +191,7 @@ final class CheckTable: @unchecked Sendable {
         let cell = makeCell()
         let unseen = counter.pointee.load(ordering: .acquiring) &- 1
         cell.pointee.counter.store(UInt(bitPattern: counter), ordering: .relaxed)
+        cell.pointee.isPeekable.store(isPeekable, ordering: .relaxed)
         cell.pointee.tokenAndSeen.store(UInt64(lastToken) << 32 | UInt64(unseen), ordering: .releasing)
         table[Int(UInt(lastToken) & mask) + 1].store(UInt(bitPattern: cell), ordering: .releasing)
         count += 1

@@ -20,8 +20,10 @@ package func checkToken(_ token: Int32, _ check: UnsafeMutablePointer<Int32>?) -
 /// Implements `notify_peek`.
 package func peekAtToken(_ token: Int32, _ value: UnsafeMutablePointer<UInt32>?) -> UInt32 {
     guard let value else { return 10 }
-    guard let posts = sharedTable._withUnsafeGuaranteedRef({ $0.posts(token) }) else { return 2 }
-    value.pointee = posts
+    switch sharedTable._withUnsafeGuaranteedRef({ $0.posts(token) }) {
+    case .success(let posts): value.pointee = posts
+    case .failure(let status): return status.rawValue
+    }
     return 0
 }
 

@@ -25,13 +25,13 @@ package final class Registration: Sendable {
     private static let countMask: UInt32 = posted - 1
 
     package let token: Int32
-    let name: NameRecord
+    let name: SharedObservation
     let delivery: Delivery
     /// How many times it is suspended, whether its name was posted in the meantime, and whether it is cancelled.
     private let state = Atomic<UInt32>(0)
     private let queued = Atomic<Int>(0)
 
-    init(token: Int32, name: NameRecord, delivery: Delivery) {
+    init(token: Int32, name: SharedObservation, delivery: Delivery) {
         self.token = token
         self.name = name
         self.delivery = delivery

@@ -52,7 +52,7 @@ extension TokenEngine {
             var descriptor: Int32 = 0
             try? engine.register(name, .none, token: &token)
             try? engine.register(name, descriptor: &descriptor, flags: 0, token: &other)
-            _ = (engine.check(token), engine.posts(token), engine.isValid(token))
+            _ = (engine.check(token), try? engine.posts(token), engine.isValid(token))
             try? engine.suspend(other)
             try? engine.post(name)
             try? engine.resume(other)

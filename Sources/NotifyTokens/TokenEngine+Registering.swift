@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyCore
+package import NotifyCore
 
 extension TokenEngine {
     /// How a token is to be notified, before it exists.
     package enum Wish: Sendable {
+        /// Not at all: it is polled with `notify_check` or `notify_peek`.
         case none
+        /// Not at all: it is for a state or a file.
+        case plain
         case signal(Int32)
         /// Through a new pipe.
         case newPipe
@@ -23,7 +26,7 @@ extension TokenEngine {
     ///   - prepare: called once the token has been stored, and before anything is delivered. If it returns false, the
     ///     registration fails.
     package func register(
-        _ name: UnsafePointer<CChar>?,
+        _ text: UnsafePointer<CChar>?,
         _ wish: Wish,
         token: UnsafeMutablePointer<Int32>?,
         descriptor: UnsafeMutablePointer<Int32>? = nil,
@@ -31,16 +34,22 @@ extension TokenEngine {
     ) throws(NotifyStatus) {
         guard let token else { throw .nullInput }
         token.pointee = -1
-        let (registration, opensBus, center) = try withState { state throws(NotifyStatus) in
-            let entry = try enter(name, wish, &state, token: token)
+        let (registration, isFirst, center) = try withState { state throws(NotifyStatus) in
+            let name = try state.recentNames.find(text)
+            if !name.staysInProcess { try TokenEngine.requireBus(state) }
+            let entry = try enter(name, wish, &state)
+            token.pointee = entry.0.token
             if prepare != nil { entry.0.suspend() }
             return entry
         }
         let record = registration.name
         do throws(NotifyStatus) {
             let isPrepared = prepare?() ?? true
-            if opensBus { open(record, on: center) }
-            try waitUntilOpen(record)
+            if isFirst { open(record, on: center) }
+            switch waitUntilOpen(record) {
+            case .waiting(let error), .failed(let error): throw NotifyStatus(error)
+            case .opening, .live, .gone: break
+            }
             if !isPrepared { throw .failed }
             if prepare != nil, registration.resume() { registration.deliver() }
             if case .descriptor(let pipe) = registration.delivery { descriptor?.pointee = pipe.readEnd }
@@ -51,36 +60,69 @@ extension TokenEngine {
         }
     }
 
+    /// Registers a name for Core Foundation's center: if there is no bus, it is heard as soon as there is one.
+    ///
+    /// When this returns, every later post is heard, or it is known why not yet.
+    ///
+    /// - Parameters:
+    ///   - schedule: called for each notification, on any thread; it is to call `run` soon.
+    ///   - failed: called on the center's thread if it had to wait for the bus, and is then refused.
+    /// - Returns: also why it is not heard yet; nil if it is.
+    package func observe(
+        _ name: NotifyName,
+        _ schedule: @escaping @Sendable (Registration) -> Void,
+        failed: @escaping @Sendable (NotifyBusError) -> Void
+    ) throws(NotifyBusError) -> (token: Int32, delay: NotifyBusError?) {
+        while true {
+            let (registration, isFirst, center): (Registration, Bool, NotifyCenter)
+            do throws(NotifyStatus) {
+                (registration, isFirst, center) = try withState { state throws(NotifyStatus) in
+                    try enter(name, .queue(schedule), &state)
+                }
+            } catch {
+                throw NotifyBusError(.limitExceeded, "The numbers for registrations are exhausted.")
+            }
+            if isFirst { open(registration.name, on: center, failed: failed) }
+            switch waitUntilOpen(registration.name) {
+            case .opening, .live, .gone: return (registration.token, nil)
+            case .waiting(let error): return (registration.token, error)
+            case .failed(let error):
+                try? cancel(registration.token)
+                // Otherwise it was tried by somebody who did not want to wait for a bus.
+                if isFirst { throw error }
+            }
+        }
+    }
+
     /// Creates the token, and everything that it needs except the bus.
     private func enter(
-        _ text: UnsafePointer<CChar>?,
+        _ name: NotifyName,
         _ wish: Wish,
-        _ state: inout State,
-        token: UnsafeMutablePointer<Int32>
-    ) throws(NotifyStatus) -> (Registration, opensBus: Bool, NotifyCenter) {
-        let name = try state.recentNames.find(text)
-        if !name.staysInProcess { try TokenEngine.requireBus(state) }
+        _ state: inout State
+    ) throws(NotifyStatus) -> (Registration, isFirst: Bool, NotifyCenter) {
         let delivery = try TokenEngine.delivery(for: wish, &state)
-        var opensBus = false
-        let record: NameRecord
+        var isFirst = false
+        let record: SharedObservation
         if let known = state.records[name] {
             record = known
             record.idleSince = nil
         } else {
-            record = NameRecord(name, posts: table.makeCounter())
+            record = SharedObservation(name, posts: table.makeCounter())
             state.records[name] = record
-            opensBus = true
+            isFirst = true
         }
-        guard let number = table.makeToken(counting: record.posts) else {
+        // As on Darwin. A name that stays in the process is counted there for every kind of token.
+        var isPeekable = name.staysInProcess
+        if case .none = wish { isPeekable = true }
+        guard let number = table.makeToken(counting: record.posts, isPeekable: isPeekable) else {
             if case .descriptor(let pipe) = delivery { TokenEngine.release(pipe, &state)?.close() }
-            if opensBus { state.records[name] = nil }
+            if isFirst { state.records[name] = nil }
             throw .failed
         }
         let registration = Registration(token: number, name: record, delivery: delivery)
         record.add(registration)
         state.registrations[number] = registration
-        token.pointee = number
-        return (registration, opensBus, state.center)
+        return (registration, isFirst, state.center)
     }
 
     private static func delivery(
@@ -88,7 +130,7 @@ extension TokenEngine {
         _ state: inout State
     ) throws(NotifyStatus) -> Registration.Delivery {
         switch wish {
-        case .none: return .none
+        case .none, .plain: return .none
         case .signal(let number): return .signal(number)
         case .queue(let schedule): return .queue(schedule)
         case .newPipe:
@@ -104,38 +146,74 @@ extension TokenEngine {
 
     /// Registers a name with the center. The first registration of a name also does it for those that come in the
     /// meantime.
-    private func open(_ record: NameRecord, on center: NotifyCenter) {
-        var outcome = NameRecord.Phase.live
+    ///
+    /// - Parameter failed: if not nil, it is registered as soon as there is a bus, and this is called if that fails.
+    private func open(
+        _ record: SharedObservation,
+        on center: NotifyCenter,
+        failed: (@Sendable (NotifyBusError) -> Void)? = nil
+    ) {
+        var outcome = SharedObservation.Phase.live
         var observation: NotifyCenter.Observation?
         if record.needsBus || !state.withLock({ $0.isChild }) {
             hearOwnPosts(of: center)
             do throws(NotifyBusError) {
                 // A strong reference, so that engine and record live as long as the observation: an object with a weak
                 // reference takes 30 ns longer to retain ever after.
-                observation = try center.addObserver(forName: record.name, ignoringOwnPosts: true) { _ in
-                    self.deliver(record)
+                let callback: @Sendable (NotifyName) -> Void = { _ in self.deliver(record) }
+                if let failed {
+                    let (pending, delay) = try center.observeWaitingForBus(
+                        record.name,
+                        ignoringOwnPosts: true,
+                        using: callback,
+                        whenLive: { self.settle(record, $0, failed) }
+                    )
+                    observation = pending
+                    if let delay { outcome = .waiting(delay) }
+                } else {
+                    observation = try center.addObserver(forName: record.name, ignoringOwnPosts: true, using: callback)
                 }
             } catch {
-                outcome = .failed(NotifyStatus(error))
+                outcome = .failed(error)
             }
         }
         state.withLock { state in
-            record.phase = outcome
             record.observation = observation
-            if case .failed = outcome, state.records[record.name] === record { state.records[record.name] = nil }
+            // There may have been a bus in the meantime.
+            if case .opening = record.phase { TokenEngine.set(record, outcome, &state) }
         }
         state.wakeAll()
     }
 
-    private func waitUntilOpen(_ record: NameRecord) throws(NotifyStatus) {
-        let failure: NotifyStatus?? = state.wait(until: nil) { _ in
-            switch record.phase {
-            case .opening: nil
-            case .live, .gone: .some(nil)
-            case .failed(let status): .some(status)
+    /// A name that had to wait for the bus is live, or the bus has refused it.
+    private func settle(
+        _ record: SharedObservation,
+        _ result: Result<Void, NotifyBusError>,
+        _ failed: @Sendable (NotifyBusError) -> Void
+    ) {
+        state.withLock { state in
+            switch (record.phase, result) {
+            case (.gone, _): break
+            case (_, .success): TokenEngine.set(record, .live, &state)
+            case (_, .failure(let error)): TokenEngine.set(record, .failed(error), &state)
             }
         }
-        if case .some(.some(let status)) = failure { throw status }
+        state.wakeAll()
+        if case .failure(let error) = result { failed(error) }
+    }
+
+    /// The next registration of a name that has failed starts over.
+    private static func set(_ record: SharedObservation, _ phase: SharedObservation.Phase, _ state: inout State) {
+        record.phase = phase
+        if case .failed = phase, state.records[record.name] === record { state.records[record.name] = nil }
+    }
+
+    private func waitUntilOpen(_ record: SharedObservation) -> SharedObservation.Phase {
+        let phase: SharedObservation.Phase? = state.wait(until: nil) { _ in
+            if case .opening = record.phase { nil } else { record.phase }
+        }
+        // Never nil, as it waits without end: whoever is registering it gets an answer within a limit.
+        return phase ?? .gone
     }
 
     // MARK: - Tokens
@@ -195,24 +273,22 @@ extension TokenEngine {
     package func check(_ token: Int32) -> Bool? { table.check(token) }
 
     /// How often the name of a token was posted, plus an offset. Takes no lock.
-    package func posts(_ token: Int32) -> UInt32? { table.posts(token) }
+    ///
+    /// - Throws: `invalidRequest` for a token that `notify_peek` refuses.
+    package func posts(_ token: Int32) throws(NotifyStatus) -> UInt32 { try table.posts(token).get() }
 
     /// Whether a number is currently a token. Takes no lock.
     package func isValid(_ token: Int32) -> Bool { table.contains(token) }
 }
 
 extension TokenEngine {
-    /// Registers a name with a signal to this process.
+    /// Registers a name with a signal to this process. As on Darwin, any number will do; if there is no such signal,
+    /// kill(2) does nothing.
     package func register(
         _ name: UnsafePointer<CChar>?,
         signal: Int32,
         token: UnsafeMutablePointer<Int32>?
     ) throws(NotifyStatus) {
-        var set = sigset_t()
-        guard signal > 0, sigaddset(&set, signal) == 0 else {
-            token?.pointee = -1
-            throw .invalidSignal
-        }
         try register(name, .signal(signal), token: token)
     }
 

@@ -43,7 +43,7 @@ extension TokenEngine {
     }
 
     /// Stops reporting the state of a name to a new agent, unless it is registered again.
-    func forgetState(of record: NameRecord) {
+    func forgetState(of record: SharedObservation) {
         state.withLock { state in
             if let current = state.records[record.name], current.hasState { return }
             state.center.forgetState(of: record.name)

@@ -22,13 +22,13 @@ package final class TokenEngine: Sendable {
     struct State {
         var center: NotifyCenter
         var keeper: Keeper
-        var records: [NotifyName: NameRecord] = [:]
+        var records: [NotifyName: SharedObservation] = [:]
         var registrations: [Int32: Registration] = [:]
         /// Keyed by the reading end.
         var pipes: [Int32: (pipe: TokenPipe, users: Int)] = [:]
         var files: [Int32: MonitoredFile] = [:]
         /// The longest idle first; those used since then are skipped.
-        var idle: [(record: NameRecord, since: MonotonicTime)] = []
+        var idle: [(record: SharedObservation, since: MonotonicTime)] = []
         var recentNames = RecentNames()
         /// Tokens whose file changed while this program was suspended.
         var changedFiles: Set<Int32> = []
@@ -99,14 +99,18 @@ package final class TokenEngine: Sendable {
     /// How a post reaches tokens.
     private enum Route {
         case center(NotifyCenter)
-        case own(NameRecord?)
+        case own(SharedObservation?)
     }
 
     /// Notifies every token of a name that this process has posted it. Runs on the posting thread.
     private func deliverOwn(_ name: NotifyName) {
-        let record: NameRecord? = state.withLock { state in
-            guard let record = state.records[name], !record.isEmpty, case .live = record.phase else { return nil }
-            return record
+        let record: SharedObservation? = state.withLock { state in
+            guard let record = state.records[name], !record.isEmpty else { return nil }
+            // The bus may have it before we know.
+            switch record.phase {
+            case .live, .waiting: return record
+            case .opening, .failed, .gone: return nil
+            }
         }
         guard let record else { return }
         // In the background nothing is heard. What is posted while the program is suspended is reported by the agent
@@ -130,7 +134,7 @@ package final class TokenEngine: Sendable {
 
     /// Notifies every token of a name that somebody has posted it. Runs on the center's thread, except for `self.`
     /// names in a child.
-    func deliver(_ record: NameRecord) {
+    func deliver(_ record: SharedObservation) {
         record.posts.pointee.add(1, ordering: .acquiringAndReleasing)
         let (registrations, isIdle) = state.withLock { state in
             (record.registrations, record.isEmpty && TokenEngine.drop(record, &state))
@@ -142,7 +146,7 @@ package final class TokenEngine: Sendable {
     // MARK: - Names without registrations
 
     /// Removes an idle name from the table, so that it can be closed.
-    static func drop(_ record: NameRecord, _ state: inout State) -> Bool {
+    static func drop(_ record: SharedObservation, _ state: inout State) -> Bool {
         guard record.idleSince != nil, case .live = record.phase else { return false }
         record.phase = .gone
         record.idleSince = nil
@@ -151,7 +155,7 @@ package final class TokenEngine: Sendable {
     }
 
     /// Ends the observation of a name that is no longer in the table.
-    func close(_ record: NameRecord) {
+    func close(_ record: SharedObservation) {
         let observation = state.withLock { state in
             defer { record.observation = nil }
             return record.observation
@@ -164,10 +168,14 @@ package final class TokenEngine: Sendable {
     /// Called when the last token of a name has been cancelled.
     ///
     /// - Returns: names to close.
-    func retire(_ record: NameRecord, _ state: inout State) -> [NameRecord] {
+    func retire(_ record: SharedObservation, _ state: inout State) -> [SharedObservation] {
         switch record.phase {
         case .opening, .gone: return []
         case .failed: return [record]
+        case .waiting:
+            record.phase = .gone
+            state.records[record.name] = nil
+            return [record]
         case .live: record.idleSince = .now
         }
         if !record.needsBus || record.hasState { return TokenEngine.drop(record, &state) ? [record] : [] }
@@ -179,7 +187,7 @@ package final class TokenEngine: Sendable {
         return surplus > 0 ? TokenEngine.takeIdle(count: surplus, &state) : []
     }
 
-    private static func takeIdle(count: Int, _ state: inout State) -> [NameRecord] {
+    private static func takeIdle(count: Int, _ state: inout State) -> [SharedObservation] {
         let entries = state.idle.prefix(count)
         state.idle.removeFirst(count)
         return entries.filter { $0.record.idleSince == $0.since && drop($0.record, &state) }.map(\.record)

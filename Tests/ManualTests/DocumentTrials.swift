@@ -211,6 +211,10 @@ enum Trial {
         ("Documentation/porting.md", "dependencies: [", .elsewhere("Scripts/check-dependents", target: "dependents")),
         ("Documentation/porting.md", "import Foundation", .compiles(after: "")),
         (
+            "Documentation/porting.md", ".executableTarget(",
+            .elsewhere("Tests/DarwinNotifyTests/CoreFoundation/UnchangedTests.swift", target: "test")
+        ),
+        (
             "Documentation/porting.md", "$ dbus-run-session -- sh -c '.build/debug/app",
             .elsewhere("Tests/DarwinNotifyTests/CoreFoundation/UsualProgramTests.swift", target: "test")
         ),

@@ -85,6 +85,27 @@ struct CProgramTests {
         #expect(result.lines == ["1000000 1000000 -1"])
     }
 
+    /// As strict as the newest compilers are by themselves, and stricter.
+    @Test(arguments: [
+        "cc -std=c99", "cc -std=gnu17", "cc -std=gnu2x", "clang -std=c99", "clang -std=c23", "clang -fblocks -std=c11",
+    ])
+    func `a program that includes only the headers calls every function without a block`(compiler: String) throws {
+        let words = compiler.split(separator: " ").map(String.init)
+        guard try run("sh", ["-c", "command -v \(words[0])"]).status == 0 else {
+            try Test.cancel("There is no \(words[0]).")
+        }
+        let program = try library.compile(
+            "every-function.c",
+            with: words[0],
+            words.dropFirst() + [
+                "-Wpedantic", "-Wstrict-prototypes", "-Werror=implicit-function-declaration", "-Werror=implicit-int",
+                "-Werror=int-conversion", "-Werror=incompatible-pointer-types", "-Werror=return-type",
+            ]
+        )
+        let result = try run(program, environment: library.environment(bus))
+        #expect(result.status == 0 && result.lines == ["process known, failures 0"], "\(result.output)")
+    }
+
     @Test func `the compiler refuses Mach ports, with the reason`() throws {
         let error = #expect(throws: TestSupportError.self) { try library.compile("mach-port.c") }
         #expect("\(error as Any)".contains("Linux has no Mach ports; use notify_register_file_descriptor()"))
@@ -147,10 +168,14 @@ struct CProgramTests {
         #expect(result.lines == ["every call said what it should"])
     }
 
-    @Test func `Python uses the library through ctypes`() throws {
+    /// The first two find it in the program itself, where `LD_PRELOAD` puts it.
+    @Test(arguments: ["everything", "found", "path"])
+    func `Python uses the library through ctypes`(way: String) throws {
         guard try run("sh", ["-c", "command -v python3"]).status == 0 else { try Test.cancel("There is no python3.") }
         if library.isSanitized { try Test.cancel("Python has no runtime of the address sanitizer.") }
-        let result = try run("python3", [library.source("with_ctypes.py")], environment: library.environment(bus))
+        var environment = library.environment(bus)
+        if way != "path" { environment["LD_PRELOAD"] = "libnotifybus.so.0" }
+        let result = try run("python3", [library.source("with_ctypes.py"), way], environment: environment)
         #expect(result.lines == ["python heard it"], "\(result.errorOutput)")
     }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CDarwinNotify
-import DarwinNotify
 import Glibc
 import NotifyCore
 import TestSupport
@@ -104,43 +102,14 @@ struct SwiftProgramTests {
         #expect(result.status == 0 && result.lines == ["com.apple.system.timezone"])
     }
 
-    @Test func `the constants are those of the C header`() {
-        #expect(CDarwinNotify.NOTIFY_STATUS_OK == DarwinNotify.NOTIFY_STATUS_OK)
-        #expect(CDarwinNotify.NOTIFY_STATUS_INVALID_NAME == DarwinNotify.NOTIFY_STATUS_INVALID_NAME)
-        #expect(CDarwinNotify.NOTIFY_STATUS_INVALID_TOKEN == DarwinNotify.NOTIFY_STATUS_INVALID_TOKEN)
-        #expect(CDarwinNotify.NOTIFY_STATUS_INVALID_PORT == DarwinNotify.NOTIFY_STATUS_INVALID_PORT)
-        #expect(CDarwinNotify.NOTIFY_STATUS_INVALID_FILE == DarwinNotify.NOTIFY_STATUS_INVALID_FILE)
-        #expect(CDarwinNotify.NOTIFY_STATUS_INVALID_SIGNAL == DarwinNotify.NOTIFY_STATUS_INVALID_SIGNAL)
-        #expect(CDarwinNotify.NOTIFY_STATUS_INVALID_REQUEST == DarwinNotify.NOTIFY_STATUS_INVALID_REQUEST)
-        #expect(CDarwinNotify.NOTIFY_STATUS_NOT_AUTHORIZED == DarwinNotify.NOTIFY_STATUS_NOT_AUTHORIZED)
-        #expect(CDarwinNotify.NOTIFY_STATUS_OPT_DISABLE == DarwinNotify.NOTIFY_STATUS_OPT_DISABLE)
-        #expect(CDarwinNotify.NOTIFY_STATUS_SERVER_NOT_FOUND == DarwinNotify.NOTIFY_STATUS_SERVER_NOT_FOUND)
-        #expect(CDarwinNotify.NOTIFY_STATUS_NULL_INPUT == DarwinNotify.NOTIFY_STATUS_NULL_INPUT)
-        #expect(CDarwinNotify.NOTIFY_STATUS_FAILED == DarwinNotify.NOTIFY_STATUS_FAILED)
-        #expect(CDarwinNotify.NOTIFY_REUSE == DarwinNotify.NOTIFY_REUSE)
-        #expect(CDarwinNotify.NOTIFY_OPT_ENABLE == DarwinNotify.NOTIFY_OPT_ENABLE)
-        #expect(CDarwinNotify.NOTIFY_OPT_DISABLE == DarwinNotify.NOTIFY_OPT_DISABLE)
-        #expect(CDarwinNotify.NOTIFY_OPT_FILTERED == DarwinNotify.NOTIFY_OPT_FILTERED)
-        #expect(CDarwinNotify.NOTIFY_OPT_OLD_IPC == DarwinNotify.NOTIFY_OPT_OLD_IPC)
-        #expect(CDarwinNotify.NOTIFY_NO_DISPATCH == DarwinNotify.NOTIFY_NO_DISPATCH)
+    @Test func `a program that declares the functions itself links them and imports nothing`() throws {
+        let result = try start(productPath("notify-by-hand"), environment: ["NOTIFYBUS_ADDRESS": bus.address]).wait()
+        #expect(result.status == 0 && result.lines == ["every function returned what it should"], "\(result.output)")
     }
 
-    @Test func `the names of Darwin's services are those of the C header`() {
-        #expect(CDarwinNotify.kNotifyDSCacheInvalidation == DarwinNotify.kNotifyDSCacheInvalidation)
-        #expect(CDarwinNotify.kNotifyDSCacheInvalidationGroup == DarwinNotify.kNotifyDSCacheInvalidationGroup)
-        #expect(CDarwinNotify.kNotifyDSCacheInvalidationHost == DarwinNotify.kNotifyDSCacheInvalidationHost)
-        #expect(CDarwinNotify.kNotifyDSCacheInvalidationService == DarwinNotify.kNotifyDSCacheInvalidationService)
-        #expect(CDarwinNotify.kNotifyDSCacheInvalidationUser == DarwinNotify.kNotifyDSCacheInvalidationUser)
-        #expect(CDarwinNotify.kNotifyVFSMount == DarwinNotify.kNotifyVFSMount)
-        #expect(CDarwinNotify.kNotifyVFSUnmount == DarwinNotify.kNotifyVFSUnmount)
-        #expect(CDarwinNotify.kNotifyVFSUpdate == DarwinNotify.kNotifyVFSUpdate)
-        #expect(CDarwinNotify.kNotifyVFSLowDiskSpace == DarwinNotify.kNotifyVFSLowDiskSpace)
-        #expect(CDarwinNotify.kNotifyVFSLowDiskSpaceRootFS == DarwinNotify.kNotifyVFSLowDiskSpaceRootFS)
-        #expect(CDarwinNotify.kNotifyVFSLowDiskSpaceOtherFS == DarwinNotify.kNotifyVFSLowDiskSpaceOtherFS)
-        #expect(CDarwinNotify.kNotifySCHostNameChange == DarwinNotify.kNotifySCHostNameChange)
-        #expect(CDarwinNotify.kNotifySCNetworkChange == DarwinNotify.kNotifySCNetworkChange)
-        #expect(CDarwinNotify.kNotifyASLDBUpdate == DarwinNotify.kNotifyASLDBUpdate)
-        #expect(CDarwinNotify.kNotifyTimeZoneChange == DarwinNotify.kNotifyTimeZoneChange)
-        #expect(CDarwinNotify.kNotifyClockSet == DarwinNotify.kNotifyClockSet)
+    @Test func `a program that asks for Darwin finds it, if the module is called so`() throws {
+        let result = try start(productPath("notify-as-darwin"), environment: ["NOTIFYBUS_ADDRESS": bus.address]).wait()
+        #expect(result.lines == ["changed 1, com.apple.system.timezone", "heard on the main queue"])
+        #expect(result.status == 0, "\(result.errorOutput)")
     }
 }

@@ -33,6 +33,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#ifndef __swift__
+/* Darwin's header brings it, and programs rely on that. Swift's module for it is Glibc. */
+#include <unistd.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,9 +46,9 @@ extern "C" {
 #define NOTIFY_STATUS_OK 0
 #define NOTIFY_STATUS_INVALID_NAME 1      /* the name is NULL, empty, longer than 511 bytes, or not UTF-8 */
 #define NOTIFY_STATUS_INVALID_TOKEN 2     /* there is no such registration, or it was cancelled */
-#define NOTIFY_STATUS_INVALID_PORT 3      /* not used here: there are no Mach ports */
+#define NOTIFY_STATUS_INVALID_PORT 3      /* there are no Mach ports */
 #define NOTIFY_STATUS_INVALID_FILE 4      /* no place for a descriptor, not a descriptor of this library, or a file that can't be watched */
-#define NOTIFY_STATUS_INVALID_SIGNAL 5    /* there is no signal with this number */
+#define NOTIFY_STATUS_INVALID_SIGNAL 5    /* not used here: a signal that does not exist is not sent, as on Darwin */
 #define NOTIFY_STATUS_INVALID_REQUEST 6   /* not possible for this token, or not on Linux */
 #define NOTIFY_STATUS_NOT_AUTHORIZED 7    /* the name, or the process, belongs to someone else */
 #define NOTIFY_STATUS_OPT_DISABLE 8       /* the library is disabled, or this is the child of a process that used it */
@@ -86,7 +90,7 @@ uint32_t notify_register_check(const char *name, int *out_token);
 
 /*
  * notify_register_signal() - register to be sent a signal, as by kill(getpid(), sig), for each notification
- * @sig: the signal number
+ * @sig: the signal number; nothing is sent if there is no such signal
  *
  * The system coalesces pending signals of the same number.
  */
@@ -109,7 +113,8 @@ uint32_t notify_register_file_descriptor(const char *name, int *notify_fd, int f
  * notify_register_mach_port() - unavailable: Linux has no Mach ports
  *
  * It is declared so that the compiler reports calls to it. notify_register_file_descriptor() does the same for poll(2)
- * and epoll(7). The name is in parentheses so that a program may define a macro of that name.
+ * and epoll(7). The name is in parentheses so that a program may define a macro of that name. For programs that find it
+ * without this header it exists, and returns NOTIFY_STATUS_INVALID_PORT.
  */
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
 __attribute__((unavailable("Linux has no Mach ports; use notify_register_file_descriptor()")))
@@ -118,9 +123,10 @@ __attribute__((error("Linux has no Mach ports; use notify_register_file_descript
 #endif
 uint32_t(notify_register_mach_port)(const char *name, void *notify_port, int flags, int *out_token);
 
-#ifdef __BLOCKS__
-/* Included if available, as on Darwin. Not in Swift, which has queues of its own, nor when building the library. */
-#if defined(__has_include) && !defined(__swift__) && !defined(NOTIFYBUS_WITHOUT_DISPATCH)
+/* In Swift the module DarwinNotify has this function, with Swift's queues and closures. */
+#if defined(__BLOCKS__) && !defined(__swift__)
+/* Included if available, as on Darwin, but not when building the library. */
+#if defined(__has_include) && !defined(NOTIFYBUS_WITHOUT_DISPATCH)
 #if __has_include(<dispatch/dispatch.h>)
 #include <dispatch/dispatch.h>
 #define NOTIFYBUS_HAS_DISPATCH 1

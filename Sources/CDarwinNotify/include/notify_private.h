@@ -34,13 +34,16 @@ extern "C" {
  */
 void notify_set_options(uint32_t opts);
 
-/* notify_register_plain() - register a name for its state, notify_peek() or notify_monitor_file(); nothing is delivered */
+/* notify_register_plain() - register a name for its state or for notify_monitor_file(); nothing is delivered */
 uint32_t notify_register_plain(const char *name, int *out_token);
 
 /*
  * notify_peek() - get a number that changes whenever the name of a token is posted
  *
  * It has no other meaning, and differs between processes. It is as fast and as safe as notify_check().
+ *
+ * Return: NOTIFY_STATUS_INVALID_REQUEST unless the token is from notify_register_check() or its name begins with
+ * "self.".
  */
 uint32_t notify_peek(int token, uint32_t *val);
 
@@ -55,7 +58,7 @@ uint32_t notify_peek(int token, uint32_t *val);
  * Return: NOTIFY_STATUS_INVALID_REQUEST if the path is NULL, the token already monitors a file, or its name begins with
  * "self."; NOTIFY_STATUS_INVALID_FILE if the path ends in "/", "." or "..", or can't be watched.
  */
-uint32_t notify_monitor_file(int token, char *path, int flags);
+uint32_t notify_monitor_file(int token, const char *path, int flags);
 
 /* notify_simple_post() - the same as notify_post() */
 uint32_t notify_simple_post(const char *name);

@@ -22,7 +22,6 @@ extension Command {
         case "exit-status": text = manual.exitStatus
         case "events": text = manual.events
         case "keys.h": text = ManualSections.keysHeader
-        case "keys.swift": text = ManualSections.keysSource
         case "no-events": text = manual.unpostedEvents
         case "bash": text = BashCompletion(description).text
         case "zsh": text = ZshCompletion(description).text

@@ -36,24 +36,6 @@ extension ManualSections {
             """
     }
 
-    /// The same names for Swift.
-    static var keysSource: String {
-        let entries = SystemEvent.all.compactMap { event in
-            event.key.map { "/// \(event.meaning)\npublic var \($0): String { \"\(event.name)\" }\n" }
-        }
-        return """
-            // SPDX-License-Identifier: Apache-2.0
-
-            // Darwin's constants keep Darwin's names.
-            // swift-format-ignore-file: AlwaysUseLowerCamelCase, LineLength
-
-            // Names posted when something happens to the machine or the session: see notifybus-events(7) for when, and what their
-            // states mean. Generated from the table of these names: notify-agent --generate keys.swift
-
-            \(entries.joined())
-            """
-    }
-
     var unpostedEvents: String {
         SystemEvent.all.filter { $0.source == nil }.map { tagged(bold($0.name.string), $0.meaning) }.joined()
     }

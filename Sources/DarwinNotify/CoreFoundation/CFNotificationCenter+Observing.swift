@@ -3,9 +3,9 @@
 // The names are Apple's.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-/// Observes a name: calls `callBack` on the main queue for each notification posted from now on.
+/// Observes a name: calls `callBack` for each notification posted from now on.
 ///
-/// When this returns, the bus has confirmed the registration. It can be called from any thread. Each call adds a
+/// The Darwin notify center calls it on the main queue. When this returns, the bus has confirmed the registration. It can be called from any thread. Each call adds a
 /// registration, and each registration is called back separately, even if all arguments are the same: remove the
 /// observer before you add it again. The program's own posts are heard too.
 ///
@@ -18,12 +18,13 @@
 /// The corresponding C function is `CFNotificationCenterAddObserver`.
 ///
 /// - Parameters:
-///   - center: the Darwin notify center.
+///   - center: one of the centers.
 ///   - observer: identifies the observer, and is passed to `callBack`. It is not retained: remove the observer before
 ///     what it points to goes away. If it is nil, the registration can't be removed.
 ///   - callBack: the function to call. Must not be nil.
-///   - name: the name to observe; it must not be nil.
-///   - object: ignored.
+///   - name: the name to observe. For the local center nil means all names; for the Darwin notify center it must not be
+///     nil.
+///   - object: the object whose posts are observed, for the local center; nil means all. Otherwise ignored.
 ///   - suspensionBehavior: ignored.
 @preconcurrency
 public func CFNotificationCenterAddObserver(
@@ -37,10 +38,8 @@ public func CFNotificationCenterAddObserver(
     let function: StaticString = "CFNotificationCenterAddObserver"
     guard let center else { return Reporter.report(.missing("a center"), by: function) }
     guard let callBack else { return Reporter.report(.missing("a callback"), by: function) }
-    guard let name else { return Reporter.report(.missing("a name"), by: function) }
-    if let failure = center.observers.add(CFRegistration(observer, callBack), for: name) {
-        Reporter.report(failure, by: function)
-    }
+    let failure = center.backend.add(CFObserver(observer, callBack), name, UInt(bitPattern: object))
+    if let failure { Reporter.report(failure, by: function) }
 }
 
 /// Removes all registrations of an observer for a name, or for all names.
@@ -52,10 +51,10 @@ public func CFNotificationCenterAddObserver(
 /// The corresponding C function is `CFNotificationCenterRemoveObserver`.
 ///
 /// - Parameters:
-///   - center: the Darwin notify center.
+///   - center: one of the centers.
 ///   - observer: the observer as it was added; it must not be nil.
 ///   - name: the name; nil means all names.
-///   - object: ignored.
+///   - object: the object as it was added, for the local center; nil means all. Otherwise ignored.
 public func CFNotificationCenterRemoveObserver(
     _ center: CFNotificationCenter!,
     _ observer: UnsafeRawPointer!,
@@ -65,7 +64,7 @@ public func CFNotificationCenterRemoveObserver(
     let function: StaticString = "CFNotificationCenterRemoveObserver"
     guard let center else { return Reporter.report(.missing("a center"), by: function) }
     guard let observer else { return Reporter.report(.missing("an observer"), by: function) }
-    center.observers.remove(UInt(bitPattern: observer), from: name?.rawValue)
+    center.backend.remove(UInt(bitPattern: observer), name?.rawValue, UInt(bitPattern: object))
 }
 
 /// Removes all registrations of an observer; those of other observers remain.
@@ -75,11 +74,11 @@ public func CFNotificationCenterRemoveObserver(
 /// The corresponding C function is `CFNotificationCenterRemoveEveryObserver`.
 ///
 /// - Parameters:
-///   - center: the Darwin notify center.
+///   - center: one of the centers.
 ///   - observer: the observer as it was added; it must not be nil.
 public func CFNotificationCenterRemoveEveryObserver(_ center: CFNotificationCenter!, _ observer: UnsafeRawPointer!) {
     let function: StaticString = "CFNotificationCenterRemoveEveryObserver"
     guard let center else { return Reporter.report(.missing("a center"), by: function) }
     guard let observer else { return Reporter.report(.missing("an observer"), by: function) }
-    center.observers.remove(UInt(bitPattern: observer), from: nil)
+    center.backend.remove(UInt(bitPattern: observer), nil, 0)
 }

@@ -6,7 +6,7 @@
 /// itself: `name as CFString` and `name as String` compile unchanged, with or without Foundation.
 public typealias CFString = String
 
-/// The dictionary type of Core Foundation's functions. The Darwin notify center carries none.
+/// The dictionary type of Core Foundation's functions. The Darwin notify center carries none, the local one does.
 public typealias CFDictionary = [AnyHashable: Any]
 
 /// A set of flags of Core Foundation's functions.

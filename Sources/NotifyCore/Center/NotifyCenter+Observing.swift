@@ -115,17 +115,24 @@ extension NotifyCenter {
     ///
     /// Waits until the registration is live, or is known to be pending.
     ///
-    /// - Parameter whenLive: called once with the outcome, on the center's thread, if the registration was pending.
+    /// - Parameters:
+    ///   - callback: called on the center's thread.
+    ///   - whenLive: called once with the outcome, on the center's thread, if the registration was pending.
     /// - Returns: also the reason why it is not live yet; nil if it is.
     /// - Throws: ``NotifyBusError`` with the code `limitExceeded`, `failed` or `closed`, which waiting can't fix.
     package func observeWaitingForBus(
-        _ subject: Subject,
-        for client: any ObserverClient,
-        calling callback: @escaping @Sendable (NotifyName) -> Void,
+        _ name: NotifyName,
+        ignoringOwnPosts: Bool,
+        using callback: @escaping @Sendable (NotifyName) -> Void,
         whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) -> (Observation, delay: NotifyBusError?) {
-        let observer = Observer(runner: .client(client), counters: engine.counters, callback: callback)
-        let (subscription, delay) = try engine.register(observer, NotifyCenter.keys(for: subject), waitsForBus: true)
+        let observer = Observer(
+            runner: .center(engine),
+            counters: engine.counters,
+            ignoresOwnPosts: ignoringOwnPosts,
+            callback: callback
+        )
+        let (subscription, delay) = try engine.register(observer, [.name(name)], waitsForBus: true)
         if delay != nil { engine.notify(of: subscription, waitsForBus: true, whenLive) }
         return (Observation(center: self, subscription: subscription), delay)
     }

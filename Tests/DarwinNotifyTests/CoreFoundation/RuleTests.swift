@@ -70,6 +70,11 @@ import Testing
         #expect(try PrivateBus(kind).lines(of: form, "main-queue") == ["main true", "end"])
     }
 
+    @Test(arguments: busKinds, forms)
+    func `CFRunLoopRun serves the main queue, with Foundation and without`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "run-loop") == ["end"])
+    }
+
     @Test(arguments: busKinds, [500, 50_000])
     func `all registrations of one name are called for one post`(kind: BusKind, count: Int) throws {
         #expect(try PrivateBus(kind).lines(of: "darwin-programs", "many-duplicates", "\(count)") == ["\(count)"])

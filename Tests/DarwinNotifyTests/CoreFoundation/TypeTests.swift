@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DarwinNotify
+import Foundation
+import TestSupport
 import Testing
 
 /// The types, as code for Apple's systems uses them.
@@ -29,5 +31,36 @@ import Testing
         #expect(name == CFNotificationName(rawValue: text as CFString))
         #expect(name.rawValue as String == text)
         #expect([name: 1][CFNotificationName("com.example.name" as CFString)] == 1)
+    }
+
+    @Test func `Core Foundation's types are Swift's own`() {
+        #expect(CFString.self == String.self && CFDictionary.self == [AnyHashable: Any].self)
+        #expect(CFIndex.self == Int.self && CFOptionFlags.self == UInt.self)
+    }
+
+    @Test func `the local center and Foundation's center have nothing to do with each other`() {
+        let heard = Recorder<String>()
+        let local = CFNotificationCenterGetLocalCenter()
+        let observer = UnsafeRawPointer(bitPattern: 1)
+        let observation = NotificationCenter.default.addObserver(
+            forName: Notification.Name("com.example.type-tests"),
+            object: nil,
+            queue: nil
+        ) { _ in heard.append("Foundation") }
+        CFNotificationCenterAddObserver(
+            local,
+            observer,
+            { _, _, _, _, _ in heard.append("Core Foundation") },
+            "com.example.type-tests" as CFString,
+            nil,
+            .deliverImmediately
+        )
+        NotificationCenter.default.post(name: Notification.Name("com.example.type-tests"), object: nil)
+        #expect(heard.elements == ["Foundation"])
+        let name = CFNotificationName("com.example.type-tests" as CFString)
+        CFNotificationCenterPostNotification(local, name, nil, nil, true)
+        #expect(heard.elements == ["Foundation", "Core Foundation"])
+        CFNotificationCenterRemoveEveryObserver(local, observer)
+        NotificationCenter.default.removeObserver(observation)
     }
 }

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# The library from Python, by the name that programs load it by.
+# The library from Python, in the ways of Documentation/porting.md; the argument selects one.
 import ctypes
+import ctypes.util
 import os
 import socket
 import struct
 import sys
 
-notify = ctypes.CDLL("libnotifybus.so.0")
+if sys.argv[1] == "everything":
+    notify = ctypes.CDLL(None)
+elif sys.argv[1] == "found":
+    notify = ctypes.CDLL(ctypes.util.find_library("System"))
+else:
+    notify = ctypes.CDLL("/usr/lib/libSystem.dylib" if sys.platform == "darwin" else "libnotifybus.so.0")
 for function in (notify.notify_post, notify.notify_register_file_descriptor, notify.notify_register_check,
                  notify.notify_check, notify.notify_cancel):
     function.restype = ctypes.c_uint32

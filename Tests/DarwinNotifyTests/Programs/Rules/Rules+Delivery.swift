@@ -103,6 +103,20 @@ extension Rules {
         say("ready")
     }
 
+    /// What people call to serve the main queue, with Foundation and without.
+    static func runLoop() {
+        let isDone = DispatchSemaphore(value: 0)
+        // Elsewhere there is nothing to run.
+        DispatchQueue.global().async {
+            CFRunLoopRun()
+            isDone.signal()
+        }
+        isDone.wait()
+        endWith()
+        post("end")
+        CFRunLoopRun()
+    }
+
     /// Posts and exits at once.
     static func postAndExit() {
         post("a")

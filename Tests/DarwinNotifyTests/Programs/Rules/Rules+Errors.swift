@@ -21,7 +21,7 @@ extension Rules {
         post("end")
     }
 
-    /// A sandbox may hide posts, which is reported once. Names that stay in the process are still heard.
+    /// A sandbox may hide posts, which is reported once. The program's own are still heard.
     static func reach() {
         CFNotificationCenter.onError = {
             say("\($0.function) \($0.code?.description ?? "nil") \($0.name?.rawValue ?? "")")
@@ -30,8 +30,9 @@ extension Rules {
             say("end")
             finish()
         }
-        for number in 1...3 { observe("name", by: number) { _ in } }
+        for number in 1...3 { observe("name", by: number) { say("own \($0)") } }
         observe("other", by: 1) { _ in }
+        post("name")
         post("self.end")
     }
 

@@ -33,6 +33,13 @@ enum Rules {
         "reach": reach,
         "post-and-exit": postAndExit,
         "post-when-told": postWhenTold,
+        "local-arguments": localArguments,
+        "local-filters": localFilters,
+        "local-removal": localRemoval,
+        "local-changes": localChanges,
+        "local-thread": localThread,
+        "distributed": distributed,
+        "run-loop": runLoop,
     ]
 
     static let center = CFNotificationCenterGetDarwinNotifyCenter()

@@ -2,15 +2,18 @@
 
 import NotifyCore
 
-/// A name with registrations, which share one observation on the bus.
+/// One observation of a name on the bus, shared by all registrations of the name in this process: those of notify(3)
+/// and those of Core Foundation's center.
 ///
 /// `@unchecked Sendable`: the variables are touched only with the lock of the `TokenEngine` held.
-final class NameRecord: @unchecked Sendable {
+final class SharedObservation: @unchecked Sendable {
     enum Phase {
         /// A thread is registering it with the bus.
         case opening
+        /// It is registered as soon as there is a bus; this is why it is not yet.
+        case waiting(NotifyBusError)
         case live
-        case failed(NotifyStatus)
+        case failed(NotifyBusError)
         /// It is no longer in the engine's table.
         case gone
     }
