@@ -6,9 +6,9 @@
 import CNotifyDispatch
 import NotifyTokens
 
-/// The implementation of the C function `notify_register_dispatch`: see CNotifyDispatch.h.
-@c @implementation
-public func notifybus_register_dispatch(
+/// The implementation of the C function `notify_register_dispatch`: see CNotifyDispatch.h, which declares it for C.
+@_cdecl("notifybus_register_dispatch")
+public func c_notifybus_register_dispatch(
     _ name: UnsafePointer<CChar>?,
     _ out_token: UnsafeMutablePointer<Int32>?,
     _ queue: UnsafeMutableRawPointer?,
