@@ -56,7 +56,9 @@ let package = Package(
             ]
         ),
         // The names that code for Apple's systems calls.
-        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "NotifyTokens", "CDarwinNotify"]),
+        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "NotifyTokens", "CDarwinNotify", "CRunLoop"]),
+        // Runs Foundation's run loop, if the program has one.
+        .target(name: "CRunLoop"),
         .target(name: "notify", dependencies: ["DarwinNotify"]),
 
         // What the commands share: options, exit codes, output.

@@ -171,9 +171,11 @@ import Testing
             [
                 "-c", script, "bash", folder, "-swift-version", "6", "-I", "\(products)/Modules",
                 "-Xcc", "-fmodule-map-file=\(products)/CLinux.build/module.modulemap",
-                "-I", "\(packageFolder)/Sources/CDarwinNotify/include", "-I",
-                "\(packageFolder)/Sources/CDBusShim/include",
-            ] + flags,
+            ]
+                + ["CDarwinNotify", "CRunLoop", "CDBusShim"].flatMap {
+                    ["-I", "\(packageFolder)/Sources/\($0)/include"]
+                }
+                + flags,
             input: text + "\n",
             timeout: .patience
         )

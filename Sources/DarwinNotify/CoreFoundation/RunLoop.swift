@@ -13,5 +13,5 @@ import Dispatch
 ///
 /// The corresponding C function is `CFRunLoopRun`.
 public func CFRunLoopRun() {
-    if !nd_run_loop() { dispatchMain() }
+    if !notifybus_run_loop() { dispatchMain() }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "run_loop.h"
+#include "CRunLoop.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 /* Weak, so that no program gets Foundation for it. Swift has no such declarations on Linux. */
 extern void CFRunLoopRun(void) __attribute__((weak));
 
-bool nd_run_loop(void) {
+bool notifybus_run_loop(void) {
     if (!CFRunLoopRun) return syscall(SYS_gettid) != getpid();
     CFRunLoopRun();
     return true;
