@@ -57,13 +57,29 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "/x"), (":", "/x"), (":1", "/x"), (":1.", "/x"), (":.1", "/x"), ("a", "/x"), ("a..b", "/x"), ("a.1b", "/x"),
-        ("a.b c", "/x"), ("a.ä", "/x"), ("a." + String(repeating: "b", count: 254), "/x"), (":1.1", ""), (":1.1", "x"),
-        (":1.1", "/x/"), (":1.1", "//"), (":1.1", "/x//y"), (":1.1", "/x-y"), (":1.1", "/x\ny"),
+        "", ":", "x", ":1", ":1.", ":.1", "a..b", "a.1b", ":1.1 ", ":1.1\n", "a.ä", String(repeating: "a.", count: 128) + "a",
     ])
-    func `a message for what is no connection and no object is not sent`(destination: String, path: String) {
-        let call = OutgoingMessage.call(destination, path: path, interface: "org.x.x", member: "X", [])
+    func `a message to a connection that can't exist is not sent`(name: String) {
+        let call = OutgoingMessage.call(name, path: "/a", interface: "a.b", member: "C", [])
         #expect(call.bytes(serial: 1) == nil)
+        #expect(OutgoingMessage.signal(to: name, path: "/", interface: "a.b", member: "C", []).bytes(serial: 1) == nil)
+        #expect(OutgoingMessage.reply(to: name, 1, []).bytes(serial: 1) == nil)
+        #expect(OutgoingMessage.error(to: name, 1, name: "a.b", "").bytes(serial: 1) == nil)
+    }
+
+    @Test(arguments: ["", "a", "/a/", "//", "/a//b", "/a b", "/a-b", "/\n"])
+    func `a message to or about an object that can't exist is not sent`(path: String) {
+        let call = OutgoingMessage.call("a.b", path: path, interface: "a.b", member: "C", [])
+        #expect(call.bytes(serial: 1) == nil)
+        let value = BusValue.text(code: UInt8(ascii: "o"), path)
+        for values in [[value], [.array(element: "o", [value])], [.variant(value)]] {
+            #expect(OutgoingMessage.reply(to: ":1.1", 1, values).bytes(serial: 1) == nil)
+        }
+    }
+
+    @Test(arguments: ["", "a", "a.b c", "a.1", "a-b.c"])
+    func `an error with a name that is none is not sent`(name: String) {
+        #expect(OutgoingMessage.error(to: ":1.1", 1, name: name, "").bytes(serial: 1) == nil)
     }
 
     @Test func `descriptors are counted and written as their positions`() throws {

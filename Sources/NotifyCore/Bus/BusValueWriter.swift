@@ -2,35 +2,37 @@
 
 /// Writes values in D-Bus's serialized form, the counterpart of `BusValueReader`. See the D-Bus specification,
 /// "Marshaling (Wire Format)".
-struct BusValueWriter {
+package struct BusValueWriter {
     /// Little-endian, whatever the processor is.
     static let byteOrder = UInt8(ascii: "l")
     /// The longest array that the specification allows.
     private static let longestArray = 67_108_864
 
-    private(set) var bytes: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
     /// How many descriptors were written, each as its position among them.
     private(set) var descriptorCount: UInt32 = 0
     /// Whether everything written can be part of a message.
     private(set) var isValid = true
 
-    mutating func align(to alignment: Int) {
+    package init() {}
+
+    package mutating func align(to alignment: Int) {
         while bytes.count & (alignment - 1) != 0 { bytes.append(0) }
     }
 
-    mutating func byte(_ value: UInt8) { bytes.append(value) }
+    package mutating func byte(_ value: UInt8) { bytes.append(value) }
 
-    mutating func integer<Integer: FixedWidthInteger>(_ value: Integer) {
+    package mutating func integer<Integer: FixedWidthInteger>(_ value: Integer) {
         align(to: MemoryLayout<Integer>.size)
         withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
 
-    mutating func text(_ value: String) {
+    package mutating func text(_ value: String) {
         integer(UInt32(truncatingIfNeeded: value.utf8.count))
         terminated(value)
     }
 
-    mutating func signature(_ value: String) {
+    package mutating func signature(_ value: String) {
         if value.utf8.count > 255 { isValid = false }
         byte(UInt8(truncatingIfNeeded: value.utf8.count))
         terminated(value)
@@ -43,7 +45,7 @@ struct BusValueWriter {
     }
 
     /// Writes an array, whose elements `body` writes.
-    mutating func array(alignment: Int, _ body: (inout BusValueWriter) -> Void) {
+    package mutating func array(alignment: Int, _ body: (inout BusValueWriter) -> Void) {
         integer(UInt32(0))
         let place = bytes.count - 4
         align(to: alignment)
@@ -57,14 +59,14 @@ struct BusValueWriter {
     }
 
     /// Writes a header field: a structure of its number and a variant.
-    mutating func field(_ code: UInt8, type: String, _ value: (inout BusValueWriter) -> Void) {
+    package mutating func field(_ code: UInt8, type: String, _ value: (inout BusValueWriter) -> Void) {
         align(to: 8)
         byte(code)
         signature(type)
         value(&self)
     }
 
-    mutating func write(_ value: BusValue) {
+    package mutating func write(_ value: BusValue) {
         switch value {
         case .number(let code, let number):
             switch code {
@@ -75,7 +77,9 @@ struct BusValueWriter {
             }
         case .double(let number): integer(number.bitPattern)
         case .text(UInt8(ascii: "g"), let text): signature(text)
-        case .text(_, let text): self.text(text)
+        case .text(let code, let text):
+            if code == UInt8(ascii: "o"), !BusNames.isObject(text) { isValid = false }
+            self.text(text)
         case .descriptor:
             integer(descriptorCount)
             descriptorCount += 1

@@ -128,12 +128,12 @@ struct OutgoingMessage {
 
     /// The message as it is written to the socket.
     ///
-    /// - Returns: nil if it can't be a message: a text has a NUL in it, something is too long, or it names no connection
-    ///   or object. The bus would disconnect the sender.
+    /// - Returns: nil if it can't be a message: a text has a NUL in it, something is too long, or it names no connection,
+    ///   object or error. The bus would disconnect the sender.
     func bytes(serial: UInt32) -> [UInt8]? {
-        guard destination.map(OutgoingMessage.isConnection) ?? true, path.map(OutgoingMessage.isObject) ?? true else {
-            return nil
-        }
+        guard destination.map(BusNames.isConnection) ?? true, path.map(BusNames.isObject) ?? true,
+            errorName.map(BusNames.isError) ?? true
+        else { return nil }
         var body = BusValueWriter()
         for argument in arguments { body.write(argument) }
         var writer = BusValueWriter()
@@ -159,37 +159,5 @@ struct OutgoingMessage {
             return nil
         }
         return writer.bytes + body.bytes
-    }
-
-    /// Whether a text is the name of a connection: see the D-Bus specification, "Bus names". Some come from other programs.
-    private static func isConnection(_ text: String) -> Bool {
-        let isUnique = text.utf8.first == UInt8(ascii: ":")
-        let elements = text.utf8.dropFirst(isUnique ? 1 : 0).split(
-            separator: UInt8(ascii: "."),
-            omittingEmptySubsequences: false
-        )
-        return text.utf8.count <= 255 && elements.count > 1
-            && elements.allSatisfy { element in
-                guard let first = element.first, isUnique || !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first)
-                else { return false }
-                return element.allSatisfy { isNameByte($0) || $0 == UInt8(ascii: "-") }
-            }
-    }
-
-    /// The same for the path of an object: see "Valid Object Paths".
-    private static func isObject(_ text: String) -> Bool {
-        guard text != "/" else { return true }
-        let elements = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        return elements.count > 1 && elements[0].isEmpty
-            && elements.dropFirst().allSatisfy { !$0.isEmpty && $0.allSatisfy(isNameByte) }
-    }
-
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
     }
 }

@@ -238,7 +238,7 @@ struct AgentScene {
         _ client: HostileBus.Client,
         _ bus: HostileBus,
         _ choices: inout Choices
-    ) -> [OutgoingMessage]? {
+    ) -> [ForgedMessage]? {
         // Without these there is nothing to test.
         switch call.member {
         case "Hello": return [bus.answer(call, from: HostileBus.busName, [.string(client.name)])]
@@ -257,7 +257,7 @@ struct AgentScene {
         _ client: HostileBus.Client,
         _ bus: HostileBus,
         _ choices: inout Choices
-    ) -> OutgoingMessage {
+    ) -> ForgedMessage {
         if choices.once(in: 10) {
             let name = choices.pick([
                 "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",

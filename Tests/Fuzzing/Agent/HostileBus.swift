@@ -43,7 +43,7 @@ final class HostileBus {
     private var lastSerial: UInt32 = 0
     private var lastName = 0
     /// Is asked what to reply to a call; nil leaves it unanswered for now.
-    var reply: (Call, Client) -> [OutgoingMessage]? = { _, _ in nil }
+    var reply: (Call, Client) -> [ForgedMessage]? = { _, _ in nil }
 
     static let busName = "org.freedesktop.DBus"
 
@@ -64,20 +64,20 @@ final class HostileBus {
 
     // MARK: - Messages
 
-    func message(_ kind: OutgoingMessage.Kind, from sender: String) -> OutgoingMessage {
+    func message(_ kind: ForgedMessage.Kind, from sender: String) -> ForgedMessage {
         lastSerial &+= 1
         if lastSerial == 0 { lastSerial = 1 }
-        return OutgoingMessage(kind: kind, serial: lastSerial, sender: sender)
+        return ForgedMessage(kind: kind, serial: lastSerial, sender: sender)
     }
 
-    func answer(_ call: Call, from sender: String, _ arguments: [BusValue]) -> OutgoingMessage {
+    func answer(_ call: Call, from sender: String, _ arguments: [BusValue]) -> ForgedMessage {
         var reply = message(.reply, from: sender)
         reply.replySerial = call.serial
         reply.arguments = arguments
         return reply
     }
 
-    func error(_ call: Call, from sender: String, _ name: String, _ text: String) -> OutgoingMessage {
+    func error(_ call: Call, from sender: String, _ name: String, _ text: String) -> ForgedMessage {
         var reply = message(.error, from: sender)
         reply.replySerial = call.serial
         reply.errorName = name
@@ -86,21 +86,21 @@ final class HostileBus {
     }
 
     func signal(_ interface: String, _ member: String, from sender: String, at path: String, _ arguments: [BusValue])
-        -> OutgoingMessage
+        -> ForgedMessage
     {
         var signal = message(.signal, from: sender)
         (signal.path, signal.interface, signal.member, signal.arguments) = (path, interface, member, arguments)
         return signal
     }
 
-    func post(_ name: NotifyName, from sender: String) -> OutgoingMessage {
+    func post(_ name: NotifyName, from sender: String) -> ForgedMessage {
         // The only part of the names here that is escaped.
         let parts = name.string.split(separator: ".").map { $0 == "0" ? "_30" : $0 }
         let interface = "org.notifybus.n." + parts.joined(separator: ".")
         return signal(interface, "Posted", from: sender, at: WireFormat.path(for: name), [.string(name.string)])
     }
 
-    func send(_ message: OutgoingMessage, to client: Client) {
+    func send(_ message: ForgedMessage, to client: Client) {
         guard client.isOpen, client.isLetIn else { return }
         client.output += message.bytes
         flush(client)

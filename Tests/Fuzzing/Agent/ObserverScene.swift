@@ -110,13 +110,13 @@ struct ObserverScene {
         _ client: HostileBus.Client,
         _ bus: HostileBus,
         _ choices: inout Choices
-    ) -> [OutgoingMessage]? {
+    ) -> [ForgedMessage]? {
         if call.member == "Hello" { return [bus.answer(call, from: HostileBus.busName, [.string(client.name)])] }
         if call.destination != HostileBus.busName, choices.once(in: 3) { return nil }
         return [answer(call, bus, &choices)]
     }
 
-    private static func answer(_ call: HostileBus.Call, _ bus: HostileBus, _ choices: inout Choices) -> OutgoingMessage
+    private static func answer(_ call: HostileBus.Call, _ bus: HostileBus, _ choices: inout Choices) -> ForgedMessage
     {
         if choices.once(in: 12) {
             let name = choices.pick([
