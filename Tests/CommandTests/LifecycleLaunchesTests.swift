@@ -82,10 +82,10 @@ import Testing
         #expect(
             result.output == #"""
                 {"name":"o\u001b\"d","file":"/etc/xdg/notifybus/launch.d/o\u001b\"d.conf","names":["com.example.go"],\#
-                "prefixes":[],"action":"start","program":"é","state":"idle","reason":"","starts":18446744073709551615,\#
-                "failures":0,"due":0,"result":"a\nb"}
+                "prefixes":[],"action":"start","program":"é","unit":"","state":"idle","reason":"",\#
+                "starts":18446744073709551615,"failures":0,"due":0,"result":"a\nb"}
                 {"name":"index","file":"/etc/xdg/notifybus/launch.d/index.conf","names":["com.example.go"],\#
-                "prefixes":["com.example.a."],"action":"start","program":"job.service","state":"limited","reason":"",\#
+                "prefixes":["com.example.a."],"action":"start","program":"job.service","unit":"","state":"limited","reason":"",\#
                 "starts":1234,"failures":0,"due":7,"result":"done"}
 
                 """#

@@ -43,7 +43,7 @@ import Testing
     func `a name with a line feed is not taken for two`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = #"printf '%s|%s|' "$NOTIFY_NAMES" "$NOTIFY_COUNT""#
-        let waiting = try bus.startWaiting(["--settle", "1s", "--prefix", "", "--", "sh", "-c", script])
+        let waiting = try bus.startWaiting(["--settle", "1s", "*", "--", "sh", "-c", script])
         let center = bus.makeCenter()
         try center.synchronize(timeout: .patience)
         bus.stop()

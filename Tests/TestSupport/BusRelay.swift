@@ -14,7 +14,7 @@ public final class BusRelay: Sendable {
         case wantsOneLineAtATime
         /// Passes on the answers byte by byte.
         case dribbles
-        /// Passes on nothing more from the bus once that has accepted the client.
+        /// Passes on nothing that the client says once the bus has accepted it.
         case fallsSilent
     }
 
@@ -71,7 +71,13 @@ public final class BusRelay: Sendable {
             let link = Link(client, bus)
             links.withLock { $0.append(link) }
             startThread { [manner] in
+                var hasEntered = false
                 pass(from: client, to: bus, link) { said, isFirst in
+                    // What it says next it says when it has read the answer to Hello.
+                    if manner == .fallsSilent {
+                        defer { hasEntered = hasEntered || said.contains("Hello") }
+                        return hasEntered ? .max : 0
+                    }
                     guard manner == .wantsOneLineAtATime, isFirst, said.split(separator: "\r\n").count > 1 else {
                         return 0
                     }
@@ -80,13 +86,7 @@ public final class BusRelay: Sendable {
                 }
             }
             startThread { [manner] in
-                var isSilent = false
-                pass(from: bus, to: client, link) { said, isFirst in
-                    if isSilent { return .max }
-                    // It comes after the answer to Hello.
-                    isSilent = manner == .fallsSilent && said.contains("NameAcquired")
-                    return manner == .dribbles && isFirst ? 1 : 0
-                }
+                pass(from: bus, to: client, link) { _, isFirst in manner == .dribbles && isFirst ? 1 : 0 }
             }
         }
     }
