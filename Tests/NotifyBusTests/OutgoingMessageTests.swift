@@ -57,7 +57,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", ":", "x", ":1", ":1.", ":.1", "a..b", "a.1b", ":1.1 ", ":1.1\n", "a.ä", String(repeating: "a.", count: 128) + "a",
+        "", ":", "x", ":1", ":1.", ":.1", "a..b", "a.1b", ":1.1 ", ":1.1\n", "a.ä",
+        String(repeating: "a.", count: 128) + "a",
     ])
     func `a message to a connection that can't exist is not sent`(name: String) {
         let call = OutgoingMessage.call(name, path: "/a", interface: "a.b", member: "C", [])

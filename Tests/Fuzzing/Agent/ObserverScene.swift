@@ -116,8 +116,7 @@ struct ObserverScene {
         return [answer(call, bus, &choices)]
     }
 
-    private static func answer(_ call: HostileBus.Call, _ bus: HostileBus, _ choices: inout Choices) -> ForgedMessage
-    {
+    private static func answer(_ call: HostileBus.Call, _ bus: HostileBus, _ choices: inout Choices) -> ForgedMessage {
         if choices.once(in: 12) {
             let name = choices.pick([
                 "org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.LimitsExceeded",
