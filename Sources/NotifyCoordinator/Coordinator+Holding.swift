@@ -13,7 +13,7 @@ extension Coordinator {
         synchronizes: Bool = false
     ) {
         guard let observer = directory[id] else { return }
-        if observer.isRelayed { return goOn(waiter, id, nil) }
+        if observer.isRelayed { return resume(waiter, id, nil) }
         directory.change(id) { $0.holdWaiters.append(waiter) }
         holding.hold(subjects, for: id, of: observer.user, synchronizes: synchronizes)
         followHolding()
@@ -40,13 +40,13 @@ extension Coordinator {
                     defer { observer.holdWaiters = [] }
                     return observer.holdWaiters
                 }
-                for waiter in waiters ?? [] { goOn(waiter, id, failure) }
+                for waiter in waiters ?? [] { resume(waiter, id, failure) }
             }
         }
     }
 
     /// The names of a connection are held, or this prevented it.
-    mutating func goOn(_ waiter: Observer.HoldWaiter, _ id: ConnectionID, _ failure: String?) {
+    mutating func resume(_ waiter: Observer.HoldWaiter, _ id: ConnectionID, _ failure: String?) {
         switch waiter {
         case .transition: advance(id) { $0.namesAreHeld(failure) }
         case .parking: namesAreHeldForParking(id)
@@ -60,14 +60,14 @@ extension Coordinator {
             tellDecider(id)
             reconsider([id])
             updateLook(at: observer.process)
-        case .registration(let call): welcome(id, call)
+        case .registration(let call): completeRegistration(id, call)
         }
     }
 
     /// Replies to a connection that is suspended, or that was parked and runs again.
     ///
     /// The names of the latter stay with the agent until it has confirmed that it hears them itself.
-    private mutating func welcome(_ id: ConnectionID, _ call: CallID) {
+    private mutating func completeRegistration(_ id: ConnectionID, _ call: CallID) {
         guard let observer = directory[id] else { return }
         // Requests made in the meantime count.
         guard observer.returns, observer.decision.state == .foreground else {

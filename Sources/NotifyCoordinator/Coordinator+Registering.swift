@@ -194,7 +194,7 @@ extension Coordinator {
         if directory[id]?.transition.isHolding == true || directory[id]?.isParked == true {
             hold(subjects, for: id, then: waiter)
         } else {
-            goOn(waiter, id, nil)
+            resume(waiter, id, nil)
         }
     }
 

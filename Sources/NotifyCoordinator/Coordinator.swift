@@ -70,7 +70,7 @@ package struct Coordinator {
     /// - Returns: the effects, to be carried out in order.
     package mutating func handle(_ event: Event, at now: Moment) -> [Effect] {
         self.now = now
-        take(event)
+        dispatch(event)
         for (name, isWanted) in observedNames.takeChanges() { emit(.interest(name, isWanted: isWanted)) }
         if holding.isAtRest, ledger.hasShrunk() { emit(.giveMemoryBack) }
         defer { effects = [] }
@@ -79,7 +79,7 @@ package struct Coordinator {
 
     mutating func emit(_ effect: Effect) { effects.append(effect) }
 
-    private mutating func take(_ event: Event) {
+    private mutating func dispatch(_ event: Event) {
         switch event {
         case .register(let call, let newcomer):
             accept(call, of: newcomer.user) { coordinator throws(Refusal) in try coordinator.register(call, newcomer) }
@@ -136,7 +136,7 @@ package struct Coordinator {
         case .processEnded(let process): processEnded(process)
         case .processStopped(let process): processStopped(process)
         case .processContinued(let process): processContinued(process)
-        case .news(let news): takeNews(of: news)
+        case .news(let news): note(news)
         case .awaitChanges(let number): awaitChanges(number)
         case .agentObserves(let subjects): agentObserves(subjects)
         case .sourceWasReset(let name, let condition): sources.reset(name, condition)
