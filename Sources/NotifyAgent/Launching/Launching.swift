@@ -33,8 +33,8 @@ final class Launching: PostListener, @unchecked Sendable {
     private var events: [Launcher.Event] = []
     private var isBusy = false
     private var ownsName = false
-    /// How many entries hear each name.
-    private var holds = HoldCount()
+    /// By how many entries each name and prefix is held: the connection hears it once for all of them.
+    private var holds = SubjectIndex<Int>()
     private var unidentified = UnidentifiedPosts()
     private var units: ProcessUnits
 
@@ -146,7 +146,7 @@ final class Launching: PostListener, @unchecked Sendable {
     }
 
     private func hold(_ subjects: Subjects, for id: LaunchID, on link: borrowing BusLink) {
-        let first = holds.add(subjects)
+        let first = holds.insert(subjects)
         guard !first.isEmpty else {
             // Another entry has requested them, and the bus replies in order.
             return link.callBus("GetId", []) { [self] _, link in handle(.held(id, failure: nil), on: link) }

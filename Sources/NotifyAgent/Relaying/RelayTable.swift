@@ -35,15 +35,14 @@ package struct RelayTable: Sendable {
     /// count, because their number is limited anyway.
     private let room: Int
     private var clients: [String: Client] = [:]
-    private var names: [NotifyName: Set<String>] = [:]
-    private var prefixes = PrefixIndex<Set<String>>()
+    private var listeners = SubjectIndex<Set<String>>()
     private var bytes: [ProcessID: Int] = [:]
 
     package init(room: Int = Quotas().pendingBytes) { self.room = room }
 
     package var clientNames: [String] { Array(clients.keys) }
     package var count: Int { clients.count }
-    package var ruleCount: Int { names.count + prefixes.count }
+    package var ruleCount: Int { listeners.count }
     package func contains(_ name: String) -> Bool { clients[name] != nil }
     package func droppedCount(of name: String) -> UInt64 { clients[name]?.dropped ?? 0 }
     package func waitingCount(of name: String) -> Int { clients[name]?.queue.count ?? 0 }
@@ -73,7 +72,7 @@ package struct RelayTable: Sendable {
         for one in subjects.prefixes where clients.values[index].subjects.prefixes.insert(one).inserted {
             new.prefixes.insert(one)
         }
-        return (clients.values[index].isHearing ? enter(new, for: name) : Subjects(), new)
+        return (clients.values[index].isHearing ? listeners.insert(name, for: new) : Subjects(), new)
     }
 
     /// - Returns: what need not be heard any more, and who need not wait any longer.
@@ -88,7 +87,7 @@ package struct RelayTable: Sendable {
         }
         guard !old.isEmpty else { return (Subjects(), []) }
         change(name) { $0.dropUnwanted() }
-        return (clients.values[index].isHearing ? leave(old, for: name) : Subjects(), takeWaiters(of: name))
+        return (clients.values[index].isHearing ? listeners.remove(name, for: old) : Subjects(), takeWaiters(of: name))
     }
 
     /// The bus does not let the relay hear what a client is to hear: the client no longer hears anything.
@@ -97,29 +96,29 @@ package struct RelayTable: Sendable {
     package mutating func stopHearing(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
         guard let client = clients[name], client.isHearing else { return (Subjects(), []) }
         clients[name]?.isHearing = false
-        return (leave(client.subjects, for: name), [])
+        return (listeners.remove(name, for: client.subjects), [])
     }
 
     /// Who hears one of these.
     package func listeners(to subjects: Subjects) -> Set<String> {
         var all: Set<String> = []
-        for name in subjects.names { all.formUnion(names[name] ?? []) }
-        for prefix in subjects.prefixes { all.formUnion(prefixes[prefix] ?? []) }
+        for name in subjects.names { all.formUnion(listeners[name] ?? []) }
+        for prefix in subjects.prefixes { all.formUnion(listeners[prefix] ?? []) }
         return all
     }
 
     /// Those of these that some client hears.
     package func heard(among subjects: Subjects) -> Subjects {
         Subjects(
-            names: subjects.names.filter { names[$0] != nil },
-            prefixes: subjects.prefixes.filter { prefixes[$0] != nil }
+            names: subjects.names.filter { listeners[$0] != nil },
+            prefixes: subjects.prefixes.filter { listeners[$0] != nil }
         )
     }
 
     /// - Returns: what need not be heard any more, and who is waiting for something that will never come.
     package mutating func forget(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
         guard let client = clients[name] else { return (Subjects(), []) }
-        let unheard = client.isHearing ? leave(client.subjects, for: name) : Subjects()
+        let unheard = client.isHearing ? listeners.remove(name, for: client.subjects) : Subjects()
         account(-client.bytes, client.process)
         clients[name] = nil
         return (unheard, client.waiters.map(\.number))
@@ -138,10 +137,10 @@ package struct RelayTable: Sendable {
         clients[name]?.queue.keepEachOnce(state == .suspended)
         clients[name]?.isHearing = state != .background
         guard state == .background else {
-            return (client.isHearing ? Subjects() : enter(client.subjects, for: name), Subjects())
+            return (client.isHearing ? Subjects() : listeners.insert(name, for: client.subjects), Subjects())
         }
         change(name) { $0.queue.removeAll() }
-        return (Subjects(), client.isHearing ? leave(client.subjects, for: name) : Subjects())
+        return (Subjects(), client.isHearing ? listeners.remove(name, for: client.subjects) : Subjects())
     }
 
     /// The client has confirmed its state.
@@ -156,11 +155,11 @@ package struct RelayTable: Sendable {
     ///
     /// - Returns: whom it is for.
     package mutating func posted(_ post: Post) -> Set<String> {
-        let exact = names[post.name] ?? []
+        let exact = listeners[post.name] ?? []
         for name in exact { append(post, for: name, isKept: true) }
-        guard !prefixes.isEmpty else { return exact }
+        guard listeners.hasPrefixes else { return exact }
         var all = exact
-        prefixes.forEachPrefix(of: post.name) { _, names in
+        listeners.forEachPrefix(of: post.name) { _, names in
             if all.isEmpty { all = names } else { all.formUnion(names) }
         }
         for name in all where !exact.contains(name) { append(post, for: name, isKept: false) }
@@ -263,40 +262,6 @@ package struct RelayTable: Sendable {
         guard change != 0 else { return }
         let sum = bytes[process, default: 0] + change
         bytes[process] = sum > 0 ? sum : nil
-    }
-
-    private mutating func enter(_ subjects: Subjects, for client: String) -> Subjects {
-        var new = Subjects()
-        for name in subjects.names {
-            if names[name] == nil { new.names.insert(name) }
-            names[name, default: []].insert(client)
-        }
-        for prefix in subjects.prefixes {
-            let isNew = prefixes.change(prefix) { listeners in
-                defer { listeners = listeners ?? [client] }
-                return listeners?.insert(client) == nil
-            }
-            if isNew { new.prefixes.insert(prefix) }
-        }
-        return new
-    }
-
-    private mutating func leave(_ subjects: Subjects, for client: String) -> Subjects {
-        var old = Subjects()
-        for name in subjects.names where names[name]?.remove(client) != nil {
-            guard names[name]?.isEmpty == true else { continue }
-            names[name] = nil
-            old.names.insert(name)
-        }
-        for prefix in subjects.prefixes {
-            let isLast = prefixes.change(prefix) { listeners in
-                guard listeners?.remove(client) != nil, listeners?.isEmpty == true else { return false }
-                listeners = nil
-                return true
-            }
-            if isLast { old.prefixes.insert(prefix) }
-        }
-        return old
     }
 }
 

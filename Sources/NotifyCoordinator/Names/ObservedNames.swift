@@ -7,8 +7,7 @@ package import NotifyNames
 /// Some names are of interest: their provider starts with the first observer, and stops some time after the last. A
 /// name is wanted by its name and by each of its prefixes.
 package struct ObservedNames: Sendable {
-    private var names: [NotifyName: Int] = [:]
-    private var prefixes = PrefixIndex<Int>()
+    private var counts = SubjectIndex<Int>()
     /// How many want each name of interest.
     private var interests: [NotifyName: Int] = [:]
     /// The names of interest in byte order, so that those with a common prefix are adjacent.
@@ -22,7 +21,7 @@ package struct ObservedNames: Sendable {
     }
 
     /// Whether somebody observes the name by its name, and not by a prefix.
-    package func containsExactly(_ name: NotifyName) -> Bool { names[name] != nil }
+    package func containsExactly(_ name: NotifyName) -> Bool { counts[name] != nil }
 
     /// Whether anybody would hear a post of the name.
     package func contains(_ name: NotifyName) -> Bool { count(of: name) > 0 }
@@ -30,39 +29,25 @@ package struct ObservedNames: Sendable {
     /// How many want a post of the name. An observer with two matching prefixes counts twice.
     package func count(of name: NotifyName) -> Int {
         if let count = interests[name] { return count }
-        var count = names[name] ?? 0
-        prefixes.forEachPrefix(of: name) { _, holders in count += holders }
+        var count = counts[name] ?? 0
+        counts.forEachPrefix(of: name) { _, holders in count += holders }
         return count
     }
 
     mutating func insert(_ subjects: Subjects) {
-        for name in subjects.names {
-            names[name, default: 0] += 1
-            touch(name, by: 1)
-        }
-        for prefix in subjects.prefixes {
-            prefixes[prefix] = (prefixes[prefix] ?? 0) + 1
-            touchAll(with: prefix.string, by: 1)
-        }
+        counts.insert(subjects)
+        guard !ordered.isEmpty else { return }
+        for name in subjects.names { touch(name, by: 1) }
+        for prefix in subjects.prefixes { touchAll(with: prefix.string, by: 1) }
     }
 
     /// - Parameter subjects: what was inserted, in whatever parts.
     mutating func remove(_ subjects: Subjects) {
-        for name in subjects.names {
-            guard let count = names[name] else { continue }
-            names[name] = count > 1 ? count - 1 : nil
-            touch(name, by: -1)
+        if !ordered.isEmpty {
+            for name in subjects.names where counts[name] != nil { touch(name, by: -1) }
+            for prefix in subjects.prefixes where counts[prefix] != nil { touchAll(with: prefix.string, by: -1) }
         }
-        for prefix in subjects.prefixes {
-            guard let count = prefixes[prefix] else { continue }
-            prefixes[prefix] = count > 1 ? count - 1 : nil
-            touchAll(with: prefix.string, by: -1)
-        }
-        if names.isEmpty {
-            names = [:]
-        } else if names.capacity > 4 * names.count + 64 {
-            names = names.filter { _ in true }
-        }
+        counts.remove(subjects)
     }
 
     /// The names of interest that have become wanted or unwanted since the last time.
@@ -77,7 +62,7 @@ package struct ObservedNames: Sendable {
     }
 
     private mutating func touch(_ name: NotifyName, by change: Int) {
-        guard !ordered.isEmpty, let count = interests[name] else { return }
+        guard let count = interests[name] else { return }
         if touched[name] == nil { touched[name] = count > 0 }
         interests[name] = count + change
     }
