@@ -101,7 +101,7 @@ import Testing
         return bytes
     }
 
-    @Test func `a message takes memory for what has come of it, whatever it says is to come`() {
+    @Test func `a message takes memory for what has arrived, whatever length it announces`() {
         let reader = MessageReader()
         let start = beginning(ofCallOf: MessageReader.longestCall - 1_024)
         start.withUnsafeBytes { reader.feed($0) }

@@ -710,7 +710,7 @@ import Testing
         #expect(world.starts.isEmpty && world.launcher.reports[0].due == 0)
     }
 
-    @Test func `a name is heard all the time while its entry asks for it in another way`() {
+    @Test func `a name is heard all the time while its entry changes how it asks for it`() {
         var world = World()
         var entry = LaunchEntry(title: "a", action: .unit("a.service"))
         entry.subjects.prefixes = [NamePrefix("com.example.")]

@@ -75,7 +75,7 @@ public final class NotifyCenter: Sendable {
     ///
     /// - Parameter onPost: receives the name and the unique name of the poster's connection, valid until it returns, on
     ///   the thread that reads at the time, one at a time: it must not block. It may be a thread that adds an observer.
-    ///   Posts heard in another way, through an agent while the program was suspended, are left out.
+    ///   Posts heard through an agent while the program was suspended, are left out.
     package init(
         bus: Bus,
         onConnectionChange: (@Sendable (ConnectionChange) -> Void)?,
