@@ -29,8 +29,12 @@ let package = Package(
         .target(name: "CXcb"),
         // Names, states and what is observed: values that know neither D-Bus nor Linux.
         .target(name: "NotifyNames"),
+        // The connection to a bus: socket, messages, values. It knows no names, and no center.
+        .target(name: "NotifyWire", dependencies: ["NotifyNames", "CDBusShim", "CLinux"]),
+        // What the agent, its relay and observers say to each other: the fields of each message.
+        .target(name: "NotifyProtocol", dependencies: ["NotifyWire", "NotifyNames"]),
         // The center, without Dispatch and Swift's concurrency library: what the commands and the C library are made of.
-        .target(name: "NotifyCore", dependencies: ["NotifyNames", "CDBusShim", "CLinux"]),
+        .target(name: "NotifyCore", dependencies: ["NotifyProtocol", "NotifyWire", "NotifyNames", "CLinux"]),
         // What Swift programs import: the center, with queues and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
 

@@ -5,12 +5,6 @@ import Glibc
 /// What a post is on the wire, defined in one place: a signal with the member `Posted` and one string, the name, whose
 /// path and interface are those of the name.
 extension BusMessage {
-    /// Whether a signal claims to be a post.
-    var looksLikePost: Bool {
-        guard kind == .signal, let interface else { return false }
-        return strncmp(interface, "org.notifybus.n.", 16) == 0 || strncmp(interface, "org.notifybus.h.", 16) == 0
-    }
-
     /// The name in the body of a signal. The signal is a post of it if it `isPost(of:)` that name.
     var postedName: UnsafeRawBufferPointer? {
         guard looksLikePost, hasMember(WireFormat.member), let text, text.count > 0,
@@ -53,5 +47,29 @@ package struct NameCache {
         if known.count >= NameCache.limit { known.removeAll() }
         known[hash] = name
         return name
+    }
+}
+
+extension OutgoingMessage {
+    /// The post of a name.
+    static func post(_ name: NotifyName) -> OutgoingMessage {
+        .signal(
+            path: WireFormat.path(for: name),
+            interface: WireFormat.interface(for: name),
+            member: WireFormat.member,
+            [.string(name.string)]
+        )
+    }
+
+    /// A question to the agent that starts programs for names. If there is none, the bus replies with an error.
+    static var launcherPing: OutgoingMessage {
+        .call(
+            AgentInterface.launcherName,
+            path: AgentInterface.path,
+            interface: "org.freedesktop.DBus.Peer",
+            member: "Ping",
+            [],
+            activates: false
+        )
     }
 }

@@ -7,3 +7,5 @@ extension NotifyCenter {
     /// What a program's observers receive.
     public typealias LifecycleState = NotifyNames.LifecycleState
 }
+@_exported public import NotifyWire
+@_exported public import NotifyProtocol

@@ -2,10 +2,10 @@
 
 /// Which texts are names on a bus: see the D-Bus specification, "Valid Names" and "Valid Object Paths". Some of those that
 /// we send come from other programs, and a bus disconnects whoever sends one that is not valid.
-enum BusNames {
+package enum BusNames {
     private static let longest = 255
 
-    static func isConnection(_ text: String) -> Bool {
+    package static func isConnection(_ text: String) -> Bool {
         let isUnique = text.utf8.first == UInt8(ascii: ":")
         return text.utf8.count <= longest
             && isDotted(text.utf8.dropFirst(isUnique ? 1 : 0)) { element in
@@ -14,12 +14,12 @@ enum BusNames {
             }
     }
 
-    static func isError(_ text: String) -> Bool {
+    package static func isError(_ text: String) -> Bool {
         text.utf8.count <= longest
             && isDotted(text.utf8[...]) { !startsWithDigit($0) && $0.allSatisfy(isNameByte) }
     }
 
-    static func isObject(_ text: String) -> Bool {
+    package static func isObject(_ text: String) -> Bool {
         guard text != "/" else { return true }
         let elements = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         return elements.count > 1 && elements[0].isEmpty

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import NotifyNames
+package import NotifyWire
+
 // Reads untrusted values: a value of another type, or an array with an element of another type, is nil.
 extension BusValue {
     /// Whether the value, with everything in it, has a type.
-    func hasType(_ type: some StringProtocol) -> Bool {
+    package func hasType(_ type: some StringProtocol) -> Bool {
         switch self {
         case .array(let element, let values):
             type.first == "a" && type.dropFirst() == element[...] && values.allSatisfy { $0.hasType(element) }
@@ -13,15 +16,15 @@ extension BusValue {
         }
     }
 
-    var exactUInt32: UInt32? {
+    package var exactUInt32: UInt32? {
         if case .number(UInt8(ascii: "u"), let value) = self { UInt32(exactly: value) } else { nil }
     }
 
-    var exactBoolean: Bool? {
+    package var exactBoolean: Bool? {
         if case .number(UInt8(ascii: "b"), let value) = self, value <= 1 { value == 1 } else { nil }
     }
 
-    var exactStrings: [String]? {
+    package var exactStrings: [String]? {
         guard case .array("s", let values) = self else { return nil }
         var texts: [String] = []
         texts.reserveCapacity(values.count)
@@ -33,7 +36,7 @@ extension BusValue {
     }
 
     /// The entries of an a{sv}, without the variants around the values; nil if it is not one or has a duplicate key.
-    var exactDictionary: [String: BusValue]? {
+    package var exactDictionary: [String: BusValue]? {
         guard case .array("{sv}", let entries) = self else { return nil }
         var result: [String: BusValue] = [:]
         for entry in entries {
@@ -46,19 +49,19 @@ extension BusValue {
 }
 
 extension [BusValue] {
-    func haveTypes(of parameters: [Parameter]) -> Bool {
+    package func haveTypes(of parameters: [Parameter]) -> Bool {
         count == parameters.count && zip(self, parameters).allSatisfy { $0.hasType($1.type) }
     }
 
     /// The argument at an index, whose type has been checked.
-    func read<Value>(_ index: Int, _ read: (BusValue) -> Value?) throws(ArgumentError) -> Value {
+    package func read<Value>(_ index: Int, _ read: (BusValue) -> Value?) throws(ArgumentError) -> Value {
         guard indices.contains(index), let value = read(self[index]) else {
             throw .types(expected: "", given: map(\.signature).joined())
         }
         return value
     }
 
-    func state(_ index: Int) throws(ArgumentError) -> LifecycleState {
+    package func state(_ index: Int) throws(ArgumentError) -> LifecycleState {
         guard let state = LifecycleState(rawValue: try read(index, \.string)) else {
             throw .value("A state is 'foreground', 'background' or 'suspended'.")
         }
@@ -67,10 +70,10 @@ extension [BusValue] {
 }
 
 /// A dictionary that is read key by key.
-struct FieldReader {
+package struct FieldReader {
     private(set) var rest: [String: BusValue]
 
-    init(_ value: BusValue?) throws(ArgumentError) {
+    package init(_ value: BusValue?) throws(ArgumentError) {
         guard let fields = value?.exactDictionary else {
             throw .types(expected: "a{sv}", given: value?.signature ?? "")
         }
@@ -78,7 +81,7 @@ struct FieldReader {
     }
 
     /// Takes a value out; nil if the key is missing.
-    mutating func take<Value>(
+    package mutating func take<Value>(
         _ key: String,
         _ type: String,
         _ read: (BusValue) -> Value?
@@ -91,7 +94,7 @@ struct FieldReader {
     }
 
     /// Takes out a value that must be present.
-    mutating func need<Value>(
+    package mutating func need<Value>(
         _ key: String,
         _ type: String,
         _ read: (BusValue) -> Value?

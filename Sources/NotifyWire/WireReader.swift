@@ -10,27 +10,27 @@ package struct WireReader {
     /// The longest array that the specification allows.
     private static let longestArray: UInt32 = 67_108_864
 
-    let bytes: UnsafeRawBufferPointer
-    let isBigEndian: Bool
+    package let bytes: UnsafeRawBufferPointer
+    package let isBigEndian: Bool
     /// Where reading stops: at most the number of bytes.
-    let end: Int
+    package let end: Int
     private(set) var position: Int
 
     /// - Parameters:
     ///   - bytes: the message from its start, to which alignment refers.
     ///   - range: the part to be read, within the bytes.
-    init(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, isBigEndian: Bool) {
+    package init(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, isBigEndian: Bool) {
         self.bytes = bytes
         self.isBigEndian = isBigEndian
         position = range.lowerBound
         end = range.upperBound
     }
 
-    var isAtEnd: Bool { position == end }
+    package var isAtEnd: Bool { position == end }
 
     /// Skips zeros up to a multiple of a power of two.
     @inline(__always)
-    mutating func align(to alignment: Int) -> Bool {
+    package mutating func align(to alignment: Int) -> Bool {
         let count = -position & (alignment - 1)
         guard count <= end - position else { return false }
         for _ in 0..<count {
@@ -41,7 +41,7 @@ package struct WireReader {
     }
 
     @inline(__always)
-    mutating func byte() -> UInt8? {
+    package mutating func byte() -> UInt8? {
         guard position < end else { return nil }
         defer { position += 1 }
         return bytes[position]
@@ -49,34 +49,34 @@ package struct WireReader {
 
     /// Four bytes as they are in memory, the first one lowest.
     @inline(__always)
-    mutating func fourBytes() -> UInt32? {
+    package mutating func fourBytes() -> UInt32? {
         guard end - position >= 4 else { return nil }
         defer { position += 4 }
         return UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
     }
 
     /// Moves back over bytes that have been read.
-    mutating func goBack(_ count: Int) {
+    package mutating func goBack(_ count: Int) {
         position -= count
     }
 
     /// Reads the length of an array.
     ///
     /// - Returns: its end; the reader is then at its first element.
-    mutating func arrayEnd(alignment: Int) -> Int? {
+    package mutating func arrayEnd(alignment: Int) -> Int? {
         guard let count = uint32(), count <= WireReader.longestArray, align(to: alignment), Int(count) <= end - position
         else { return nil }
         return position + Int(count)
     }
 
     /// Moves forward to a position.
-    mutating func skip(to place: Int) -> Bool {
+    package mutating func skip(to place: Int) -> Bool {
         guard position <= place, place <= end else { return false }
         position = place
         return true
     }
 
-    mutating func uint16() -> UInt16? {
+    package mutating func uint16() -> UInt16? {
         guard align(to: 2), end - position >= 2 else { return nil }
         defer { position += 2 }
         let raw = bytes.loadUnaligned(fromByteOffset: position, as: UInt16.self)
@@ -84,13 +84,13 @@ package struct WireReader {
     }
 
     @inline(__always)
-    mutating func uint32() -> UInt32? {
+    package mutating func uint32() -> UInt32? {
         guard align(to: 4), end - position >= 4 else { return nil }
         defer { position += 4 }
         return WireReader.uint32(bytes, position, isBigEndian)
     }
 
-    mutating func uint64() -> UInt64? {
+    package mutating func uint64() -> UInt64? {
         guard align(to: 8), end - position >= 8 else { return nil }
         defer { position += 8 }
         let raw = bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)
@@ -99,13 +99,13 @@ package struct WireReader {
 
     /// A string or an object path, without the NUL at its end. It contains none.
     @inline(__always)
-    mutating func string() -> UnsafeRawBufferPointer? {
+    package mutating func string() -> UnsafeRawBufferPointer? {
         guard let count = uint32(), let length = Int(exactly: count) else { return nil }
         return text(length)
     }
 
     @inline(__always)
-    mutating func signature() -> UnsafeRawBufferPointer? {
+    package mutating func signature() -> UnsafeRawBufferPointer? {
         guard let count = byte() else { return nil }
         return text(Int(count))
     }
@@ -120,7 +120,7 @@ package struct WireReader {
     }
 
     @inline(__always)
-    static func uint32(_ bytes: UnsafeRawBufferPointer, _ offset: Int, _ isBigEndian: Bool) -> UInt32 {
+    package static func uint32(_ bytes: UnsafeRawBufferPointer, _ offset: Int, _ isBigEndian: Bool) -> UInt32 {
         let raw = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
         return isBigEndian ? UInt32(bigEndian: raw) : UInt32(littleEndian: raw)
     }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import NotifyNames
+package import NotifyWire
+
 // What the agent asks of an observer.
 extension ObserverInterface {
     /// The D-Bus error by which an observer says that it observes names that the agent has yet to take note of.

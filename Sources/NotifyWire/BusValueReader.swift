@@ -127,7 +127,7 @@ package struct BusValueReader {
         return count > 0 && count < types.count ? count : nil
     }
 
-    static func alignment(of code: UInt8) -> Int {
+    package static func alignment(of code: UInt8) -> Int {
         switch code {
         case UInt8(ascii: "y"), UInt8(ascii: "g"), UInt8(ascii: "v"): 1
         case UInt8(ascii: "n"), UInt8(ascii: "q"): 2
@@ -139,7 +139,7 @@ package struct BusValueReader {
 
 extension WireReader {
     /// Skips values of these types.
-    mutating func skip(_ types: UnsafeRawBufferPointer) -> Bool {
+    package mutating func skip(_ types: UnsafeRawBufferPointer) -> Bool {
         var reader = BusValueReader(self)
         var none = MessageDescriptors([])
         guard reader.values(types, &none) != nil else { return false }
@@ -164,7 +164,7 @@ package struct MessageDescriptors: ~Copyable {
 
     /// A descriptor by its index in the message: a duplicate if it has been taken already, and -1 if there is none, as
     /// when this process could open no more.
-    mutating func take(_ place: UInt32) -> Int32 {
+    package mutating func take(_ place: UInt32) -> Int32 {
         guard let place = Int(exactly: place), place < all.count else { return -1 }
         if isTaken[place] { return fcntl(all[place], F_DUPFD_CLOEXEC, 0) }
         isTaken[place] = true

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+package import NotifyWire
+
 extension AgentInterface {
     /// What is started for names, and its progress.
     package struct LaunchStatus: Equatable, Sendable {

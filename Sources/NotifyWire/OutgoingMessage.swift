@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A message to be sent. See the D-Bus specification, "Message Format".
-struct OutgoingMessage {
+package struct OutgoingMessage {
     private enum Kind: UInt8 { case call = 1, reply, error, signal }
 
     private static let noReplyExpected: UInt8 = 1
@@ -26,7 +26,7 @@ struct OutgoingMessage {
     /// - Parameters:
     ///   - activates: whether the bus may start a program for it.
     ///   - wantsReply: whether the answer is of interest.
-    static func call(
+    package static func call(
         _ destination: String,
         path: String,
         interface: String,
@@ -42,7 +42,7 @@ struct OutgoingMessage {
     }
 
     /// A call of a method of the bus itself.
-    static func busCall(
+    package static func busCall(
         _ member: String,
         _ arguments: [BusValue] = [],
         of interface: String = BusMessage.busName,
@@ -59,7 +59,7 @@ struct OutgoingMessage {
     }
 
     /// - Parameter destination: nil for everyone who asks for it.
-    static func signal(
+    package static func signal(
         to destination: String? = nil,
         path: String,
         interface: String,
@@ -71,31 +71,21 @@ struct OutgoingMessage {
         return message
     }
 
-    static func reply(to caller: String, _ serial: UInt32, _ arguments: [BusValue]) -> OutgoingMessage {
+    package static func reply(to caller: String, _ serial: UInt32, _ arguments: [BusValue]) -> OutgoingMessage {
         var message = OutgoingMessage(.reply, to: caller, arguments)
         message.replySerial = serial
         return message
     }
 
-    static func error(to caller: String, _ serial: UInt32, name: String, _ text: String) -> OutgoingMessage {
+    package static func error(to caller: String, _ serial: UInt32, name: String, _ text: String) -> OutgoingMessage {
         var message = OutgoingMessage(.error, to: caller, [.string(text)])
         (message.replySerial, message.errorName) = (serial, name)
         return message
     }
 
-    /// The post of a name.
-    static func post(_ name: NotifyName) -> OutgoingMessage {
-        .signal(
-            path: WireFormat.path(for: name),
-            interface: WireFormat.interface(for: name),
-            member: WireFormat.member,
-            [.string(name.string)]
-        )
-    }
-
     /// The answer to a call of a method that does not exist, or to one that is too long; nil if nobody is named as the
     /// caller.
-    static func refusal(of call: BusMessage) -> OutgoingMessage? {
+    package static func refusal(of call: BusMessage) -> OutgoingMessage? {
         guard let caller = call.sender.map({ String(cString: $0) }) else { return nil }
         guard call.kind == .longCall else {
             let text = "This connection does not accept method calls."
@@ -105,22 +95,10 @@ struct OutgoingMessage {
         return .error(to: caller, call.serial, name: "org.freedesktop.DBus.Error.LimitsExceeded", text)
     }
 
-    /// A question to the agent that starts programs for names. If there is none, the bus replies with an error.
-    static var launcherPing: OutgoingMessage {
-        .call(
-            AgentInterface.launcherName,
-            path: AgentInterface.path,
-            interface: "org.freedesktop.DBus.Peer",
-            member: "Ping",
-            [],
-            activates: false
-        )
-    }
-
     // MARK: - Writing
 
     /// The descriptors that are sent along, in order.
-    var descriptors: [Int32] {
+    package var descriptors: [Int32] {
         var descriptors: [Int32] = []
         for argument in arguments { argument.collectDescriptors(into: &descriptors) }
         return descriptors
@@ -130,7 +108,7 @@ struct OutgoingMessage {
     ///
     /// - Returns: nil if it can't be a message: a text has a NUL in it, something is too long, or it names no connection,
     ///   object or error. The bus would disconnect the sender.
-    func bytes(serial: UInt32) -> [UInt8]? {
+    package func bytes(serial: UInt32) -> [UInt8]? {
         guard destination.map(BusNames.isConnection) ?? true, path.map(BusNames.isObject) ?? true,
             errorName.map(BusNames.isError) ?? true
         else { return nil }

@@ -87,7 +87,7 @@ package enum BusValue: Hashable, Sendable {
 
 extension BusValue {
     /// The same value, with duplicates of the descriptors in it, which are closed on exec.
-    var duplicatingDescriptors: BusValue {
+    package var duplicatingDescriptors: BusValue {
         switch self {
         case .number, .double, .text: self
         case .descriptor(let descriptor): .descriptor(fcntl(descriptor, F_DUPFD_CLOEXEC, 0))
@@ -99,7 +99,7 @@ extension BusValue {
     }
 
     /// The same with -1 for each descriptor.
-    var withoutDescriptors: BusValue {
+    package var withoutDescriptors: BusValue {
         switch self {
         case .number, .double, .text: self
         case .descriptor: .descriptor(-1)
@@ -111,7 +111,7 @@ extension BusValue {
     }
 
     /// Appends the descriptors in the value, in order.
-    func collectDescriptors(into descriptors: inout [Int32]) {
+    package func collectDescriptors(into descriptors: inout [Int32]) {
         switch self {
         case .number, .double, .text: break
         case .descriptor(let descriptor): descriptors.append(descriptor)

@@ -3,12 +3,13 @@
 import CDBusShim
 import CLinux
 import Glibc
+package import NotifyNames
 
 /// The socket of a connection to a bus.
 ///
 /// libdbus finds the bus and authenticates; then the socket is ours, before a single message has passed, and libdbus'
 /// connection is given up: there must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
-final class BusSocket {
+package final class BusSocket {
     /// How much may be queued for writing, in bytes. A bus that is reading accepts much more than this in a second.
     private static let limit = 268_435_456
 
@@ -21,7 +22,7 @@ final class BusSocket {
     /// The GUID of the bus: another one at the same address, or the same one restarted, has another GUID.
     private(set) var busGUID = ""
 
-    init(address: String, title: String) throws(NotifyBusError) {
+    package init(address: String, title: String) throws(NotifyBusError) {
         var error = nb_error()
         guard let entry = nb_enter(address, &error) else {
             let (reason, name) = (BusSocket.text(&error.message), BusSocket.text(&error.name))
@@ -51,28 +52,28 @@ final class BusSocket {
         close(own)
     }
 
-    var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? own }
+    package var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? own }
 
     /// Whether the bus has accepted the connection.
-    var isOpen: Bool { own >= 0 }
+    package var isOpen: Bool { own >= 0 }
 
     /// How many bytes are queued.
-    var waitingCount: Int { output.count }
+    package var waitingCount: Int { output.count }
 
     /// How many bytes have been written or queued so far.
     private(set) var sentCount: UInt64 = 0
 
     /// Since when the bus has accepted nothing of what is queued; nil if nothing is.
-    var stalledSince: MonotonicTime? { isOpen ? output.stalledSince : nil }
+    package var stalledSince: MonotonicTime? { isOpen ? output.stalledSince : nil }
 
     /// The events for which to poll(2) the socket.
-    var events: Int16 {
+    package var events: Int16 {
         if let entry { return nb_entry_events(entry) }
         return output.isEmpty ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
     }
 
     /// Continues with what poll(2) reports as possible, before the bus has accepted the connection.
-    func enter(_ events: Int16) {
+    package func enter(_ events: Int16) {
         guard let entry else { return }
         switch nb_entry_service(entry, events) {
         case NB_LET_IN:
@@ -93,7 +94,7 @@ final class BusSocket {
     }
 
     /// Reads once what is available, without waiting.
-    func fill(_ reader: MessageReader) {
+    package func fill(_ reader: MessageReader) {
         if reader.fill(from: own) == 0 { hasEnded = true }
     }
 
@@ -101,19 +102,19 @@ final class BusSocket {
     ///
     /// - Parameter descriptors: are sent along. They still belong to the caller.
     /// - Returns: false if too much is queued, or the descriptors can't be sent; then no part of the message is.
-    func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32] = []) -> Bool {
+    package func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32] = []) -> Bool {
         guard bytes.count <= BusSocket.limit - output.count else { return false }
         sentCount &+= UInt64(bytes.count)
         return output.write(bytes, descriptors, to: isOpen && !gathers ? own : nil)
     }
 
     /// Writes what is queued, as far as the socket accepts it.
-    func flush() {
+    package func flush() {
         if isOpen { output.flush(to: own) }
     }
 
     /// Whether messages are held back to be written together: the bus then receives them without others in between.
-    var gathers = false {
+    package var gathers = false {
         didSet { if !gathers { flush() } }
     }
 
@@ -130,7 +131,7 @@ final class BusSocket {
 /// Messages being written to a socket that accepts as many bytes as it has room for.
 ///
 /// Descriptors travel with the first byte of their message, so a message with descriptors starts a new piece.
-final class BusOutput {
+package final class BusOutput {
     private struct Piece {
         var bytes: [UInt8]
         /// Duplicates of the descriptors to send along.
@@ -146,17 +147,17 @@ final class BusOutput {
     /// Whether the other side has stopped reading. What it has yet to say is still read.
     private var isBroken = false
 
-    init() {}
+    package init() {}
 
     deinit {
         for piece in pieces { piece.descriptors.forEach { Glibc.close($0) } }
     }
 
-    var isEmpty: Bool { count == 0 }
+    package var isEmpty: Bool { count == 0 }
 
     /// - Parameter socket: nil if there is none yet.
     /// - Returns: false if the descriptors can't be sent; then no part of the message has been.
-    func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32?) -> Bool {
+    package func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32?) -> Bool {
         var written = 0
         if isEmpty, !isBroken, let socket {
             guard let sent = BusOutput.send(bytes, descriptors, to: socket) else {
@@ -191,7 +192,7 @@ final class BusOutput {
         count += bytes.count
     }
 
-    func flush(to socket: Int32) {
+    package func flush(to socket: Int32) {
         while !isEmpty {
             let total = pieces[0].bytes.count
             let sent = pieces[0].bytes.withUnsafeBytes { bytes in
@@ -242,6 +243,6 @@ final class BusOutput {
     }
 }
 
-func capitalized(_ title: String) -> String {
+package func capitalized(_ title: String) -> String {
     title.prefix(1).uppercased() + title.dropFirst()
 }

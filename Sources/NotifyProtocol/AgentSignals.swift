@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+package import NotifyWire
+
 // The agent's signals. States and sources are text here, so that listeners can show what a later version of the agent
 // says.
 extension AgentInterface {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import NotifyNames
+package import NotifyWire
+
 import Glibc
 
 extension AgentInterface {

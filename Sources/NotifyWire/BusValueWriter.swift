@@ -4,7 +4,7 @@
 /// "Marshaling (Wire Format)".
 package struct BusValueWriter {
     /// Little-endian, whatever the processor is.
-    static let byteOrder = UInt8(ascii: "l")
+    package static let byteOrder = UInt8(ascii: "l")
     /// The longest array that the specification allows.
     private static let longestArray = 67_108_864
 

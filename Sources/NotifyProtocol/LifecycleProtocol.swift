@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+package import NotifyWire
+
 /// The agent's side of the lifecycle protocol: its name on the bus, and its interface.
 ///
 /// See Documentation/lifecycle-protocol.md. This folder defines every element of the protocol, once.
@@ -168,4 +171,11 @@ package enum ArgumentError: Error, Equatable {
 
     /// A signature has at most 255 bytes; one derived from a peer's arguments may have more.
     private static func short(_ signature: String) -> String { signature.utf8.count > 255 ? "…" : signature }
+}
+
+extension BusFault {
+    package static let namesAdded = BusFault(
+        name: ObserverInterface.namesAdded,
+        message: "This connection observes names that the agent has yet to take note of."
+    )
 }

@@ -5,28 +5,28 @@
 /// It charges a user for each message queued for one of the user's connections, including header and bookkeeping: 2 kB
 /// for a short post, for each receiver, although it stores the post once. When the quota is used up, it disconnects the
 /// next connection that a message is for, however quickly that one reads.
-struct BrokerQueues {
-    struct Queue {
+package struct BrokerQueues {
+    package struct Queue {
         /// The connection's unique name.
-        let name: String
-        let user: UInt32
-        let bytes: Int
+        package let name: String
+        package let user: UInt32
+        package let bytes: Int
     }
 
     /// The queues that are not empty.
-    var queues: [Queue] = []
+    package var queues: [Queue] = []
     /// How many bytes each user may have in queues and everything else.
-    var limits: [UInt32: Int] = [:]
+    package var limits: [UInt32: Int] = [:]
 
     /// The method to call; dbus-broker has it since version 33, for the bus's own user and for root.
-    static let interface = "org.freedesktop.DBus.Debug.Stats"
-    static let member = "GetStats"
+    package static let interface = "org.freedesktop.DBus.Debug.Stats"
+    package static let member = "GetStats"
 
-    init() {}
+    package init() {}
 
     /// - Parameter message: the reply to `GetStats`.
     /// - Returns: nil if the message is something else.
-    init?(_ message: BusMessage) {
+    package init?(_ message: BusMessage) {
         guard message.kind == .reply, message.signature.elementsEqual("a{sv}".utf8) else { return nil }
         var reader = message.bodyReader
         guard let end = reader.arrayEnd(alignment: 8) else { return nil }

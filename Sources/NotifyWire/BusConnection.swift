@@ -2,13 +2,14 @@
 
 import CDBusShim
 import Glibc
+package import NotifyNames
 
 /// A private connection to a bus: messages in, messages out.
 ///
 /// It is used by one thread at a time, which its owner ensures.
-final class BusConnection {
+package final class BusConnection {
     /// The serial whose reply means that the bus has accepted the connection.
-    let helloSerial: UInt32 = 1
+    package let helloSerial: UInt32 = 1
     private let socket: BusSocket
     private let reader: MessageReader
     /// The message that `next` last returned, unless it looked like a post: nobody asks for their arguments.
@@ -19,7 +20,7 @@ final class BusConnection {
     /// Connects and calls Hello; the reply has `helloSerial`.
     ///
     /// - Parameter takesDescriptors: whether messages may carry descriptors. If not, the kernel drops them.
-    init(address: String, title: String, takesDescriptors: Bool = false) throws(NotifyBusError) {
+    package init(address: String, title: String, takesDescriptors: Bool = false) throws(NotifyBusError) {
         socket = try BusSocket(address: address, title: title)
         reader = MessageReader(takesDescriptors: takesDescriptors)
         // Waits, like whatever is sent after it, until the bus has accepted the connection.
@@ -28,16 +29,16 @@ final class BusConnection {
 
     /// The socket. It changes once the bus has accepted the connection, and then stays open until the connection is
     /// released.
-    var descriptor: Int32 { socket.descriptor }
+    package var descriptor: Int32 { socket.descriptor }
 
     /// The events for which to poll(2) the socket.
-    var events: Int16 { socket.events }
+    package var events: Int16 { socket.events }
 
     /// The GUID of the bus, which changes when the bus is restarted. See the D-Bus specification, "UUIDs".
-    var busGUID: String { socket.busGUID }
+    package var busGUID: String { socket.busGUID }
 
     /// Reads and writes what the socket accepts now, without waiting.
-    func service(_ events: Int16) {
+    package func service(_ events: Int16) {
         guard socket.isOpen else { return socket.enter(events) }
         if events & Int16(POLLOUT) != 0 { socket.flush() }
         // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
@@ -46,17 +47,17 @@ final class BusConnection {
 
     /// The bytes of the next message, if complete, for a caller that can interpret them and then calls `passOver`. They
     /// are valid until then.
-    func peek() -> UnsafeRawBufferPointer? {
+    package func peek() -> UnsafeRawBufferPointer? {
         isBroken ? nil : reader.peek()
     }
 
     /// Skips the message that `peek` returned.
-    func passOver(_ message: UnsafeRawBufferPointer) {
+    package func passOver(_ message: UnsafeRawBufferPointer) {
         reader.passOver(message)
     }
 
     /// Takes the next message that has arrived. Its pointers are valid until the next call.
-    func next() -> BusMessage? {
+    package func next() -> BusMessage? {
         if isBroken { return BusMessage(kind: .disconnected) }
         switch reader.next() {
         case .message(let message):
@@ -90,7 +91,7 @@ final class BusConnection {
     /// The arguments of the message that `next` last returned, which may be requested once.
     ///
     /// - Returns: nil if they are nested too deeply or are too many. Descriptors among them belong to the caller.
-    func arguments() -> [BusValue]? {
+    package func arguments() -> [BusValue]? {
         var values = BusValueReader(current.bodyReader)
         var descriptors = reader.takeDescriptors()
         return values.values(current.signature, &descriptors)
@@ -107,19 +108,19 @@ final class BusConnection {
     /// Calls a method of the bus, without waiting for the reply.
     ///
     /// - Returns: the serial of the reply; 0 if it can't be sent.
-    func callBus(_ member: String, _ argument: String? = nil) -> UInt32 {
+    package func callBus(_ member: String, _ argument: String? = nil) -> UInt32 {
         send(.busCall(member, argument.map { [.string($0)] } ?? []))
     }
 
     /// Calls a method of the bus that replies nothing, or nothing of interest.
-    func tellBus(_ member: String, _ argument: String) {
+    package func tellBus(_ member: String, _ argument: String) {
         _ = send(.busCall(member, [.string(argument)], wantsReply: false))
     }
 
     /// Sends a message.
     ///
     /// - Returns: its serial; 0 if it is not valid, or the bus has not read for too long.
-    func send(_ message: OutgoingMessage) -> UInt32 {
+    package func send(_ message: OutgoingMessage) -> UInt32 {
         let serial = nextSerial()
         guard let bytes = message.bytes(serial: serial) else { return 0 }
         return bytes.withUnsafeBytes { socket.write($0, message.descriptors) } ? serial : 0
@@ -129,33 +130,33 @@ final class BusConnection {
     private static let answersLimit = 1_048_576
 
     /// Replies to a call: there is no such method, or it is too long.
-    func refuse(_ call: BusMessage) {
+    package func refuse(_ call: BusMessage) {
         guard waitingCount < BusConnection.answersLimit, let refusal = OutgoingMessage.refusal(of: call) else { return }
         _ = send(refusal)
     }
 
-    func refuseIfAsked(_ call: BusMessage) { if call.wantsReply { refuse(call) } }
+    package func refuseIfAsked(_ call: BusMessage) { if call.wantsReply { refuse(call) } }
 
     /// Whether messages are held back to be written together.
-    var gathers: Bool {
+    package var gathers: Bool {
         get { socket.gathers }
         set { socket.gathers = newValue }
     }
 
     /// How many bytes are queued.
-    var waitingCount: Int { socket.waitingCount }
+    package var waitingCount: Int { socket.waitingCount }
 
     /// How many bytes have been sent or queued so far.
-    var sentCount: UInt64 { socket.sentCount }
+    package var sentCount: UInt64 { socket.sentCount }
 
     /// Since when the bus has accepted nothing of what is queued; nil if nothing is.
-    var stalledSince: MonotonicTime? { socket.stalledSince }
+    package var stalledSince: MonotonicTime? { socket.stalledSince }
 }
 
 // MARK: - Errors
 
 extension BusConnection {
-    static func refusedEntry(_ title: String) -> NotifyBusError {
+    package static func refusedEntry(_ title: String) -> NotifyBusError {
         NotifyBusError(
             .noBus,
             "\(capitalized(title)) closed the connection instead of accepting it; "
@@ -163,7 +164,7 @@ extension BusConnection {
         )
     }
 
-    static func lossError(_ title: String) -> NotifyBusError {
+    package static func lossError(_ title: String) -> NotifyBusError {
         NotifyBusError(.disconnected, "\(capitalized(title)) closed the connection.")
     }
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import NotifyNames
+package import NotifyWire
+
 // What observers and commands ask of the agent. Register, List and Status have files of their own.
 extension AgentInterface {
     /// A registered connection observes more.

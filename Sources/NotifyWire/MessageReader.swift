@@ -135,7 +135,7 @@ package final class MessageReader {
 
     /// Takes the descriptors that came with the message that `next` last returned. The next call of `next` closes them
     /// otherwise.
-    func takeDescriptors() -> MessageDescriptors {
+    package func takeDescriptors() -> MessageDescriptors {
         defer { current = [] }
         return MessageDescriptors(current)
     }
@@ -144,7 +144,7 @@ package final class MessageReader {
 
     /// The bytes of the next message, if complete, for a caller that can interpret them. They are valid until the next
     /// call.
-    func peek() -> UnsafeRawBufferPointer? {
+    package func peek() -> UnsafeRawBufferPointer? {
         guard skipping == 0, case .ofMessage = beginning else { return nil }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[head..<tail])
         guard case .known(_, let end) = BusMessage.extent(of: bytes), end <= bytes.count else { return nil }
@@ -152,7 +152,7 @@ package final class MessageReader {
     }
 
     /// Skips the message that `peek` returned.
-    func passOver(_ message: UnsafeRawBufferPointer) {
+    package func passOver(_ message: UnsafeRawBufferPointer) {
         advance(message.count)
         if takesDescriptors { closeDescriptors() }
     }

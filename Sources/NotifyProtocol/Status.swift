@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+package import NotifyWire
+
 extension AgentInterface {
     /// Asks for the agent's status.
     package struct Status: ProtocolCall, WithoutArguments {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
+package import Glibc
 
 /// A point in time of the monotonic clock, in nanoseconds since boot. See clock_gettime(2), `CLOCK_MONOTONIC`.
 package struct MonotonicTime: Comparable, Sendable {
@@ -15,7 +15,7 @@ package struct MonotonicTime: Comparable, Sendable {
     }
 
     /// The time `duration` from now; nil, which means never, if there is no duration or it exceeds 100 years.
-    static func after(_ duration: Duration?) -> MonotonicTime? {
+    package static func after(_ duration: Duration?) -> MonotonicTime? {
         guard let duration, duration < .seconds(100 * 365 * 86_400) else { return nil }
         let (seconds, attoseconds) = max(duration, .zero).components
         return MonotonicTime(nanoseconds: now.nanoseconds + seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
@@ -35,7 +35,7 @@ package struct MonotonicTime: Comparable, Sendable {
         MonotonicTime(nanoseconds: time.nanoseconds + milliseconds * 1_000_000)
     }
 
-    var timespec: Glibc.timespec {
+    package var timespec: Glibc.timespec {
         Glibc.timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
     }
 

@@ -36,7 +36,7 @@ package struct BusMessage {
     package private(set) var isBigEndian = false
 
     /// Not a message.
-    init(kind: Kind) {
+    package init(kind: Kind) {
         self.kind = kind
     }
 
@@ -49,11 +49,11 @@ package struct BusMessage {
     package static let fixedLength = 16
     private static let bodyLengthOffset = 4
     private static let serialOffset = 8
-    static let serialRange = serialOffset..<serialOffset + 4
+    package static let serialRange = serialOffset..<serialOffset + 4
     private static let fieldsLengthOffset = 12
     /// The longest message, and the longest array of header fields, that the specification allows. Within both limits,
     /// sums of lengths stay below 2^31.
-    static let longestMessage: UInt32 = 134_217_728
+    package static let longestMessage: UInt32 = 134_217_728
     private static let longestFields: UInt32 = 67_108_864
 
     package enum Extent {
@@ -79,7 +79,7 @@ package struct BusMessage {
     }
 
     /// Whether a message from a bus may begin with these bytes, however few.
-    static func mayBegin(with bytes: UnsafeRawBufferPointer) -> Bool {
+    package static func mayBegin(with bytes: UnsafeRawBufferPointer) -> Bool {
         if bytes.count > 0, bytes[0] != UInt8(ascii: "l"), bytes[0] != UInt8(ascii: "B") { return false }
         if bytes.count > 1, !(1...4).contains(bytes[1]) { return false }
         if bytes.count > 2, bytes[2] > 7 { return false }
@@ -89,7 +89,7 @@ package struct BusMessage {
 
     // MARK: - Header
 
-    static let signalType: UInt8 = 4
+    package static let signalType: UInt8 = 4
     private static let noReplyFlag: UInt8 = 1
 
     /// Reads the header of a message.
@@ -120,7 +120,7 @@ package struct BusMessage {
     }
 
     /// The call is too long for its arguments to be kept.
-    mutating func dropArguments() { kind = .longCall }
+    package mutating func dropArguments() { kind = .longCall }
 
     @inline(__always)
     private mutating func readFields(_ reader: inout WireReader) -> Bool {
@@ -182,7 +182,7 @@ package struct BusMessage {
     }
 
     /// Whether it has what every message from a bus to a client has.
-    var mayComeFromBus: Bool {
+    package var mayComeFromBus: Bool {
         guard kind != .useless, let sender, sender[0] != 0 else { return false }
         guard kind == .signal || kind == .call, let path else { return true }
         return path[0] == CChar(bitPattern: UInt8(ascii: "/")) && member?[0] != 0
@@ -221,14 +221,22 @@ package struct BusMessage {
     // MARK: - Sender
 
     /// The unique name of the bus itself, which nobody else can have.
-    static let busName = "org.freedesktop.DBus"
+    package static let busName = "org.freedesktop.DBus"
 
     /// A message without a sender can only come from the other end of the socket: a bus fills it in. A proxy in front of the
     /// bus refuses calls so.
-    var isFromBus: Bool { sender == nil || isFrom(BusMessage.busName) }
+    package var isFromBus: Bool { sender == nil || isFrom(BusMessage.busName) }
 
     package func isFrom(_ name: String) -> Bool {
         guard let sender else { return false }
         return name.withCString { strcmp($0, sender) } == 0
+    }
+}
+
+extension BusMessage {
+    /// Whether a signal claims to be a post.
+    package var looksLikePost: Bool {
+        guard kind == .signal, let interface else { return false }
+        return strncmp(interface, "org.notifybus.n.", 16) == 0 || strncmp(interface, "org.notifybus.h.", 16) == 0
     }
 }

@@ -3,8 +3,8 @@
 import Glibc
 
 /// Bytes being written to a socket that accepts as many as it has room for.
-struct WriteBuffer {
-    enum Outcome { case progress, full, failed }
+package struct WriteBuffer {
+    package enum Outcome { case progress, full, failed }
 
     /// How much memory is kept for later.
     private static let usualCapacity = 65_536
@@ -12,14 +12,16 @@ struct WriteBuffer {
     private var bytes: [UInt8] = []
     private var head = 0
 
-    var count: Int { bytes.count - head }
-    var isEmpty: Bool { head == bytes.count }
+    package init() {}
 
-    mutating func append(_ more: some Sequence<UInt8>) {
+    package var count: Int { bytes.count - head }
+    package var isEmpty: Bool { head == bytes.count }
+
+    package mutating func append(_ more: some Sequence<UInt8>) {
         bytes.append(contentsOf: more)
     }
 
-    mutating func write(to descriptor: Int32) -> Outcome {
+    package mutating func write(to descriptor: Int32) -> Outcome {
         let written = bytes.withUnsafeBytes { bytes in
             sendWithoutWaiting(UnsafeRawBufferPointer(rebasing: bytes[head...]), to: descriptor)
         }
@@ -36,7 +38,7 @@ struct WriteBuffer {
 /// Writes to a socket without waiting and without SIGPIPE. See send(2).
 ///
 /// - Returns: how many bytes the socket accepted, 0 if it is full; nil if the connection is lost.
-func sendWithoutWaiting(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int? {
+package func sendWithoutWaiting(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int? {
     while true {
         let flags = Int32(MSG_NOSIGNAL | MSG_DONTWAIT)
         let count = send(descriptor, bytes.baseAddress, bytes.count, flags)

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An error reply to a call.
+package struct BusFault: Error, Sendable {
+    package let name: String
+    package let message: String
+
+    package init(name: String, message: String) {
+        self.name = name
+        self.message = message
+    }
+
+    package static func accessDenied(_ message: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
+    }
+
+    /// Whether the fault means that the other side of a call has gone.
+    package var saysGone: Bool {
+        switch name {
+        case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
+            "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected":
+            true
+        default: false
+        }
+    }
+
+    /// Whether the bus, or systemd on its behalf, could not start the other side of a call: its unit is masked or not
+    /// found, its program failed, or it took too long.
+    package var saysNotStarted: Bool {
+        name.hasPrefix("org.freedesktop.DBus.Error.Spawn.") || name.hasPrefix("org.freedesktop.systemd1.")
+            || name == "org.freedesktop.DBus.Error.TimedOut"
+    }
+
+    package static func noOwner(of name: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.NameHasNoOwner", message: "Nobody owns the name '\(name)'.")
+    }
+
+    /// Whether the call had no reply when the connection was lost.
+    package var isOfLostConnection: Bool { name == BusFault.lost.name }
+
+    package static let lost = BusFault(name: "org.freedesktop.DBus.Error.Disconnected", message: "The connection is closed.")
+}
