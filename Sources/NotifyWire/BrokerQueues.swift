@@ -11,6 +11,10 @@ package struct BrokerQueues {
         package let name: String
         package let user: UInt32
         package let bytes: Int
+
+        package init(name: String, user: UInt32, bytes: Int) {
+            (self.name, self.user, self.bytes) = (name, user, bytes)
+        }
     }
 
     /// The queues that are not empty.
