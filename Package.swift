@@ -284,7 +284,7 @@ for target in package.targets where target.type != .system {
     }
     // The tests do most of their work in these, and what they save then is more than the compiler takes for it.
     if ["NotifyNames", "NotifyCore", "TestSupport"].contains(target.name) {
-        settings.append(.unsafeFlags(["-O"], .when(configuration: .debug)))
+        settings.append(.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug)))
     }
     target.swiftSettings = settings
 }
