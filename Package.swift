@@ -96,7 +96,12 @@ let package = Package(
                 "CommandSupport", "CLinux",
             ]
         ),
-        .executableTarget(name: "notify-commands", dependencies: ["Commands"]),
+        .executableTarget(
+            name: "notify-commands",
+            dependencies: ["Commands"],
+            // Tests start thousands, and the dynamic linker needs longer for Swift's libraries than most commands run.
+            linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .debug))]
+        ),
 
         // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.
         .target(
@@ -280,6 +285,10 @@ for target in package.targets where target.type != .system {
     if Context.environment["NOTIFYBUS_STRICT"] != nil {
         settings.append(.unsafeFlags(["-warnings-as-errors"]))
         target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(["-Werror"])]
+    }
+    // The tests do most of their work in these, and what they save then is more than the compiler takes for it.
+    if ["NotifyNames", "NotifyCore", "TestSupport"].contains(target.name) {
+        settings.append(.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug)))
     }
     target.swiftSettings = settings
 }

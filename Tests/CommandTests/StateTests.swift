@@ -113,7 +113,7 @@ import Testing
         let script = """
             set -e
             notify-wait -f -q state --ready-file "$1/ready" & keeper=$!
-            until [[ -e $1/ready ]]; do :; done
+            until [[ -e $1/ready ]]; do read -rt 0.01 <> <(:) || true; done
             for ((round = 1; round <= $2; round++)); do
                 notify-state wait state --is $round -t 120s >"$1/out" & waiter=$!
                 case $((round % 3)) in

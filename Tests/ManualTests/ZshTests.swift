@@ -5,15 +5,24 @@ import Testing
 
 /// Completions in zsh, which runs at a terminal of its own.
 @Suite(.enabled(if: isInstalled("zsh"), "zsh is not installed.")) struct ZshTests {
+    /// What `compinit` has found in the folders of completions, made once: it looks through a thousand files.
+    private static let dump = Result {
+        let (completions, dump) = try (Manuals.path("completions/zsh"), Manuals.path("zcompdump"))
+        let script = "rm -f $2; fpath=($1 $fpath); autoload -Uz compinit && compinit -u -d $2"
+        let result = try run("zsh", ["-fc", script, "zsh", completions, dump])
+        guard result.status == 0 else { throw TestSupportError("compinit ended with \(result.status).") }
+        return dump
+    }
+
     /// Presses TAB after `line`, and returns what would be inserted or listed.
     ///
     /// Every match passes through `compadd`; here it also records the matches.
     private func offers(_ line: String, bus: String = "unix:path=/nonexistent") throws -> [String] {
         let script = """
-            zmodload zsh/zpty
+            zmodload zsh/zpty zsh/zselect
             cat >$2/driver <<'ZSH'
             fpath=(${FOLDER} $fpath)
-            autoload -Uz compinit && compinit -u -D
+            autoload -Uz compinit && compinit -u -d $DUMP
             zstyle ':completion:*' verbose no
             zstyle ':completion:*' completer _complete
             compadd() {
@@ -29,14 +38,14 @@ import Testing
             bindkey '^I' complete-word
             ZSH
             : >$2/offers
-            export FOLDER=$1 OFFERS=$2/offers TERM=dumb
+            export FOLDER=$1 OFFERS=$2/offers DUMP=$4 TERM=dumb
             zpty shell zsh -f -i
             zpty -w shell "source ${(q)2}/driver"
             zpty -w -n shell "$3"$'\\t'
             for ((i = 0; i < 1000; i++)); do
                 zpty -r -t shell ignored
                 [[ -e $2/offers.done ]] && break
-                sleep 0.02
+                zselect -t 2
             done
             cat $2/offers
             zpty -d shell
@@ -46,7 +55,7 @@ import Testing
         let completions = try Manuals.path("completions/zsh")
         let result = try run(
             "zsh",
-            ["-fc", script, "zsh", completions, folder, line],
+            ["-fc", script, "zsh", completions, folder, line, ZshTests.dump.get()],
             environment: environment(bus: bus)
         )
         #expect(result.errorOutput == "")

@@ -8,81 +8,8 @@ import Testing
 
 /// What is started for names, without a bus or a service manager.
 @Suite struct LauncherTests {
-    /// One entry, a bus that confirms at once, and a service manager that does what it is asked to do.
-    private struct World {
-        var launcher = Launcher()
-        var now: Int64 = 0
-        var starts: [(number: UInt64, restarts: Bool)] = []
-        var heard = Subjects()
-        var delivered: [NotifyName] = []
-        var marks: [ConnectionID] = []
-        var complaints: [String] = []
-        var ends = 0
-        var alarm: Int64?
-        let id = LaunchID(1)
-
-        init(_ change: (inout LaunchEntry) -> Void = { _ in }) {
-            var entry = LaunchEntry(title: "a", action: .unit("a.service"))
-            entry.subjects.names = [World.name]
-            change(&entry)
-            take(.manager(obstacle: nil))
-            take(.load([entry]))
-            take(.activity(id, false))
-        }
-
-        static let name: NotifyName = "com.example.a"
-        static let other: NotifyName = "com.example.b"
-
-        mutating func take(_ event: Launcher.Event) {
-            var events = [event]
-            while !events.isEmpty {
-                for effect in launcher.handle(events.removeFirst(), at: Moment(nanoseconds: now)) {
-                    switch effect {
-                    case .hold(let id, let subjects):
-                        heard.formUnion(subjects)
-                        events.append(.held(id, failure: nil))
-                    case .release(_, let subjects): heard = heard.subtracting(subjects)
-                    case .start(_, let number, _, _, let restarts): starts.append((number, restarts))
-                    case .deliver(_, let names): delivered += names
-                    case .mark(let connection): marks.append(connection)
-                    case .complain(_, _, let reason): complaints.append(reason)
-                    case .alarm(let time): alarm = time
-                    case .workHasEnded: ends += 1
-                    case .attach, .detach: break
-                    }
-                }
-            }
-        }
-
-        /// A post reaches the agent only if the agent observes the name.
-        mutating func post(_ name: NotifyName = World.name) {
-            if heard.contains(name) { take(.heard(name, launcher.entries(for: name).map(\.0))) }
-        }
-
-        mutating func end(_ outcome: Launcher.Outcome = .done) {
-            take(.ended(id, number: starts.last?.number ?? 0, outcome))
-        }
-
-        /// A oneshot service: its start ends when it does.
-        mutating func runThrough() {
-            take(.activity(id, true))
-            take(.activity(id, false))
-            end()
-        }
-
-        mutating func wait(_ nanoseconds: Int64) {
-            now += nanoseconds
-            while let time = alarm, time <= now {
-                alarm = nil
-                take(.alarm)
-            }
-        }
-
-        var state: String { launcher.reports[0].state }
-    }
-
     @Test func `a post starts the unit once, and what arrives meanwhile starts it once more`() {
-        var world = World()
+        var world = LauncherWorld()
         world.post()
         #expect(world.starts.count == 1 && world.state == "starting")
         world.take(.accepted(world.id, number: 1))
@@ -99,7 +26,7 @@ import Testing
     }
 
     @Test func `with drop, what arrives while the program runs is dropped`() {
-        var world = World { $0.onBusy = .drop }
+        var world = LauncherWorld { $0.onBusy = .drop }
         world.post()
         world.take(.activity(world.id, true))
         world.end()
@@ -111,7 +38,7 @@ import Testing
     }
 
     @Test func `with restart, a running program is ended and started again`() {
-        var world = World { $0.onBusy = .restart }
+        var world = LauncherWorld { $0.onBusy = .restart }
         world.post()
         world.take(.activity(world.id, true))
         world.end()
@@ -124,7 +51,7 @@ import Testing
     }
 
     @Test func `a start waits until nothing more arrives, but no longer than ten times that`() {
-        var world = World { $0.settle = 100 }
+        var world = LauncherWorld { $0.settle = 100 }
         world.post()
         for _ in 0..<9 {
             world.wait(99)
@@ -143,7 +70,7 @@ import Testing
     }
 
     @Test func `beyond the limit, one start for everything that is due follows as soon as it is allowed`() {
-        var world = World { $0.limit = .init(starts: 3, window: 1_000) }
+        var world = LauncherWorld { $0.limit = .init(starts: 3, window: 1_000) }
         for _ in 0..<10 {
             world.post()
             if world.starts.count < 4, world.state == "starting" { world.runThrough() }
@@ -160,17 +87,17 @@ import Testing
     }
 
     @Test func `a program that observes the name hears it once, and whatever was posted since`() {
-        var world = World { $0.subjects.names = [World.name, World.other] }
+        var world = LauncherWorld { $0.subjects.names = [LauncherWorld.name, LauncherWorld.other] }
         let connection = ConnectionID(7)
         world.post()
         world.take(.accepted(world.id, number: 1))
         world.take(.activity(world.id, true))
         world.end()
-        world.post(World.other)
-        world.post(World.other)
-        let subjects = Subjects(names: [World.name, World.other])
+        world.post(LauncherWorld.other)
+        world.post(LauncherWorld.other)
+        let subjects = Subjects(names: [LauncherWorld.name, LauncherWorld.other])
         world.take(.observes(connection, [world.id], subjects, isNew: true))
-        #expect(Set(world.delivered) == [World.name, World.other] && world.delivered.count == 2)
+        #expect(Set(world.delivered) == [LauncherWorld.name, LauncherWorld.other] && world.delivered.count == 2)
         world.take(.marked(connection))
         #expect(world.delivered.count == 2)
         // It hears the names itself, so the agent does not.
@@ -182,20 +109,22 @@ import Testing
     }
 
     @Test func `what is posted before the program observes is delivered to it`() {
-        var world = World { $0.subjects.prefixes = [NamePrefix("com.example.")] }
+        var world = LauncherWorld { $0.subjects.prefixes = [NamePrefix("com.example.")] }
         let connection = ConnectionID(7)
         world.post()
         world.take(.activity(world.id, true))
         world.end()
-        world.take(.observes(connection, [world.id], Subjects(names: [World.name, World.other]), isNew: true))
-        #expect(world.delivered == [World.name] && world.marks == [connection])
-        world.post(World.other)
-        world.post(World.other)
-        #expect(world.delivered == [World.name])
+        world.take(
+            .observes(connection, [world.id], Subjects(names: [LauncherWorld.name, LauncherWorld.other]), isNew: true)
+        )
+        #expect(world.delivered == [LauncherWorld.name] && world.marks == [connection])
+        world.post(LauncherWorld.other)
+        world.post(LauncherWorld.other)
+        #expect(world.delivered == [LauncherWorld.name])
         world.take(.marked(connection))
-        #expect(world.delivered == [World.name, World.other])
+        #expect(world.delivered == [LauncherWorld.name, LauncherWorld.other])
         // The agent still hears the prefix, but the program hears these names itself.
-        world.post(World.other)
+        world.post(LauncherWorld.other)
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 1)
     }
@@ -203,30 +132,32 @@ import Testing
     /// The bus keeps no order between the service manager and the program, which may have registered before the agent
     /// learns that its unit was inactive a moment ago.
     @Test func `a program that registers before its unit is reported active is not started again for what it hears`() {
-        var world = World { $0.subjects.names = [World.name, World.other] }
+        var world = LauncherWorld { $0.subjects.names = [LauncherWorld.name, LauncherWorld.other] }
         let connection = ConnectionID(7)
         world.post()
         world.take(.activity(world.id, false))
         world.take(.accepted(world.id, number: 1))
-        world.take(.observes(connection, [world.id], Subjects(names: [World.name, World.other]), isNew: true))
+        world.take(
+            .observes(connection, [world.id], Subjects(names: [LauncherWorld.name, LauncherWorld.other]), isNew: true)
+        )
         world.take(.marked(connection))
         world.take(.activity(world.id, false))
         world.take(.activity(world.id, true))
         world.end()
-        #expect(world.delivered == [World.name] && world.heard.isEmpty)
+        #expect(world.delivered == [LauncherWorld.name] && world.heard.isEmpty)
         // It hears this itself.
-        world.post(World.other)
+        world.post(LauncherWorld.other)
         world.take(.left(connection))
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 1 && world.state == "idle" && world.launcher.reports[0].due == 0)
     }
 
     @Test func `a program that registers before its unit is found to have been inactive is known`() {
-        var world = World()
+        var world = LauncherWorld()
         world.take(.manager(obstacle: "none"))
         world.take(.manager(obstacle: nil))
         let connection = ConnectionID(7)
-        world.take(.observes(connection, [world.id], Subjects(names: [World.name]), isNew: true))
+        world.take(.observes(connection, [world.id], Subjects(names: [LauncherWorld.name]), isNew: true))
         world.take(.marked(connection))
         world.take(.activity(world.id, false))
         #expect(world.heard.isEmpty)
@@ -234,14 +165,14 @@ import Testing
         world.post()
         world.take(.left(connection))
         world.take(.activity(world.id, false))
-        #expect(world.starts.isEmpty && world.heard.contains(World.name))
+        #expect(world.starts.isEmpty && world.heard.contains(LauncherWorld.name))
     }
 
     @Test func `what a unit leaves behind does not keep it from being started again`() {
-        var world = World()
+        var world = LauncherWorld()
         let connection = ConnectionID(7)
         world.take(.activity(world.id, true))
-        world.take(.observes(connection, [world.id], Subjects(names: [World.name]), isNew: true))
+        world.take(.observes(connection, [world.id], Subjects(names: [LauncherWorld.name]), isNew: true))
         world.take(.marked(connection))
         // A process that is still there observes the name.
         world.take(.activity(world.id, false))
@@ -250,28 +181,28 @@ import Testing
     }
 
     @Test func `an observer that is recognized as the program later gets the same, and nobody else does`() {
-        var world = World {
+        var world = LauncherWorld {
             $0.action = .activation("org.example.A")
-            $0.subjects.names = [World.name, World.other]
+            $0.subjects.names = [LauncherWorld.name, LauncherWorld.other]
         }
         let (own, other) = (ConnectionID(7), ConnectionID(8))
-        let subjects = Subjects(names: [World.name, World.other])
+        let subjects = Subjects(names: [LauncherWorld.name, LauncherWorld.other])
         world.post()
         for connection in [own, other] {
             world.take(.mayObserve(connection, [world.id], subjects, isNew: true))
         }
         #expect(world.delivered.isEmpty && world.marks == [own, other])
         // It has not heard this one, because the bus had not admitted it.
-        world.post(World.other)
+        world.post(LauncherWorld.other)
         for connection in [own, other] { world.take(.marked(connection)) }
         // After that it hears each name itself.
         world.post()
-        world.post(World.other)
+        world.post(LauncherWorld.other)
         world.take(.activity(world.id, true))
         world.end()
         #expect(world.delivered.isEmpty)
         world.take(.programIsKnown(world.id, [(own, subjects)]))
-        #expect(world.delivered == [World.name, World.other])
+        #expect(world.delivered == [LauncherWorld.name, LauncherWorld.other])
         #expect(world.heard.isEmpty && world.launcher.reports[0].due == 0)
         world.take(.left(own))
         world.take(.activity(world.id, false))
@@ -283,11 +214,11 @@ import Testing
     }
 
     @Test func `it is busy from the post until the program has ended, and then says so`() {
-        var world = World { $0.settle = 100 }
-        func isAtWork() -> Bool { world.launcher.isAtWork(on: [World.name]) }
+        var world = LauncherWorld { $0.settle = 100 }
+        func isAtWork() -> Bool { world.launcher.isAtWork(on: [LauncherWorld.name]) }
         #expect(!isAtWork())
         world.post()
-        #expect(isAtWork() && !world.launcher.isAtWork(on: [World.other]))
+        #expect(isAtWork() && !world.launcher.isAtWork(on: [LauncherWorld.other]))
         world.wait(100)
         world.take(.accepted(world.id, number: 1))
         world.take(.activity(world.id, true))
@@ -307,7 +238,7 @@ import Testing
     }
 
     @Test func `a program that dies before it registers is started again only for what arrived meanwhile`() {
-        var world = World { $0.subjects.names = [World.name, World.other] }
+        var world = LauncherWorld { $0.subjects.names = [LauncherWorld.name, LauncherWorld.other] }
         world.post()
         world.take(.activity(world.id, true))
         world.end()
@@ -316,13 +247,13 @@ import Testing
         world.post()
         world.take(.activity(world.id, true))
         world.end()
-        world.post(World.other)
+        world.post(LauncherWorld.other)
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 3)
     }
 
     @Test func `a failed start uses up its posts and is reported; a canceled one is tried again`() {
-        var world = World()
+        var world = LauncherWorld()
         world.post()
         world.end(.failed("there is no such unit"))
         #expect(world.starts.count == 1 && world.complaints == ["there is no such unit"] && world.state == "idle")
@@ -332,7 +263,7 @@ import Testing
     }
 
     @Test func `a program that fails after its start counts as failed, and says how`() {
-        var world = World()
+        var world = LauncherWorld()
         func check(_ failures: UInt64, _ result: String) {
             let report = world.launcher.reports[0]
             #expect(report.failures == failures && report.lastResult == result, "\(report)")
@@ -364,7 +295,7 @@ import Testing
     }
 
     @Test func `a program that is ended to be started again has not failed`() {
-        var world = World { $0.onBusy = .restart }
+        var world = LauncherWorld { $0.onBusy = .restart }
         world.post()
         world.take(.activity(world.id, true))
         world.end()
@@ -376,9 +307,9 @@ import Testing
     }
 
     @Test func `a start that the service manager has spoiled is tried once more before it counts as failed`() {
-        var world = World()
+        var world = LauncherWorld()
         world.post()
-        world.post(World.other)
+        world.post(LauncherWorld.other)
         world.end(.neverRan("no control group"))
         #expect(world.starts.map(\.number) == [1, 2] && world.complaints.isEmpty && world.state == "starting")
         #expect(world.launcher.reports[0].starts == 1)
@@ -392,7 +323,7 @@ import Testing
     }
 
     @Test func `a service manager gets 90 seconds to answer, and a start as long as it takes`() {
-        var world = World()
+        var world = LauncherWorld()
         world.post()
         world.wait(89_999_999_999)
         #expect(world.state == "starting")
@@ -405,7 +336,7 @@ import Testing
     }
 
     @Test func `a unit that somebody else started is left alone until it ends`() {
-        var world = World()
+        var world = LauncherWorld()
         world.take(.activity(world.id, true))
         #expect(world.state == "running")
         world.post()
@@ -415,30 +346,30 @@ import Testing
     }
 
     @Test func `a program that somebody else started is told what it was about to be started for`() {
-        var world = World { $0.settle = 100 }
+        var world = LauncherWorld { $0.settle = 100 }
         world.post()
         #expect(world.state == "settling")
         // It was started before the post, and observes after it.
         world.take(.activity(world.id, true))
-        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [World.name]), isNew: true))
-        #expect(world.delivered == [World.name])
+        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [LauncherWorld.name]), isNew: true))
+        #expect(world.delivered == [LauncherWorld.name])
         world.wait(1_000)
         #expect(world.starts.isEmpty && world.launcher.reports[0].due == 0)
 
         // The same if it turns out to be the program only later.
-        world = World {
+        world = LauncherWorld {
             $0.settle = 100
             $0.action = .activation("org.example.A")
         }
         world.post()
-        let subjects = Subjects(names: [World.name])
+        let subjects = Subjects(names: [LauncherWorld.name])
         world.take(.mayObserve(ConnectionID(7), [world.id], subjects, isNew: true))
         world.take(.activity(world.id, true))
         world.take(.programIsKnown(world.id, [(ConnectionID(7), subjects)]))
-        #expect(world.delivered == [World.name])
+        #expect(world.delivered == [LauncherWorld.name])
 
         // And if it observes in between.
-        world = World {
+        world = LauncherWorld {
             $0.settle = 100
             $0.action = .activation("org.example.A")
         }
@@ -449,56 +380,58 @@ import Testing
         world.take(.mayObserve(ConnectionID(7), [world.id], subjects, isNew: true))
         world.take(.marked(ConnectionID(7)))
         world.take(.programIsKnown(world.id, [(ConnectionID(7), subjects)]))
-        #expect(world.delivered == [World.name] && world.launcher.reports[0].due == 0)
+        #expect(world.delivered == [LauncherWorld.name] && world.launcher.reports[0].due == 0)
     }
 
     /// The program observes one name, and another one restarts it.
-    private func makeRestart(old: ConnectionID) -> World {
-        var world = World {
+    private func makeRestart(old: ConnectionID) -> LauncherWorld {
+        var world = LauncherWorld {
             $0.onBusy = .restart
-            $0.subjects.names = [World.name, World.other]
+            $0.subjects.names = [LauncherWorld.name, LauncherWorld.other]
         }
         world.take(.activity(world.id, true))
-        world.take(.observes(old, [world.id], Subjects(names: [World.other]), isNew: true))
+        world.take(.observes(old, [world.id], Subjects(names: [LauncherWorld.other]), isNew: true))
         world.take(.marked(old))
-        #expect(world.heard == Subjects(names: [World.name]))
+        #expect(world.heard == Subjects(names: [LauncherWorld.name]))
         world.post()
         #expect(world.starts.map(\.restarts) == [true])
         return world
     }
 
     @Test func `what is posted while a program is being restarted goes to the one that follows`() {
-        let (old, new, subjects) = (ConnectionID(7), ConnectionID(8), Subjects(names: [World.other]))
+        let (old, new, subjects) = (ConnectionID(7), ConnectionID(8), Subjects(names: [LauncherWorld.other]))
         var world = makeRestart(old: old)
         world.take(.accepted(world.id, number: 1))
         // The old one hears this too, but may not get to it; nor does it matter what else it begins to observe.
-        world.post(World.other)
-        world.take(.observes(old, [world.id], Subjects(names: [World.name, World.other]), isNew: false))
+        world.post(LauncherWorld.other)
+        world.take(
+            .observes(old, [world.id], Subjects(names: [LauncherWorld.name, LauncherWorld.other]), isNew: false)
+        )
         #expect(world.delivered.isEmpty)
         world.take(.activity(world.id, false))
         world.take(.left(old))
         world.take(.activity(world.id, true))
         world.take(.observes(new, [world.id], subjects, isNew: true))
         world.take(.marked(new))
-        #expect(world.delivered == [World.other])
+        #expect(world.delivered == [LauncherWorld.other])
         world.end()
         #expect(world.starts.count == 1 && world.launcher.reports[0].due == 0)
-        #expect(world.heard == Subjects(names: [World.name]))
+        #expect(world.heard == Subjects(names: [LauncherWorld.name]))
     }
 
     @Test func `a program is told what it has missed even if its predecessor was not seen to end`() {
-        let (old, new, subjects) = (ConnectionID(7), ConnectionID(8), Subjects(names: [World.other]))
+        let (old, new, subjects) = (ConnectionID(7), ConnectionID(8), Subjects(names: [LauncherWorld.other]))
         var world = makeRestart(old: old)
         world.take(.accepted(world.id, number: 1))
-        world.post(World.other)
+        world.post(LauncherWorld.other)
         world.take(.observes(new, [world.id], subjects, isNew: true))
         world.take(.left(old))
         #expect(world.delivered.isEmpty)
         world.end()
-        #expect(world.delivered == [World.other])
+        #expect(world.delivered == [LauncherWorld.other])
         world.take(.marked(new))
         // It is not restarted for what it has been told, and hears the name itself.
-        #expect(world.starts.count == 1 && world.heard == Subjects(names: [World.name]))
+        #expect(world.starts.count == 1 && world.heard == Subjects(names: [LauncherWorld.name]))
     }
 
     @Test func `a restart that is accepted late counts as one`() {
@@ -515,10 +448,10 @@ import Testing
     }
 
     @Test func `a program that ends before it is told is started again for that`() {
-        var world = World { $0.subjects.prefixes = [NamePrefix("com.example.")] }
+        var world = LauncherWorld { $0.subjects.prefixes = [NamePrefix("com.example.")] }
         world.take(.activity(world.id, true))
-        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [World.other]), isNew: true))
-        world.post(World.other)
+        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [LauncherWorld.other]), isNew: true))
+        world.post(LauncherWorld.other)
         #expect(world.starts.isEmpty && world.launcher.reports[0].due == 0)
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 1)
@@ -531,19 +464,19 @@ import Testing
         }
         var entry = LaunchEntry(title: "a", action: .unit("a.service"))
         entry.limit = .init(starts: 1, window: 1_000)
-        entry.subjects.names = [World.name]
+        entry.subjects.names = [LauncherWorld.name]
         let id = LaunchID(1)
         _ = take(.manager(obstacle: nil))
         _ = take(.load([entry]))
         _ = take(.activity(id, false))
         _ = take(.held(id, failure: nil))
-        _ = take(.heard(World.name, [id]))
+        _ = take(.heard(LauncherWorld.name, [id]))
         _ = take(.ended(id, number: 1, .done))
         // Beyond the limit the name is given up, and requested again before the start.
-        let released = take(.heard(World.name, [id]))
-        #expect(released.contains(.release(id, Subjects(names: [World.name]))))
+        let released = take(.heard(LauncherWorld.name, [id]))
+        #expect(released.contains(.release(id, Subjects(names: [LauncherWorld.name]))))
         let requested = launcher.handle(.alarm, at: Moment(nanoseconds: 1_000))
-        #expect(requested.contains(.hold(id, Subjects(names: [World.name]))))
+        #expect(requested.contains(.hold(id, Subjects(names: [LauncherWorld.name]))))
         _ = take(.activity(id, true))
         #expect(take(.held(id, failure: nil)).isEmpty)
         #expect(launcher.reports[0].state == "running" && launcher.reports[0].due == 1)
@@ -553,7 +486,7 @@ import Testing
     func `a unit that somebody else has started before the post is started once more`(isOneshot: Bool) {
         // The service manager has nothing to do, or its job is under way already. It reports what the unit does before
         // the end of the job.
-        var world = World()
+        var world = LauncherWorld()
         world.now = 10
         world.post()
         world.take(.activity(world.id, true))
@@ -574,7 +507,7 @@ import Testing
         #expect(world.starts.count == 2 && world.state == "idle" && world.launcher.reports[0].due == 0)
 
         // With drop, the post has come while the program was running.
-        world = World { $0.onBusy = .drop }
+        world = LauncherWorld { $0.onBusy = .drop }
         world.now = 10
         world.post()
         world.take(.activity(world.id, true))
@@ -605,14 +538,14 @@ import Testing
             .load(
                 ["1", "2"].map { title in
                     var entry = LaunchEntry(title: title, action: .unit("a.service"))
-                    entry.subjects.names = [World.name]
+                    entry.subjects.names = [LauncherWorld.name]
                     return entry
                 }
             ),
             at: 0
         )
         for id in [one, two] { take(.activity(id, false), at: 0) }
-        take(.heard(World.name, [one, two]), at: 10)
+        take(.heard(LauncherWorld.name, [one, two]), at: 10)
         #expect(starts == [one, two])
         let begins = [one, two].map { Launcher.Event.activity($0, true) }
         let acceptances = [one, two].map { Launcher.Event.accepted($0, number: 1) }
@@ -630,8 +563,8 @@ import Testing
         #expect(starts == [one, two] && launcher.reports.map(\.state) == ["idle", "idle"])
 
         // Only one of them learns of the next post before the unit begins.
-        take(.heard(World.name, [one]), at: 50)
-        take(.heard(World.name, [two]), at: 70)
+        take(.heard(LauncherWorld.name, [one]), at: 50)
+        take(.heard(LauncherWorld.name, [two]), at: 70)
         for event in begins { take(event, at: 71) }
         for id in [one, two] { take(.ended(id, number: 2, .begun(at: 60)), at: 72) }
         #expect(launcher.reports.map(\.due) == [0, 1])
@@ -640,7 +573,7 @@ import Testing
     }
 
     @Test func `a run that began while a name was not heard doesn't use up its posts`() {
-        var world = World()
+        var world = LauncherWorld()
         world.now = 10
         world.post()
         world.take(.activity(world.id, true))
@@ -663,7 +596,7 @@ import Testing
 
     @Test func `with drop, a program that somebody else starts is told of what was posted, but not started again`() {
         // What the service manager had not answered in time succeeds after all.
-        var world = World {
+        var world = LauncherWorld {
             $0.onBusy = .drop
             $0.settle = 100
         }
@@ -675,8 +608,8 @@ import Testing
         world.take(.activity(world.id, true))
         world.wait(100)
         #expect(world.state == "running" && world.launcher.reports[0].due == 0)
-        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [World.name]), isNew: true))
-        #expect(world.delivered == [World.name])
+        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [LauncherWorld.name]), isNew: true))
+        #expect(world.delivered == [LauncherWorld.name])
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 1 && world.state == "idle")
 
@@ -691,7 +624,7 @@ import Testing
     }
 
     @Test func `if the bus finds the program running, one more start follows`() {
-        var world = World { $0.action = .activation("org.example.A") }
+        var world = LauncherWorld { $0.action = .activation("org.example.A") }
         world.post()
         world.take(.activity(world.id, true))
         world.end(.wasRunning)
@@ -701,21 +634,21 @@ import Testing
     }
 
     @Test func `an entry is not started for a name that it no longer has`() {
-        var world = World()
+        var world = LauncherWorld()
         var entry = LaunchEntry(title: "a", action: .unit("a.service"))
-        entry.subjects.names = [World.other]
+        entry.subjects.names = [LauncherWorld.other]
         world.take(.load([entry]))
         // The agent has only now found out who posted it.
-        world.take(.heard(World.name, [world.id]))
+        world.take(.heard(LauncherWorld.name, [world.id]))
         #expect(world.starts.isEmpty && world.launcher.reports[0].due == 0)
     }
 
     @Test func `a name is heard all the time while its entry changes how it asks for it`() {
-        var world = World()
+        var world = LauncherWorld()
         var entry = LaunchEntry(title: "a", action: .unit("a.service"))
         entry.subjects.prefixes = [NamePrefix("com.example.")]
         // The bus has the new rules before it loses the old ones.
-        for subjects in [entry.subjects, Subjects(names: [World.name])] {
+        for subjects in [entry.subjects, Subjects(names: [LauncherWorld.name])] {
             entry.subjects = subjects
             let effects = world.launcher.handle(.load([entry]), at: Moment(nanoseconds: 0))
             let place = effects.firstIndex { if case .hold = $0 { true } else { false } }
@@ -726,208 +659,12 @@ import Testing
     }
 
     @Test func `without a service manager units are off with a reason, and work again once there is one`() {
-        var world = World()
+        var world = LauncherWorld()
         world.take(.manager(obstacle: "there is none"))
         #expect(world.state == "off" && world.launcher.reports[0].reason == "there is none" && world.heard.isEmpty)
         world.take(.manager(obstacle: nil))
         world.take(.activity(world.id, false))
         world.post()
         #expect(world.starts.count == 1)
-    }
-
-    /// Posts, exits and observers at random moments. A start, or its delivery, follows the last post of a name.
-    @Test func `whatever happens, no post is forgotten, and at rest nothing is due`() {
-        for seed in UInt64(1)...2_000 {
-            var random = SeededGenerator(seed: seed)
-            var world = World { $0.limit = .init(starts: 4, window: 50) }
-            /// Whether neither a start nor a delivery has followed a post yet.
-            var isOwed = false
-            var isActive = false
-            var connection: ConnectionID?
-            var last: UInt64 = 10
-            for _ in 0..<60 {
-                let (starts, delivered) = (world.starts.count, world.delivered.count)
-                var isPost = false
-                switch UInt64.random(in: 0..<8, using: &random) {
-                case 0, 1, 2:
-                    isPost = true
-                    if connection == nil { isOwed = true }
-                    world.post()
-                case 3 where world.state == "starting":
-                    world.take(.accepted(world.id, number: world.starts.last?.number ?? 0))
-                    isActive = true
-                    world.take(.activity(world.id, true))
-                case 4 where world.state == "starting" && isActive: world.end()
-                case 5 where isActive && world.state == "running":
-                    isActive = false
-                    connection = nil
-                    world.take(.activity(world.id, false))
-                case 6 where isActive && connection == nil:
-                    last += 1
-                    let new = ConnectionID(last)
-                    world.take(.observes(new, [world.id], Subjects(names: [World.name]), isNew: true))
-                    world.take(.marked(new))
-                    connection = new
-                case 7: world.wait(20)
-                default: break
-                }
-                let isServed = world.starts.count > starts || world.delivered.count > delivered
-                if isServed { isOwed = false }
-                if isOwed, !isPost, world.state == "idle" {
-                    Issue.record("seed \(seed): a post is owed, and nothing is under way")
-                    return
-                }
-            }
-            if isActive {
-                if world.state == "starting" { world.end() }
-                world.take(.activity(world.id, false))
-            }
-            for _ in 0..<20 where world.state != "idle" {
-                if world.state == "starting" { world.runThrough() }
-                world.wait(100)
-            }
-            #expect(world.state == "idle" && world.launcher.reports[0].due == 0, "seed \(seed): \(world.state)")
-        }
-    }
-
-    /// A unit and its program on a bus that keeps the order of what each of them sends, but none between the two.
-    private struct History {
-        var world = World {
-            $0.subjects.names = [World.name, World.other]
-            $0.limit = .init(starts: 1_000, window: 1)
-        }
-        /// What the service manager has sent and the agent has not received.
-        var reports: [Launcher.Event] = []
-        /// The start that the service manager has yet to carry out.
-        var job: UInt64?
-        var isRunning = false
-        var connection: ConnectionID?
-        /// The connection whose end the agent has yet to notice.
-        var ended: ConnectionID?
-        var isMarked = true
-        var isEndReported = true
-        private var lastConnection: UInt64 = 10
-        /// Posted, and neither heard by a program nor the reason for a start.
-        var owed: Set<NotifyName> = []
-        /// Posted while it is not known who hears it: these may be heard twice.
-        var open: Set<NotifyName> = []
-        /// What the program that runs was started for, until it has registered.
-        var cause: Set<NotifyName> = []
-        var fault: String?
-
-        mutating func take(_ event: Launcher.Event) {
-            let count = world.starts.count
-            world.take(event)
-            startsWereMade(since: count)
-        }
-
-        private mutating func startsWereMade(since count: Int) {
-            guard world.starts.count > count else { return }
-            if owed.isEmpty, open.isEmpty { fault = "it is started for what it has heard" }
-            cause = owed
-            (owed, open) = ([], [])
-            job = world.starts.last?.number
-            reports.append(.accepted(world.id, number: job ?? 0))
-        }
-
-        mutating func post(_ name: NotifyName) {
-            // While the agent has not learnt that the program is gone, a post may be lost.
-            let isCertain = ended == nil && isEndReported
-            if connection == nil, isCertain {
-                owed.insert(name)
-            } else if connection == nil || !isMarked {
-                open.insert(name)
-            }
-            let count = world.starts.count
-            world.post(name)
-            startsWereMade(since: count)
-        }
-
-        mutating func begin(saysInactiveFirst: Bool) {
-            guard let number = job, !isRunning else { return }
-            job = nil
-            isRunning = true
-            if saysInactiveFirst { reports.append(.activity(world.id, false)) }
-            reports += [.activity(world.id, true), .ended(world.id, number: number, .done)]
-        }
-
-        mutating func register() {
-            guard isRunning, connection == nil, ended == nil else { return }
-            lastConnection += 1
-            let new = ConnectionID(lastConnection)
-            (connection, isMarked) = (new, false)
-            let before = world.delivered.count
-            take(.observes(new, [world.id], Subjects(names: [World.name, World.other]), isNew: true))
-            let told = Set(world.delivered[before...])
-            if !told.isSuperset(of: owed.union(cause)) { fault = "it is not told what it has missed" }
-            (owed, cause) = ([], [])
-        }
-
-        mutating func mark() {
-            guard let connection, !isMarked else { return }
-            isMarked = true
-            take(.marked(connection))
-            open = []
-        }
-
-        mutating func exit() {
-            guard isRunning else { return }
-            (isRunning, isEndReported) = (false, false)
-            (ended, connection, cause) = (connection, nil, [])
-            reports.append(.activity(world.id, false))
-        }
-
-        mutating func leave() {
-            guard let old = ended else { return }
-            ended = nil
-            take(.left(old))
-        }
-
-        mutating func receiveReport() {
-            guard !reports.isEmpty else { return }
-            let report = reports.removeFirst()
-            if case .activity(_, false, _) = report, !isRunning { isEndReported = true }
-            take(report)
-        }
-    }
-
-    @Test func `in whatever order the bus passes things on, it is started for each post that no program hears, once`() {
-        for seed in UInt64(1)...5_000 {
-            var random = SeededGenerator(seed: seed)
-            var history = History()
-            var steps: [String] = []
-            for _ in 0..<60 {
-                let step = UInt64.random(in: 0..<10, using: &random)
-                steps.append("\(step)")
-                switch step {
-                case 0: history.post(World.name)
-                case 1: history.post(World.other)
-                case 2, 3: history.begin(saysInactiveFirst: step == 2)
-                case 4: history.register()
-                case 5: history.mark()
-                case 6 where Bool.random(using: &random): history.exit()
-                case 7: history.leave()
-                default: history.receiveReport()
-                }
-                if history.fault != nil { break }
-            }
-            // Everything that is under way comes to its end.
-            for _ in 0..<50 where history.fault == nil {
-                history.mark()
-                history.begin(saysInactiveFirst: true)
-                history.register()
-                history.mark()
-                while !history.reports.isEmpty { history.receiveReport() }
-                if history.world.state == "idle" { break }
-                history.exit()
-                history.leave()
-            }
-            let report = history.world.launcher.reports[0]
-            let isAtRest = report.state == "idle" && report.due == 0 && history.owed.isEmpty
-            if let fault = history.fault ?? (isAtRest ? nil : "\(report.state), \(report.due) due") {
-                Issue.record("seed \(seed): \(fault), after \(steps.joined(separator: " "))")
-                return
-            }
-        }
     }
 }

@@ -40,8 +40,9 @@ struct BusProcess: Sendable {
         let timeout = Duration.patience
         let isUp = waitUntil(timeout: timeout) {
             ended = waitpid(launcher, nil, WNOHANG) == launcher
+            guard !ended, looker != nil || BusProcess.answers(at: path) else { return ended }
             router = router ?? BusProcess.router(of: kind, below: launcher)
-            guard !ended, router != nil, looker != nil || BusProcess.answers(at: path) else { return ended }
+            guard router != nil else { return false }
             guard kind == .broker else { return true }
             looker = looker ?? (try? RawBusClient(address: BusAddress.unix(path: path)))
             return looker.map(BusProcess.isNotAlone) ?? true

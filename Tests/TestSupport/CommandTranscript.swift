@@ -70,6 +70,29 @@ final class CommandTranscript: Sendable {
         }
     }
 
+    /// Whether some output contains a text. It is asked whenever there is more, and output may be long.
+    static func contains(_ output: [UInt8], _ text: String) -> Bool {
+        guard let first = text.utf8.first else { return true }
+        return output.withUnsafeBytes { output in
+            Array(text.utf8).withUnsafeBytes { text in
+                var rest = output[...]
+                while rest.count >= text.count, let start = rest.firstIndex(of: first),
+                    output.count - start >= text.count
+                {
+                    let candidate = UnsafeRawBufferPointer(rebasing: output[start..<start + text.count])
+                    if candidate.elementsEqual(text) { return true }
+                    rest = output[(start + 1)...]
+                }
+                return false
+            }
+        }
+    }
+
+    /// The number of whole lines of some output.
+    static func lineCount(_ output: [UInt8]) -> Int {
+        output.withUnsafeBytes { $0.count { $0 == UInt8(ascii: "\n") } }
+    }
+
     private static func read(into state: Monitor<State>) {
         var sources = state.read { $0.descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) } }
         var chunk = [UInt8](repeating: 0, count: 65_536)

@@ -47,7 +47,7 @@ public func openDescriptorCount() -> Int {
 
 /// The state of a process: `R`, `S`, `D`, `T` (stopped), `Z` (not reaped yet) …, or nil if it is gone.
 public func processState(_ pid: pid_t) -> Character? {
-    processStat(pid)?.state
+    processStat(pid) { $0.state }
 }
 
 /// The real, effective and saved user id of a process; empty if it is gone.
@@ -62,18 +62,35 @@ public func userIDs(of pid: pid_t) -> [UInt32] {
 public func children(of parent: pid_t, named name: String) -> [pid_t] {
     // /proc/PID/task/*/children would be shorter, but kernels without checkpoint support do not have it.
     entries(ofFolder: "/proc").compactMap { pid_t($0) }.filter { pid in
-        processStat(pid).map { $0.parent == parent && $0.name == name } ?? false
+        processStat(pid) { $0.parent == parent && $0.name.elementsEqual(name.utf8) } ?? false
     }
 }
 
-private func processStat(_ pid: pid_t) -> (name: Substring, state: Character, parent: pid_t)? {
-    // "PID (NAME) STATE PPID …", where the name may contain anything, including parentheses and spaces.
-    guard let line = text(ofFile: "/proc/\(pid)/stat"),
-        let open = line.utf8.firstIndex(of: UInt8(ascii: "(")), let close = line.utf8.lastIndex(of: UInt8(ascii: ")"))
-    else { return nil }
-    let fields = line[close...].split(separator: " ", maxSplits: 3)
-    guard fields.count > 2, let state = fields[1].first, let parent = pid_t(fields[2]) else { return nil }
-    return (line[line.index(after: open)..<close], state, parent)
+/// What stat in /proc says about a process.
+private struct ProcessStat {
+    let name: UnsafeRawBufferPointer
+    let state: Character
+    let parent: pid_t
+}
+
+/// Passes on what stat says about a process, if there is one. Without a string: a look for children reads all of /proc.
+private func processStat<Result>(_ pid: pid_t, _ body: (ProcessStat) -> Result) -> Result? {
+    let descriptor = open("/proc/\(pid)/stat", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return withUnsafeTemporaryAllocation(byteCount: 512, alignment: 1) { buffer -> Result? in
+        let line = UnsafeRawBufferPointer(
+            rebasing: buffer[..<max(0, read(descriptor, buffer.baseAddress, buffer.count))]
+        )
+        // "PID (NAME) STATE PPID …", where the name may contain anything, including parentheses and spaces.
+        guard let open = line.firstIndex(of: UInt8(ascii: "(")), let close = line.lastIndex(of: UInt8(ascii: ")")),
+            close + 4 < line.count
+        else { return nil }
+        let digits = line[(close + 4)...].prefix { $0 != UInt8(ascii: " ") }
+        guard let parent = pid_t(String(decoding: digits, as: UTF8.self)) else { return nil }
+        let name = UnsafeRawBufferPointer(rebasing: line[(open + 1)..<close])
+        return body(ProcessStat(name: name, state: Character(UnicodeScalar(line[close + 2])), parent: parent))
+    }
 }
 
 private func statusNumber(_ key: String, inFile path: String) -> Int {

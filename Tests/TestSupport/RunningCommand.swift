@@ -92,7 +92,13 @@ public final class RunningCommand: Sendable {
     /// - Throws: ``TestSupportError`` if it does not within `timeout`, or exits first.
     @discardableResult
     public func waitForOutput(containing text: String, timeout: Duration = .patience) throws -> String {
-        try transcript.wait(for: .output, timeout, { $0.contains(Array(text.utf8)) }, else: "print “\(text)”", path)
+        try transcript.wait(
+            for: .output,
+            timeout,
+            { CommandTranscript.contains($0, text) },
+            else: "print “\(text)”",
+            path
+        )
     }
 
     /// Blocks until the standard error contains a text; returns all of it so far.
@@ -100,7 +106,13 @@ public final class RunningCommand: Sendable {
     /// - Throws: ``TestSupportError`` if it does not within `timeout`, or exits first.
     @discardableResult
     public func waitForErrorOutput(containing text: String, timeout: Duration = .patience) throws -> String {
-        try transcript.wait(for: .errorOutput, timeout, { $0.contains(Array(text.utf8)) }, else: "say “\(text)”", path)
+        try transcript.wait(
+            for: .errorOutput,
+            timeout,
+            { CommandTranscript.contains($0, text) },
+            else: "say “\(text)”",
+            path
+        )
     }
 
     /// Blocks until the standard output has `count` whole lines; returns all of its lines.
@@ -108,8 +120,7 @@ public final class RunningCommand: Sendable {
     /// - Throws: ``TestSupportError`` if it does not within `timeout`, or exits first.
     @discardableResult
     public func waitForOutputLines(_ count: Int, timeout: Duration = .patience) throws -> [String] {
-        let newline = UInt8(ascii: "\n")
-        let enough: ([UInt8]) -> Bool = { $0.lazy.filter { $0 == newline }.count >= count }
+        let enough: ([UInt8]) -> Bool = { CommandTranscript.lineCount($0) >= count }
         return try transcript.wait(for: .output, timeout, enough, else: "print \(count) lines", path)
             .split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
     }

@@ -82,13 +82,14 @@ final class UnixStream: Sendable {
     func send(_ bytes: [UInt8], deadline: Deadline) throws {
         var sent = 0
         while sent < bytes.count {
-            try wait(for: POLLOUT, until: deadline)
             let count = bytes[sent...].withUnsafeBytes {
                 Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
             }
             if count > 0 {
                 sent += count
-            } else if errno != EAGAIN && errno != EINTR {
+            } else if errno == EAGAIN {
+                try wait(for: POLLOUT, until: deadline)
+            } else if errno != EINTR {
                 throw TestSupportError("Cannot send: \(lastError())")
             }
         }
@@ -98,12 +99,15 @@ final class UnixStream: Sendable {
     func receive(deadline: Deadline) throws -> ArraySlice<UInt8> {
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
-            try wait(for: POLLIN, until: deadline)
             let count = recv(descriptor, &chunk, chunk.count, Int32(MSG_DONTWAIT))
             if count >= 0 { return chunk[..<count] }
             // A bus that disconnects a client may reset the connection instead of closing it.
             if errno == ECONNRESET { return [] }
-            if errno != EAGAIN && errno != EINTR { throw TestSupportError("Cannot receive: \(lastError())") }
+            if errno == EAGAIN {
+                try wait(for: POLLIN, until: deadline)
+            } else if errno != EINTR {
+                throw TestSupportError("Cannot receive: \(lastError())")
+            }
         }
     }
 

@@ -22,6 +22,8 @@ package final class FileSource: EventSource {
 
     private let outlet: EventOutlet
     private let rules: [Rule]
+    /// The rules of each name, by their place: there may be a thousand, and names are wanted one after another.
+    private let places: [NotifyName: [Int]]
     private var wanted: Set<NotifyName> = []
     private var follower: FileFollower?
     private weak var driver: SourceDriver?
@@ -32,25 +34,34 @@ package final class FileSource: EventSource {
     package init(_ outlet: EventOutlet, _ rules: [Rule]) {
         self.outlet = outlet
         self.rules = rules
+        var places: [NotifyName: [Int]] = [:]
+        for (index, rule) in rules.enumerated() {
+            for name in rule.names { places[name, default: []].append(index) }
+        }
+        self.places = places
     }
 
     package func want(_ names: Set<NotifyName>) {
+        let changed = names.symmetricDifference(wanted)
         wanted = names
-        adapt()
+        adapt(Set(changed.lazy.flatMap { self.places[$0] ?? [] }).sorted())
     }
 
     package func begin(on driver: SourceDriver) throws(SourceFault) {
         follower = try FileFollower(on: driver.loop)
         self.driver = driver
-        adapt()
+        adapt(rules.indices)
     }
 
     package func end() { (follower, driver, followed, contents, obstacles) = (nil, nil, [:], [:], [:]) }
 
     /// Watches what is wanted now, and nothing else.
-    private func adapt() {
+    ///
+    /// - Parameter indices: the rules for which that may have changed.
+    private func adapt(_ indices: some Sequence<Int>) {
         guard let follower else { return }
-        for (index, rule) in rules.enumerated() {
+        for index in indices {
+            let rule = rules[index]
             let isWanted = rule.names.contains(where: wanted.contains)
             guard isWanted != (followed[index] != nil) else { continue }
             if isWanted {

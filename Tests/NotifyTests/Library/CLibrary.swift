@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -14,6 +15,8 @@ final class CLibrary: Sendable {
     /// Whether it was built with the address sanitizer, as the programs then must be.
     let isSanitized: Bool
     private let sources: String
+    /// The programs that have been compiled, by their command lines.
+    private let programs = Mutex<[[String]: String]>([:])
 
     private init() throws {
         let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
@@ -47,8 +50,10 @@ final class CLibrary: Sendable {
         ]
     }
 
-    /// Compiles a program, with warnings as errors, and returns its path.
+    /// Compiles a program, with warnings as errors, unless another test has, and returns its path.
     func compile(_ source: String, with compiler: String = "cc", _ flags: [String] = []) throws -> String {
+        let line = [compiler, source] + flags
+        if let program = programs.withLock({ $0[line] }) { return program }
         let program = "\(folder)/\(source)-\(UInt32.random(in: 0..<UInt32.max))"
         let result = try run(
             // The runtime of the address sanitizer must be that of the library: the toolchain's.
@@ -58,6 +63,7 @@ final class CLibrary: Sendable {
             timeout: .patience
         )
         guard result.status == 0 else { throw TestSupportError("\(source) does not compile: \(result.errorOutput)") }
+        programs.withLock { $0[line] = program }
         return program
     }
 
