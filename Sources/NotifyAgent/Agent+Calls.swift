@@ -74,6 +74,7 @@ extension Agent {
     private func begin(_ call: BusCall, on link: borrowing BusLink) {
         if let launching, launching.postpones(call) { return }
         do throws(BusFault) {
+            if wasReplaced { throw .replaced }
             if call.wantsReply, let refusal = intake.refusal(ofAnswersTo: call.sender) {
                 return refuse(call, BusFault(refusal), on: link)
             }
@@ -160,8 +161,9 @@ extension Agent {
         on link: borrowing BusLink,
         _ body: @escaping @Sendable (Caller, borrowing BusLink) throws(BusFault) -> Void
     ) {
-        identity.findCaller(call.sender, link) { answer, link in
+        identity.findCaller(call.sender, link) { [self] answer, link in
             do throws(BusFault) {
+                if wasReplaced { throw .replaced }
                 let caller = try answer.get()
                 if let sandbox = caller.sandbox { throw .inSandbox(sandbox) }
                 try body(Caller(user: caller.user), link)

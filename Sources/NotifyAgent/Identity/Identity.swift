@@ -247,6 +247,11 @@ final class Identity: @unchecked Sendable {
 }
 
 extension BusFault {
+    /// What the bus says when the recipient of a call has gone.
+    static var replaced: BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.NoReply", message: "Another agent has taken over.")
+    }
+
     static func inSandbox(_ sandbox: String) -> BusFault {
         .accessDenied("A program in \(sandbox) can only report its own state, not see or change that of others.")
     }
