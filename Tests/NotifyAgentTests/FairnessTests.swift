@@ -119,6 +119,40 @@ struct FairnessTests {
     }
 
     @Test(arguments: busKinds)
+    func `questions that a hanging service leaves open count towards the quota of whoever asks`(kind: BusKind) throws {
+        // The system bus, by which the agent asks about the battery.
+        let machine = try HangingBus()
+        let agent = try AgentBus(
+            kind,
+            limits: FairnessTests.limits,
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": machine.address]
+        )
+        let asker = try Stranger(address: agent.bus.address, .stays)
+        let other = try RawBusClient(address: agent.bus.address)
+        var question = FairnessTests.message("GetNameState")
+        (question.signature, question.body) = ("s", RawBusClient.stringBody("com.apple.system.powersources.percent"))
+        // The agent knows who asks.
+        try #require(try asker.client.callAgent("Status").kind == .reply)
+        try agent.halt()
+        var missing: Set<UInt32> = []
+        for _ in 0..<1_500 { missing.insert(try asker.client.send(question)) }
+        try asker.client.callBus("GetId")
+        agent.agent.send(signal: SIGCONT)
+        #expect(try other.setState("pid:1", "background").errorName == "org.notifybus.Error.NoSuchTarget")
+        var (answers, refusals) = (0, 0)
+        while !missing.isEmpty {
+            let message = try asker.client.readMessage()
+            guard let serial = message.replySerial, missing.remove(serial) != nil else { continue }
+            if message.kind == .reply { answers += 1 } else { refusals += 1 }
+            if message.kind == .error { #expect(message.errorName == FairnessTests.refused) }
+        }
+        #expect(answers > 0 && answers < 1_500 && answers + refusals == 1_500, "\(answers) answers")
+        // They are over, and count no longer.
+        #expect(try asker.client.callAgent("GetNameState", signature: "s", body: question.body).kind == .reply)
+        withExtendedLifetime(machine) {}
+    }
+
+    @Test(arguments: busKinds)
     func `answers that nobody reads are limited, and once they are read there are more`(kind: BusKind) throws {
         let agent = try AgentBus(kind, limits: FairnessTests.limits)
         let observers = try FairnessTests.makeListLong(agent.bus)
