@@ -146,6 +146,8 @@ package struct BusFault: Error, Sendable {
         message: "This connection observes names that the agent has yet to take note of."
     )
 
+    static let noReply = "org.freedesktop.DBus.Error.NoReply"
+
     /// Whether the fault means that the other side of a call has gone.
     package var saysGone: Bool {
         switch name {
@@ -225,9 +227,13 @@ package struct BusLink: ~Copyable {
                         path: path,
                         interface: interface,
                         member: member,
-                        kept.values,
-                        then: completion
-                    )
+                        kept.values
+                    ) { answer, link in
+                        // An owner that has left in the meantime is one that has not replied.
+                        let hasLeft = BusFault(name: BusFault.noReply, message: "\(owner) has left the bus.")
+                        let isGone = { (fault: BusFault) in fault.name == BusFault.noOwner(of: owner).name }
+                        completion(answer.mapError { isGone($0) ? hasLeft : $0 }, link)
+                    }
                 }
             }
         }
