@@ -4,7 +4,7 @@ import Glibc
 import NotifyCoordinator
 package import NotifyCore
 
-// Users take turns, so that nobody's calls wait for all of somebody else's.
+// Owners take turns, so that nobody's calls wait for all of somebody else's.
 extension Agent {
     package func refuses(_ call: BusCall.Head, on link: borrowing BusLink) -> Bool {
         guard let refusal = intake.refusal(of: call, isObserver: coordinator.id(of: call.sender) != nil) else {
@@ -26,10 +26,10 @@ extension Agent {
         case .waits: break
         case .refused(let refusal): refuse(call, BusFault(refusal), on: link)
         case .unknown:
-            identity.identify(call.sender, link) { [self] user, link in
-                for (item, refusal) in intake.identify(call.sender, as: try? user.get()) {
+            identity.findOwner(call.sender, link) { [self] owner, link in
+                for (item, refusal) in intake.identify(call.sender, as: try? owner.get()) {
                     guard case .call(let call) = item else { continue }
-                    if case .failure(let fault) = user {
+                    if case .failure(let fault) = owner {
                         refuse(call, fault, on: link)
                     } else {
                         refuse(call, BusFault(refusal), on: link)
@@ -74,6 +74,7 @@ extension Agent {
     private func begin(_ call: BusCall, on link: borrowing BusLink) {
         if let launching, launching.postpones(call) { return }
         do throws(BusFault) {
+            if wasReplaced { throw .replaced }
             if call.wantsReply, let refusal = intake.refusal(ofAnswersTo: call.sender) {
                 return refuse(call, BusFault(refusal), on: link)
             }
@@ -129,7 +130,6 @@ extension Agent {
                 sources.hear(sender, pid, on: link)
             }
         case .setNameState(let name, let value):
-            // A call that is handled comes from somebody known, unless too many have called since.
             guard let user = intake.user(of: sender) else { throw BusFault(Refusal.unidentified(sender)) }
             handle(.setNameState(face.keep(call), by: Caller(user: user), name, value), on: link)
         case .getNameState(let name): answerState(of: name, call, on: link)
@@ -161,8 +161,9 @@ extension Agent {
         on link: borrowing BusLink,
         _ body: @escaping @Sendable (Caller, borrowing BusLink) throws(BusFault) -> Void
     ) {
-        identity.findCaller(call.sender, link) { answer, link in
+        identity.findCaller(call.sender, link) { [self] answer, link in
             do throws(BusFault) {
+                if wasReplaced { throw .replaced }
                 let caller = try answer.get()
                 if let sandbox = caller.sandbox { throw .inSandbox(sandbox) }
                 try body(Caller(user: caller.user), link)

@@ -80,6 +80,8 @@ package final class Agent: BusPeer, @unchecked Sendable {
     /// The calls that wait for their turn.
     let intake: Intake
     private(set) var uniqueName = ""
+    /// Whether another agent has taken over the name.
+    private(set) var wasReplaced = false
     /// Events that come while effects are being carried out are handled after them.
     private var events: [Event] = []
     private var isBusy = false
@@ -249,6 +251,9 @@ package final class Agent: BusPeer, @unchecked Sendable {
         let texts = signal.arguments.compactMap(\.string)
         switch signal.member {
         case "NameLost" where texts == [AgentInterface.name] && !uniqueName.isEmpty:
+            // From now on observers obey the other agent, to which whoever waits for this one must turn.
+            wasReplaced = true
+            face.refuseAll(.replaced, on: link)
             report(.wasReplaced)
         case "NameOwnerChanged" where texts.count == 3 && texts[2].isEmpty:
             sources.hasLeft(texts[0], on: link)

@@ -13,7 +13,7 @@ final class Intake: @unchecked Sendable {
         case work(@Sendable (borrowing BusLink) -> Void)
     }
 
-    /// Gives a call's share of its user's quota back when nobody can answer the call any more.
+    /// Gives a call's share of its owner's quota back when nobody can answer the call any more.
     private final class Keeper: Sendable {
         private let intake: Intake
         private let charge: CallCharge
@@ -45,7 +45,8 @@ final class Intake: @unchecked Sendable {
     /// Whether no call waits for its turn.
     var isEmpty: Bool { turns.isEmpty }
 
-    func user(of sender: String) -> UInt32? { turns.user(of: sender) }
+    /// The user of a connection; known as long as a call of the connection is pending.
+    func user(of sender: String) -> UInt32? { turns.owner(of: sender)?.user }
 
     /// Why a call is refused, whatever it asks for.
     func refusal(of call: BusCall.Head, isObserver: Bool) -> Refusal? {
@@ -72,8 +73,8 @@ final class Intake: @unchecked Sendable {
         turns.follow(.work(work), from: sender)
     }
 
-    func identify(_ sender: String, as user: UInt32?) -> [(call: Item, refusal: Refusal)] {
-        turns.identify(sender, as: user)
+    func identify(_ sender: String, as owner: Owner?) -> [(call: Item, refusal: Refusal)] {
+        turns.identify(sender, as: owner)
     }
 
     func next() -> CallTurns<Item>.Turn? { turns.next() }
@@ -122,7 +123,7 @@ final class Intake: @unchecked Sendable {
     }
 
     /// Whose answers these are. Those that the bus has yet to identify have one account together.
-    private func accountHolder(_ sender: String) -> UInt32 { turns.user(of: sender) ?? .max }
+    private func accountHolder(_ sender: String) -> Owner { turns.owner(of: sender) ?? Owner(user: .max) }
 
     // MARK: - Sizes
 

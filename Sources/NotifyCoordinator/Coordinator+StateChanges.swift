@@ -320,8 +320,8 @@ extension Coordinator {
     }
 
     /// Who loses a part of the window as long as this observer does not reply.
-    func owner(of observer: Observer) -> CallWindow<ObserverCall, LifecycleState>.Owner {
-        CallWindow.Owner(observer.process, agentUser: configuration.user)
+    func owner(of observer: Observer) -> Owner {
+        Owner(observer.process, agentUser: configuration.user)
     }
 
     mutating func observerReplied(_ id: ConnectionID, _ reply: Event.Reply) {

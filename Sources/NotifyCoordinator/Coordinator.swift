@@ -49,8 +49,8 @@ package struct Coordinator {
     var requests = Requests()
     var window = CallWindow<ObserverCall, LifecycleState>()
     var ledger: Ledger
-    /// The callers of pending calls.
-    var callers: [CallID: UInt32] = [:]
+    /// The calls that have not been answered.
+    var calls: Set<CallID> = []
     /// Connections whose stream is being read and that have been replaced.
     var successors: [ConnectionID: ConnectionID] = [:]
     var now = Moment(nanoseconds: 0)
@@ -82,7 +82,7 @@ package struct Coordinator {
     private mutating func dispatch(_ event: Event) {
         switch event {
         case .register(let call, let newcomer):
-            accept(call, of: newcomer.user) { coordinator throws(Refusal) in try coordinator.register(call, newcomer) }
+            accept(call) { coordinator throws(Refusal) in try coordinator.register(call, newcomer) }
         case .addNames(let call, let name, let added):
             let isAccepted = acceptRegistered(call, name) { coordinator, id throws(Refusal) in
                 try coordinator.addNames(call, id, added)
@@ -104,15 +104,15 @@ package struct Coordinator {
                 coordinator.reconsider([id])
             }
         case .setState(let call, let caller, let target, let state, let freezes, let strangers):
-            accept(call, of: caller.user) { coordinator throws(Refusal) in
+            accept(call) { coordinator throws(Refusal) in
                 try coordinator.setState(call, caller, target, state, freezes: freezes, strangers)
             }
         case .release(let call, let caller, let target):
-            accept(call, of: caller.user) { coordinator throws(Refusal) in
+            accept(call) { coordinator throws(Refusal) in
                 try coordinator.release(call, caller, target)
             }
         case .setNameState(let call, let caller, let name, let value):
-            accept(call, of: caller.user) { coordinator throws(Refusal) in
+            accept(call) { coordinator throws(Refusal) in
                 try coordinator.setNameState(call, caller, name, value)
             }
         case .getNameState(let call, let name): emit(.answer(call, .value(eventStates[name] ?? nameStates[name])))
@@ -157,22 +157,12 @@ package struct Coordinator {
 
     // MARK: - Calls
 
-    /// Admits a call, unless its user has too many pending.
+    /// Answers a call if the body refuses it.
     ///
-    /// - Returns: whether it was admitted, and the body did not refuse it.
+    /// - Returns: whether it did not.
     @discardableResult
-    private mutating func accept(
-        _ call: CallID,
-        of user: UInt32,
-        _ body: (inout Coordinator) throws(Refusal) -> Void
-    ) -> Bool {
-        do throws(Refusal) {
-            try ledger.beginCall(of: user)
-        } catch {
-            emit(.refuse(call, error))
-            return false
-        }
-        callers[call] = user
+    private mutating func accept(_ call: CallID, _ body: (inout Coordinator) throws(Refusal) -> Void) -> Bool {
+        calls.insert(call)
         do throws(Refusal) {
             try body(&self)
             return true
@@ -188,27 +178,20 @@ package struct Coordinator {
         _ name: String,
         _ body: (inout Coordinator, ConnectionID) throws(Refusal) -> Void
     ) -> Bool {
-        guard let id = directory.id(of: name), let user = directory[id]?.user else {
+        guard let id = directory.id(of: name) else {
             emit(.refuse(call, .notRegistered))
             return false
         }
-        return accept(call, of: user) { coordinator throws(Refusal) in try body(&coordinator, id) }
+        return accept(call) { coordinator throws(Refusal) in try body(&coordinator, id) }
     }
 
     mutating func answer(_ call: CallID, _ answer: Effect.Answer) {
-        guard endCall(call) else { return }
+        guard calls.remove(call) != nil else { return }
         emit(.answer(call, answer))
     }
 
     mutating func refuse(_ call: CallID, _ refusal: Refusal) {
-        guard endCall(call) else { return }
+        guard calls.remove(call) != nil else { return }
         emit(.refuse(call, refusal))
-    }
-
-    /// - Returns: whether it has not been answered before.
-    private mutating func endCall(_ call: CallID) -> Bool {
-        guard let user = callers.removeValue(forKey: call) else { return false }
-        ledger.endCall(of: user)
-        return true
     }
 }

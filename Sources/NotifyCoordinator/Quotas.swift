@@ -10,7 +10,7 @@ package struct Quotas: Sendable {
     package var prefixes = 4_096
     /// The size of names and prefixes, each its length plus 64 bytes.
     package var bytes = 12 << 20
-    /// Pending calls: those that wait for their turn, and those that have not been answered yet.
+    /// Pending calls: those that wait for their turn, and those that have not been answered yet. See `CallLedger`.
     package var calls = 1_024
     /// The size of the pending calls. There may always be one, however large it is.
     package var callBytes = 16 << 20
@@ -21,21 +21,18 @@ package struct Quotas: Sendable {
     package init() {}
 }
 
-/// The usage of each user.
+/// What the connections of each user use.
 struct Ledger {
     struct Account {
         var connections = 0
         var names = 0
         var prefixes = 0
         var bytes = 0
-        var calls = 0
-        var callBytes = 0
         var pendingNames = 0
         var pendingBytes = 0
 
         var isEmpty: Bool {
-            connections == 0 && names == 0 && prefixes == 0 && bytes == 0 && calls == 0 && callBytes == 0
-                && pendingNames == 0
+            connections == 0 && names == 0 && prefixes == 0 && bytes == 0 && pendingNames == 0
         }
     }
 
@@ -92,34 +89,6 @@ struct Ledger {
 
     mutating func connectionCame(of user: UInt32) { change(user) { $0.connections += 1 } }
     mutating func connectionWent(of user: UInt32) { change(user) { $0.connections -= 1 } }
-
-    // MARK: - Calls
-
-    /// - Parameters:
-    ///   - size: how much memory the call takes up until it ends.
-    ///   - isCounted: whether it is one of a limited number.
-    func checkCall(_ size: Int = 0, isCounted: Bool = true, of user: UInt32) throws(Refusal) {
-        let account = self[user]
-        if isCounted, account.calls >= quotas.calls { throw Ledger.refusal(user, "\(quotas.calls) pending calls") }
-        if account.callBytes > 0, size > quotas.callBytes - account.callBytes {
-            throw Ledger.refusal(user, "\(quotas.callBytes >> 20) MB of pending calls")
-        }
-    }
-
-    mutating func beginCall(_ size: Int = 0, isCounted: Bool = true, of user: UInt32) throws(Refusal) {
-        try checkCall(size, isCounted: isCounted, of: user)
-        change(user) { account in
-            if isCounted { account.calls += 1 }
-            account.callBytes += size
-        }
-    }
-
-    mutating func endCall(_ size: Int = 0, isCounted: Bool = true, of user: UInt32) {
-        change(user) { account in
-            if isCounted { account.calls -= 1 }
-            account.callBytes -= size
-        }
-    }
 
     // MARK: - Pending names
 

@@ -14,11 +14,13 @@ package struct BusFault: Error, Sendable {
         BusFault(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
     }
 
+    package static let noReply = "org.freedesktop.DBus.Error.NoReply"
+
     /// Whether the fault means that the other side of a call has gone.
     package var saysGone: Bool {
         switch name {
         case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
-            "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected":
+            BusFault.noReply, "org.freedesktop.DBus.Error.Disconnected":
             true
         default: false
         }

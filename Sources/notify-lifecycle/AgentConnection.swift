@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
+import Glibc
 import NotifyCore
 
 /// Calls the agent, one call after another, and waits for each reply. For the main thread.
@@ -52,13 +53,46 @@ struct AgentConnection {
         }
     }
 
+    /// How long an agent that takes over from another may need until observers have registered with it. Those count an
+    /// agent that does not answer for that long as absent.
+    private static let takeover = Duration.seconds(2)
+
     /// Calls a method of the agent, which the bus starts if necessary and possible, and returns its reply.
+    ///
+    /// If the agent goes away before it answers, the call is made again: whatever was done of it can be done twice, and
+    /// another agent may be taking over.
     ///
     /// - Parameter target: the target of a state change, for the message of a thrown error.
     mutating func call<Call: ProtocolCall>(
         _ call: Call,
         for target: Whom? = nil
     ) throws(LifecycleFailure) -> Call.Answer {
+        let deadline = Deadline(after: settings.timeout)
+        var lost: (fault: BusFault, until: Deadline)?
+        while true {
+            switch try ask(call, until: deadline) {
+            case .success(let values):
+                do throws(ArgumentError) {
+                    return try Call.Answer(values)
+                } catch {
+                    throw .nonsense(Call.member, error, for: target)
+                }
+            case .failure(let fault):
+                if lost == nil, fault.saysUnanswered { lost = (fault, Deadline(after: AgentConnection.takeover)) }
+                if let until = lost?.until, !until.hasPassed, !deadline.hasPassed, fault.isOfTakeover {
+                    poll(nil, 0, 20)
+                    continue
+                }
+                let reason = fault.saysNoAgent ? lost?.fault ?? fault : fault
+                throw LifecycleFailure(reason, to: Call.member, target: target, on: settings.common.bus)
+            }
+        }
+    }
+
+    private mutating func ask<Call: ProtocolCall>(
+        _ call: Call,
+        until deadline: Deadline
+    ) throws(LifecycleFailure) -> BusAnswer {
         calls += 1
         let (number, mailbox) = (calls, mailbox)
         center.perform { link in
@@ -73,20 +107,9 @@ struct AgentConnection {
                 mailbox.put(.answer(number: number, answer))
             }
         }
-        let deadline = Deadline(after: settings.timeout)
         while let event = mailbox.next(until: deadline) {
             if case .lost = event { throw .lostBus }
-            guard case .answer(number, let answer) = event else { continue }
-            switch answer {
-            case .success(let values):
-                do throws(ArgumentError) {
-                    return try Call.Answer(values)
-                } catch {
-                    throw .nonsense(Call.member, error, for: target)
-                }
-            case .failure(let fault):
-                throw LifecycleFailure(fault, to: Call.member, target: target, on: settings.common.bus)
-            }
+            if case .answer(number, let answer) = event { return answer }
         }
         throw .lateAgent(on: settings.common.bus)
     }

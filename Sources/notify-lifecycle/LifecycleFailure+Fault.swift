@@ -11,9 +11,9 @@ extension LifecycleFailure {
         let reason = fault.message.isEmpty ? fault.name : fault.message
         let standard = "org.freedesktop.DBus.Error."
         switch fault.name {
-        case standard + "ServiceUnknown", standard + "NameHasNoOwner":
+        case _ where fault.saysNoAgent:
             self = .noAgent(on: bus)
-        case standard + "NoReply":
+        case _ where fault.saysUnanswered:
             self.init("the agent went away before it answered", code: .unavailable, isLasting: true)
         case _ where fault.isLossOfBus:
             self = .lostBus
@@ -41,4 +41,14 @@ extension LifecycleFailure {
 extension BusFault {
     /// Whether the connection to the bus was lost before the reply.
     var isLossOfBus: Bool { name == "org.freedesktop.DBus.Error.Disconnected" }
+
+    /// Whether the agent has gone without an answer.
+    var saysUnanswered: Bool { name == "org.freedesktop.DBus.Error.NoReply" }
+
+    var saysNoAgent: Bool {
+        ["org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner"].contains(name)
+    }
+
+    /// Whether this can be so while one agent takes over from another.
+    var isOfTakeover: Bool { saysUnanswered || saysNoAgent || name == AgentInterface.ErrorName.noSuchTarget }
 }

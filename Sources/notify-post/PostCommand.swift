@@ -68,6 +68,9 @@ enum PostCommand {
         var poster = Poster(NotifyCenter(bus: settings.common.notifyBus), until: deadline)
         do throws(PostFailure) {
             let code = try post(items, by: &poster, until: deadline, diagnostics)
+            if poster.isAgentLate {
+                diagnostics.detail("the agent did not answer; it may not start programs for what was posted")
+            }
             diagnostics.detail("posted \(poster.count) name\(poster.count == 1 ? "" : "s")")
             return code
         } catch {

@@ -17,6 +17,8 @@ struct Poster {
     private var isConnected = false
     /// How many names were posted.
     private(set) var count = 0
+    /// Whether an agent did not ask in time who posted.
+    private(set) var isAgentLate = false
 
     init(_ center: NotifyCenter, until deadline: Deadline?, busLimit: Duration = Deadline.busLimit) {
         self.center = center
@@ -48,7 +50,7 @@ struct Poster {
     mutating func confirm(isLast: Bool = false) throws(PostFailure) {
         do throws(NotifyBusError) {
             if isLast {
-                try center.synchronizeToEnd(timeout: deadline?.remaining ?? busLimit)
+                isAgentLate = try !center.synchronizeToEnd(timeout: deadline?.remaining ?? busLimit)
             } else {
                 try center.synchronize(timeout: deadline?.remaining ?? busLimit)
             }

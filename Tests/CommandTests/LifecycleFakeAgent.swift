@@ -21,12 +21,16 @@ final class FakeAgent: Sendable {
     private let client: Mutex<RawBusClient?>
 
     /// Returns when it owns the name.
-    init(on bus: PrivateBus, answer: @escaping @Sendable (RawMessage) -> Answer = { _ in .silence }) throws {
+    init(
+        on bus: PrivateBus,
+        owning name: String = FakeAgent.name,
+        answer: @escaping @Sendable (RawMessage) -> Answer = { _ in .silence }
+    ) throws {
         let client = try RawBusClient(address: bus.address)
         let reply = try client.callBus(
             "RequestName",
             signature: "su",
-            body: Wire.body([.string(Self.name), .uint32(0)])
+            body: Wire.body([.string(name), .uint32(0)])
         )
         guard reply.uint32 == 1 else { throw TestSupportError("the agent's name was not to be had") }
         self.client = Mutex(client)

@@ -130,7 +130,25 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `if the agent or the bus dies during the call, that is reported at once`(kind: BusKind) throws {
+    func `a change that meets a takeover is made by the new agent, once that knows the observer`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let count = Counter()
+        let agent = try FakeAgent(on: bus) { _ in
+            count.add()
+            return switch count.value {
+            case 1: .error("org.freedesktop.DBus.Error.NoReply", "Another agent has taken over.")
+            case 2: .error("org.notifybus.Error.NoSuchTarget", "Nobody.")
+            default: .reply([.uint32(1)])
+            }
+        }
+        let result = try bus.lifecycle("resume", "pid:4711")
+        #expect(result.status == 0 && agent.calls.count == 3, "\(result.errorOutput)")
+    }
+
+    @Test(arguments: busKinds)
+    func `if the agent dies during the call and none takes over, or the bus dies, that is reported`(kind: BusKind)
+        throws
+    {
         let bus = try PrivateBus(kind)
         let mortal = try FakeAgent(on: bus) { _ in .death }
         let result = try bus.lifecycle("background", "1", "2")

@@ -42,6 +42,32 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a poster waits for an agent as long as for the bus, and its silence is no failure`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus, owning: AgentInterface.launcherName)
+        let arguments = ["--address", bus.address, "-v", "com.example.a"]
+        let patient = try start(productPath("notify-post"), arguments)
+        try #require(agent.calls.wait(forCount: 1))
+        // Until now it waited for half a second.
+        #expect(!waitUntil(timeout: .seconds(1)) { processState(patient.pid).map { $0 == "Z" } ?? true })
+        try agent.die()
+        let end = try patient.wait(timeout: .patience)
+        #expect(end.status == 0 && end.errorOutput == "notify-post: posted 1 name\n")
+
+        let hanging = try FakeAgent(on: bus, owning: AgentInterface.launcherName)
+        let result = try run(productPath("notify-post"), ["-t", "300ms"] + arguments, timeout: .patience)
+        #expect(result.status == 0)
+        #expect(
+            result.errorOutput == """
+                notify-post: the agent did not answer; it may not start programs for what was posted
+                notify-post: posted 1 name
+
+                """
+        )
+        withExtendedLifetime(hanging) {}
+    }
+
+    @Test(arguments: busKinds)
     func `with -t it is a timeout`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let relay = try BusRelay(to: bus.address, .fallsSilent)

@@ -32,7 +32,7 @@ struct FairnessTests {
     }
 
     @Test(arguments: busKinds)
-    func `with thousands of one user's calls queued, another's is answered before them, and a quota refuses most`(
+    func `with 1,500 of one user's calls queued, another's is answered before them, and a quota refuses most`(
         kind: BusKind
     ) throws {
         let agent = try AgentBus(kind, limits: FairnessTests.limits)
@@ -54,7 +54,7 @@ struct FairnessTests {
         let monitor = try RawBusClient(address: agent.bus.address)
         try monitor.becomeMonitor()
         try agent.halt()
-        for _ in 0..<3_000 { try flooder.send(release) }
+        for _ in 0..<1_500 { try flooder.send(release) }
         // The bus has then passed all of them on.
         try flooder.callBus("GetId")
         let serial = try other.client.send(release)
@@ -64,7 +64,7 @@ struct FairnessTests {
 
         var (before, after, refusals) = (0, 0, 0)
         var isAnswered = false
-        while before + after + refusals < 3_000 {
+        while before + after + refusals < 1_500 {
             let message = try monitor.readMessage()
             guard message.replySerial != nil, message.sender != "org.freedesktop.DBus" else { continue }
             if message.destination == other.client.uniqueName, message.replySerial == serial { isAnswered = true }
@@ -81,6 +81,75 @@ struct FairnessTests {
         #expect(try other.client.answer(to: serial).kind == .reply)
         #expect(isAnswered && after > 0 && refusals > 0, "\(before) before, \(after) after, \(refusals) refused")
         withExtendedLifetime(observers) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `a program with four flooding connections leaves its user's other programs their room`(kind: BusKind) throws {
+        let agent = try AgentBus(kind, limits: FairnessTests.limits)
+        let observers = try (0..<100).map { number in
+            let client = try RawBusClient(address: agent.bus.address)
+            try #require(try client.register(["com.example.observer.n\(number)"]).kind == .reply)
+            return client
+        }
+        let flooders = try (0..<4).map { _ in try RawBusClient(address: agent.bus.address) }
+        let process = try Stranger(address: agent.bus.address, user: geteuid(), .stays)
+        let other = process.client
+        var release = FairnessTests.message("Release")
+        (release.signature, release.body) = ("s", RawBusClient.stringBody(""))
+        for client in flooders + [other] {
+            let serial = try client.send(release)
+            try #require(try client.answer(to: serial).kind == .reply)
+        }
+        try agent.halt()
+        var last: [UInt32] = []
+        for client in flooders {
+            for _ in 0..<999 { try client.send(release) }
+            last.append(try client.send(release))
+            // The bus has then passed them on.
+            try client.callBus("GetId")
+        }
+        let serial = try other.send(release)
+        try other.callBus("GetId")
+        agent.agent.send(signal: SIGCONT)
+        let answer = try other.answer(to: serial)
+        #expect(answer.kind == .reply, "\(answer.string ?? "")")
+        // It was a flood indeed.
+        #expect(try flooders.last?.answer(to: last[3]).errorName == FairnessTests.refused)
+        withExtendedLifetime((observers, process)) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `questions that a hanging service leaves open count towards the quota of whoever asks`(kind: BusKind) throws {
+        // The system bus, by which the agent asks about the battery.
+        let machine = try HangingBus()
+        let agent = try AgentBus(
+            kind,
+            limits: FairnessTests.limits,
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": machine.address]
+        )
+        let asker = try Stranger(address: agent.bus.address, .stays)
+        let other = try RawBusClient(address: agent.bus.address)
+        var question = FairnessTests.message("GetNameState")
+        (question.signature, question.body) = ("s", RawBusClient.stringBody("com.apple.system.powersources.percent"))
+        // The agent knows who asks.
+        try #require(try asker.client.callAgent("Status").kind == .reply)
+        try agent.halt()
+        var missing: Set<UInt32> = []
+        for _ in 0..<1_500 { missing.insert(try asker.client.send(question)) }
+        try asker.client.callBus("GetId")
+        agent.agent.send(signal: SIGCONT)
+        #expect(try other.setState("pid:1", "background").errorName == "org.notifybus.Error.NoSuchTarget")
+        var (answers, refusals) = (0, 0)
+        while !missing.isEmpty {
+            let message = try asker.client.readMessage()
+            guard let serial = message.replySerial, missing.remove(serial) != nil else { continue }
+            if message.kind == .reply { answers += 1 } else { refusals += 1 }
+            if message.kind == .error { #expect(message.errorName == FairnessTests.refused) }
+        }
+        #expect(answers > 0 && answers < 1_500 && answers + refusals == 1_500, "\(answers) answers")
+        // They are over, and count no longer.
+        #expect(try asker.client.callAgent("GetNameState", signature: "s", body: question.body).kind == .reply)
+        withExtendedLifetime(machine) {}
     }
 
     @Test(arguments: busKinds)

@@ -51,6 +51,13 @@ import Testing
         let flatpak = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-flatpak-org.gnome.Maps-7.scope"
         #expect(AppIdentity.isFlatpak(cgroup: flatpak) && AppIdentity.isFlatpak(cgroup: flatpak + "/inner"))
         #expect(!AppIdentity.isFlatpak(cgroup: "/app.slice/app-gnome-flatpak-7.scope"))
+        // Each instance of an application has a scope and a proxy of its own; together they are one.
+        let instances = ["", "8"].map { "0::" + flatpak.replacing(".scope", with: "\($0).scope") + "/inner\n" }
+        for instance in instances {
+            #expect(AppIdentity.sandboxedApplication(label: "", cgroups: instance) == "org.gnome.Maps")
+        }
+        #expect(AppIdentity.sandboxedApplication(label: "snap.firefox.firefox (enforce)", cgroups: "") == "firefox")
+        #expect(AppIdentity.sandboxedApplication(label: "", cgroups: "0::/app.slice/app-gnome-editor-7.scope\n") == nil)
         #expect(AppIdentity.snap(inLabel: "snap.firefox.firefox (enforce)") == "firefox")
         for label in ["snap.code.code (complain)", "unconfined", "firefox (enforce)", ""] {
             #expect(AppIdentity.snap(inLabel: label) == nil, "\(label)")

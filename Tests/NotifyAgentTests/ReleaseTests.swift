@@ -42,6 +42,36 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `what an agent has not done when another takes over is refused as unanswered, not by the observer`(
+        kind: BusKind
+    ) throws {
+        let scene = try AgentBus(kind)
+        let (observer, caller) = (
+            try RawBusClient(address: scene.bus.address), try RawBusClient(address: scene.bus.address)
+        )
+        try #require(try observer.register(["com.example.a"]).kind == .reply)
+        let serial = try caller.begin(observer.uniqueName, "background")
+        let order = try observer.readCall()
+        try #require(order.member == "SetState")
+        try scene.halt()
+        let successor = try start(
+            productPath("notify-agent"),
+            ["--address", scene.bus.address, "--replace"],
+            environment: withoutDesktop
+        )
+        try successor.waitForErrorOutput(containing: "ready")
+        // An observer that knows the new agent obeys no other.
+        var answer = RawMessage(.error)
+        answer.destination = order.sender
+        answer.replySerial = order.serial
+        answer.errorName = "org.freedesktop.DBus.Error.AccessDenied"
+        try observer.send(answer)
+        try observer.callBus("GetId")
+        scene.agent.send(signal: SIGCONT)
+        #expect(try caller.answer(to: serial).errorName == "org.freedesktop.DBus.Error.NoReply")
+    }
+
+    @Test(arguments: busKinds)
     func `if nobody opts in the focus is reported but affects nobody; an exempt application stays in front`(
         kind: BusKind
     )

@@ -12,12 +12,16 @@ import Testing
     private func calls(_ quotas: Quotas = Quotas()) -> Calls {
         var calls = Calls(quotas)
         for user in 0..<3 {
-            for number in 0..<10 { _ = calls.identify(":1.\(user * 10 + number)", as: 1000 + UInt32(user)) }
+            for number in 0..<10 {
+                _ = calls.identify(":1.\(user * 10 + number)", as: Owner(user: 1000 + UInt32(user)))
+            }
         }
         return calls
     }
 
-    private let charge = CallCharge(user: 1000, load: CallLoad(size: 1))
+    private func charge(_ sender: String) -> CallCharge {
+        CallCharge(sender: sender, owner: Owner(user: 1000), load: CallLoad(size: 1))
+    }
 
     private func load(_ size: Int) -> CallLoad { CallLoad(size: size) }
 
@@ -29,12 +33,12 @@ import Testing
 
     @Test func `a call begins at once if nobody's call waits and there is time`() {
         var calls = calls()
-        #expect(calls.take("a", load(1), from: ":1.0", mayBegin: true) == .begin(charge))
+        #expect(calls.take("a", load(1), from: ":1.0", mayBegin: true) == .begin(charge(":1.0")))
         #expect(calls.isEmpty && calls.pendingCount(of: 1000) == 1)
         #expect(calls.take("b", load(1), from: ":1.0", mayBegin: false) == .waits)
         #expect(calls.take("c", load(1), from: ":1.10", mayBegin: true) == .waits)
         #expect(order(&calls) == ["b", "c"] && calls.isEmpty)
-        #expect(calls.take("d", load(1), from: ":1.0", mayBegin: true) == .begin(charge))
+        #expect(calls.take("d", load(1), from: ":1.0", mayBegin: true) == .begin(charge(":1.0")))
     }
 
     @Test func `users take turns, so do a user's connections, and one connection's calls keep their order`() {
@@ -63,10 +67,14 @@ import Testing
             var handled: [String: [String]] = [:]
             var underWay: [CallCharge] = []
             var unknown: Set<String> = []
-            func user(_ sender: String) -> UInt32 { 1000 + UInt32(sender.utf8.last ?? 0) % 3 }
+            // Users 1000 to 1002; the last one's programs are owners by themselves.
+            func owner(_ sender: String) -> Owner {
+                let number = Int32(sender.utf8.last ?? 0)
+                return Owner(user: 1000 + UInt32(number % 3), program: .process(number % 2), agentUser: 1002)
+            }
             func identify(_ sender: String, isKnown: Bool) {
                 unknown.remove(sender)
-                for (call, _) in calls.identify(sender, as: isKnown ? user(sender) : nil) {
+                for (call, _) in calls.identify(sender, as: isKnown ? owner(sender) : nil) {
                     expected[sender]?.removeAll { $0 == call }
                 }
             }
@@ -74,7 +82,7 @@ import Testing
                 guard let turn = calls.next() else { return }
                 handled[turn.sender, default: []].append(turn.call)
                 if let charge = turn.charge {
-                    #expect(charge.user == user(turn.sender))
+                    #expect(charge.owner == owner(turn.sender))
                     underWay.append(charge)
                 }
             }
@@ -91,7 +99,7 @@ import Testing
                     let verdict = calls.take(call, load, from: sender, mayBegin: mayBegin)
                     switch verdict {
                     case .begin(let charge):
-                        #expect(charge == CallCharge(user: user(sender), load: load) && mayBegin)
+                        #expect(charge == CallCharge(sender: sender, owner: owner(sender), load: load) && mayBegin)
                         underWay.append(charge)
                         handled[sender, default: []].append(call)
                     case .unknown: #expect(unknown.insert(sender).inserted)
@@ -115,7 +123,7 @@ import Testing
                     }
                 }
                 for user in 1000..<1003 as Range<UInt32> {
-                    let own = underWay.filter { $0.user == user && $0.load.isCounted }.count
+                    let own = underWay.filter { $0.owner.user == user && $0.load.isCounted }.count
                     #expect((own...quotas.calls).contains(calls.pendingCount(of: user)))
                 }
             }
@@ -131,7 +139,7 @@ import Testing
         var quotas = Quotas()
         quotas.calls = 3
         var calls = calls(quotas)
-        #expect(calls.take("a", load(1), from: ":1.0", mayBegin: true) == .begin(charge))
+        #expect(calls.take("a", load(1), from: ":1.0", mayBegin: true) == .begin(charge(":1.0")))
         for name in ["b", "c"] { #expect(calls.take(name, load(1), from: ":1.1", mayBegin: false) == .waits) }
         let refusal = Refusal(.limitExceeded, "User 1000 has reached the limit of 3 pending calls.")
         #expect(calls.refusal(from: ":1.2", load(1)) == refusal)
@@ -139,12 +147,68 @@ import Testing
         #expect(calls.refusal(from: ":1.10", load(1)) == nil)
         // One that has had its turn is still pending.
         #expect(calls.next()?.call == "b" && calls.refusal(from: ":1.0", load(1)) == refusal)
-        calls.end(charge)
+        calls.end(charge(":1.1"))
         #expect(calls.refusal(from: ":1.0", load(1)) == nil)
         // What follows a call is no call.
         #expect(calls.take("d", load(1), from: ":1.1", mayBegin: true) == .waits)
         #expect(calls.follow("reply", from: ":1.1") && !calls.follow("reply", from: ":1.0"))
         #expect(order(&calls) == ["c", "d", "reply"])
+    }
+
+    /// Two programs of the agent's own user: one with connections `:1.0` to `:1.8`, one with `:1.9`.
+    private func programs(_ quotas: Quotas) -> Calls {
+        var calls = Calls(quotas)
+        for number in 0..<10 {
+            let owner = Owner(user: 1000, program: .process(number == 9 ? 2 : 1))
+            _ = calls.identify(":1.\(number)", as: owner)
+        }
+        return calls
+    }
+
+    @Test func `a program of the agent's own user with many connections delays another by one of its calls`() {
+        var calls = programs(Quotas())
+        for number in 0..<9 { _ = calls.take("\(number)", load(1), from: ":1.\(number)", mayBegin: false) }
+        _ = calls.take("other", load(1), from: ":1.9", mayBegin: false)
+        #expect(order(&calls).firstIndex(of: "other") == 1)
+    }
+
+    @Test func `a program may have as much pending as it leaves to its user's other programs`() {
+        var quotas = Quotas()
+        (quotas.calls, quotas.callBytes) = (16, 100_000)
+        var calls = programs(quotas)
+        for number in 0..<8 {
+            #expect(calls.take("\(number)", load(1), from: ":1.\(number)", mayBegin: false) == .waits)
+        }
+        #expect(
+            calls.refusal(from: ":1.0", load(1))
+                == Refusal(.limitExceeded, "Process 1 has 8 of its user's 16 calls pending.")
+        )
+        for _ in 0..<4 { #expect(calls.take("other", load(1), from: ":1.9", mayBegin: false) == .waits) }
+        #expect(calls.refusal(from: ":1.9", load(1)) != nil)
+        while let turn = calls.next() { if let charge = turn.charge { calls.end(charge) } }
+        #expect(calls.pendingCount(of: 1000) == 0)
+        // However much memory one takes up, there is room for a small call of another.
+        #expect(calls.take("large", load(1_000_000), from: ":1.0", mayBegin: false) == .waits)
+        #expect(calls.refusal(from: ":1.1", load(1)) != nil)
+        #expect(calls.refusal(from: ":1.9", load(10_000)) != nil)
+        #expect(calls.take("small", load(2_000), from: ":1.9", mayBegin: false) == .waits)
+    }
+
+    @Test func `a connection stays known as long as a call of it is pending, however many come meanwhile`() {
+        var calls = Calls(Quotas())
+        let owner = Owner(user: 1000)
+        for sender in [":1.begun", ":1.waiting", ":1.idle"] { _ = calls.identify(sender, as: owner) }
+        let verdict = calls.take("begun", load(1), from: ":1.begun", mayBegin: true)
+        #expect(calls.take("waiting", load(1), from: ":1.waiting", mayBegin: false) == .waits)
+        for number in 0..<(3 * Calls.memory) { _ = calls.identify(":1.\(number)", as: Owner(user: 1001)) }
+        #expect(calls.owner(of: ":1.begun") == owner && calls.owner(of: ":1.waiting") == owner)
+        #expect(calls.owner(of: ":1.idle") == nil)
+        #expect(calls.next()?.call == "waiting")
+        #expect(calls.owner(of: ":1.waiting") == owner)
+        guard case .begin(let charge) = verdict else { return #expect(Bool(false), "it should begin") }
+        calls.end(charge)
+        for number in 0..<(3 * Calls.memory) { _ = calls.identify(":2.\(number)", as: Owner(user: 1001)) }
+        #expect(calls.owner(of: ":1.begun") == nil)
     }
 
     @Test func `waiting calls take up a limited amount of memory, but one may always wait`() {
@@ -186,7 +250,7 @@ import Testing
         for _ in 2..<Calls.callsOfStranger { _ = calls.take("b", load(1), from: ":1.1", mayBegin: true) }
         #expect(calls.refusal(from: ":1.1", load(1))?.kind == .limitExceeded)
         #expect(calls.refusal(from: ":1.2", load(1)) == nil)
-        #expect(calls.identify(":1.1", as: 1000).isEmpty)
+        #expect(calls.identify(":1.1", as: Owner(user: 1000)).isEmpty)
         #expect(calls.next()?.call == "a" && calls.next()?.call == "b")
         // It has gone.
         #expect(calls.identify(":1.2", as: nil).map(\.call) == ["c"])
@@ -201,7 +265,7 @@ import Testing
             #expect(calls.take("small", load(100), from: ":1.\(number)", mayBegin: true) == .unknown)
         }
         #expect(calls.take("small", load(100), from: ":1.10000", mayBegin: true) != .unknown)
-        #expect(calls.identify(":1.0", as: 1000).isEmpty)
+        #expect(calls.identify(":1.0", as: Owner(user: 1000)).isEmpty)
         #expect(calls.take("large", load(8 << 20), from: ":1.10001", mayBegin: true) == .unknown)
     }
 }

@@ -12,7 +12,7 @@ import Testing
     private func call(_ user: UInt32, _ number: Int) -> Int { Int(user) * 10_000 + number }
 
     private func fill(_ window: inout Window, user: UInt32, _ count: Int) {
-        for number in 0..<count { window.enqueue(call(user, number), "", of: .user(user)) }
+        for number in 0..<count { window.enqueue(call(user, number), "", of: Owner(user: user)) }
     }
 
     private func takeAll(_ window: inout Window, now: Int64 = 0) -> [Int] {
@@ -65,8 +65,8 @@ import Testing
         var window = Window()
         fill(&window, user: 1, Window.share)
         _ = takeAll(&window)
-        window.enqueue(call(1, 99), "first", of: .user(1))
-        window.enqueue(call(1, 99), "second", of: .user(1))
+        window.enqueue(call(1, 99), "first", of: Owner(user: 1))
+        window.enqueue(call(1, 99), "second", of: Owner(user: 1))
         window.hasAnswered(call(1, 0))
         let next = window.next(now: 0)
         #expect(next?.content == "second")
@@ -80,10 +80,10 @@ import Testing
         fill(&window, user: 1, Window.share)
         _ = takeAll(&window)
         for number in 100..<5_000 {
-            window.enqueue(call(1, number), "", of: .user(1))
+            window.enqueue(call(1, number), "", of: Owner(user: 1))
             if number > 100 { window.forget(call(1, number)) }
         }
-        #expect(window.lineLength(of: .user(1)) < 100)
+        #expect(window.lineLength(of: Owner(user: 1)) < 100)
         for number in 0..<Window.share { window.forget(call(1, number)) }
         let rest = takeAll(&window)
         #expect(rest == [call(1, 100)])
@@ -105,8 +105,8 @@ import Testing
         let (own, other) = (
             ProcessID(pid: 1, startTime: 1, user: 1_000), ProcessID(pid: 2, startTime: 1, user: 1_001)
         )
-        #expect(Window.Owner(own, agentUser: 1_000) == .process(own))
-        #expect(Window.Owner(other, agentUser: 1_000) == .user(1_001))
-        #expect(Window.Owner(own, agentUser: nil) == .user(1_000))
+        #expect(Owner(own, agentUser: 1_000) == Owner(user: 1_000, program: .process(1)))
+        #expect(Owner(other, agentUser: 1_000) == Owner(user: 1_001))
+        #expect(Owner(own, agentUser: nil) == Owner(user: 1_000))
     }
 }

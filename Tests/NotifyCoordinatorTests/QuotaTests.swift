@@ -63,22 +63,9 @@ import Testing
             }
             world.settle(using: &random)
             #expect(world.coordinator.ledger[1000].isEmpty)
-            #expect(world.coordinator.callers.isEmpty && world.coordinator.totals.held == 0)
+            #expect(world.coordinator.calls.isEmpty && world.coordinator.totals.held == 0)
             #expect(world.rules.isEmpty && world.prefixRules.isEmpty)
         }
-    }
-
-    @Test func `pending calls are counted, and one that ends makes room`() throws {
-        var quotas = Quotas()
-        quotas.calls = 4
-        var world = World(quotas)
-        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
-        let calls = try (0..<6).map { _ in try world.set(":1.1", .suspended) }
-        #expect(calls.map { world.refusals[$0]?.kind == .limitExceeded } == [false, false, false, false, true, true])
-        world.settle()
-        let call = try world.set(":1.1", .foreground)
-        world.settle()
-        #expect(world.answers[call] != nil)
     }
 
     @Test func `names beyond the limit of pending names are counted as dropped`() throws {

@@ -8,56 +8,62 @@ import Testing
 @Suite struct UnreadAnswersTests {
     @Test func `a connection that has been sent a lot is asked once, and counts as having read what came before`() {
         var answers = UnreadAnswers()
-        answers.hasAnswered(":1.1", of: 1000, bytes: UnreadAnswers.askedAt - 1)
+        answers.hasAnswered(":1.1", of: Owner(user: 1000), bytes: UnreadAnswers.askedAt - 1)
         #expect(answers.takeQuestions().isEmpty)
-        answers.hasAnswered(":1.1", of: 1000, bytes: 1)
+        answers.hasAnswered(":1.1", of: Owner(user: 1000), bytes: 1)
         #expect(answers.takeQuestions() == [":1.1"])
-        answers.hasAnswered(":1.1", of: 1000, bytes: 100)
+        answers.hasAnswered(":1.1", of: Owner(user: 1000), bytes: 100)
         #expect(answers.takeQuestions().isEmpty)
         answers.isKept(0, for: ":1.1")
-        #expect(answers.bytes(of: ":1.1") == 100 && answers.bytes(of: 1000) == 100)
-        answers.hasAnswered(":1.1", of: 1000, bytes: UnreadAnswers.askedAt)
+        #expect(answers.bytes(of: ":1.1") == 100 && answers.bytes(of: Owner(user: 1000)) == 100)
+        answers.hasAnswered(":1.1", of: Owner(user: 1000), bytes: UnreadAnswers.askedAt)
         #expect(answers.takeQuestions() == [":1.1"])
         answers.isKept(0, for: ":1.1")
-        #expect(answers.count == 0 && answers.bytes(of: 1000) == 0)
+        #expect(answers.count == 0 && answers.bytes(of: Owner(user: 1000)) == 0)
     }
 
     @Test func `nothing is computed for a connection that does not read, and in the end it is not answered at all`() {
         var answers = UnreadAnswers()
-        answers.hasAnswered(":1.1", of: 1000, bytes: UnreadAnswers.limit - 1)
-        #expect(answers.refusal(":1.1", of: 1000) == nil)
-        answers.hasAnswered(":1.1", of: 1000, bytes: 1)
-        #expect(answers.refusal(":1.1", of: 1000)?.kind == .limitExceeded)
-        #expect(answers.refusal(":1.2", of: 1000) == nil && !answers.isIgnored(":1.1", of: 1000))
-        answers.hasAnswered(":1.1", of: 1000, bytes: UnreadAnswers.silentAt)
-        #expect(answers.isIgnored(":1.1", of: 1000) && !answers.isIgnored(":1.2", of: 1000))
+        answers.hasAnswered(":1.1", of: Owner(user: 1000), bytes: UnreadAnswers.limit - 1)
+        #expect(answers.refusal(":1.1", of: Owner(user: 1000)) == nil)
+        answers.hasAnswered(":1.1", of: Owner(user: 1000), bytes: 1)
+        #expect(answers.refusal(":1.1", of: Owner(user: 1000))?.kind == .limitExceeded)
+        #expect(
+            answers.refusal(":1.2", of: Owner(user: 1000)) == nil && !answers.isIgnored(":1.1", of: Owner(user: 1000))
+        )
+        answers.hasAnswered(":1.1", of: Owner(user: 1000), bytes: UnreadAnswers.silentAt)
+        #expect(answers.isIgnored(":1.1", of: Owner(user: 1000)) && !answers.isIgnored(":1.2", of: Owner(user: 1000)))
         // What came after the question is asked about at the next call.
         _ = answers.takeQuestions()
         answers.isKept(0, for: ":1.1")
-        #expect(answers.refusal(":1.1", of: 1000) != nil && answers.takeQuestions() == [":1.1"])
+        #expect(answers.refusal(":1.1", of: Owner(user: 1000)) != nil && answers.takeQuestions() == [":1.1"])
         answers.isKept(0, for: ":1.1")
-        #expect(answers.refusal(":1.1", of: 1000) == nil && !answers.isIgnored(":1.1", of: 1000))
+        #expect(
+            answers.refusal(":1.1", of: Owner(user: 1000)) == nil && !answers.isIgnored(":1.1", of: Owner(user: 1000))
+        )
     }
 
     @Test func `a user's connections together are limited, and no other user is`() {
         var answers = UnreadAnswers()
         for number in 0..<64 {
-            answers.hasAnswered(":1.\(number)", of: 1000, bytes: UnreadAnswers.userLimit / 64)
+            answers.hasAnswered(":1.\(number)", of: Owner(user: 1000), bytes: UnreadAnswers.ownerLimit / 64)
         }
-        #expect(answers.refusal(":1.100", of: 1000)?.kind == .limitExceeded)
-        #expect(answers.refusal(":1.101", of: 1001) == nil)
+        #expect(answers.refusal(":1.100", of: Owner(user: 1000))?.kind == .limitExceeded)
+        #expect(answers.refusal(":1.101", of: Owner(user: 1001)) == nil)
         #expect(Set(answers.takeQuestions()).count == 64)
         for number in 0..<64 { answers.isKept(1_000, for: ":1.\(number)") }
-        #expect(answers.refusal(":1.100", of: 1000) == nil && answers.bytes(of: 1000) == 64_000)
+        #expect(
+            answers.refusal(":1.100", of: Owner(user: 1000)) == nil && answers.bytes(of: Owner(user: 1000)) == 64_000
+        )
     }
 
     @Test func `connections that have gone leave nothing behind`() {
         var answers = UnreadAnswers()
         for number in 0..<100_000 {
-            answers.hasAnswered(":1.\(number)", of: 1000, bytes: 100)
+            answers.hasAnswered(":1.\(number)", of: Owner(user: 1000), bytes: 100)
             for name in answers.takeQuestions() { answers.isKept(name == ":1.7" ? 1_000_000 : 0, for: name) }
         }
-        #expect(answers.count < 1_000 && answers.bytes(of: 1000) < 100_000)
+        #expect(answers.count < 1_000 && answers.bytes(of: Owner(user: 1000)) < 100_000)
         #expect(answers.bytes(of: ":1.7") == 100)
     }
 
@@ -74,7 +80,7 @@ import Testing
                 switch Int.random(in: 0..<6, using: &random) {
                 case 0...2:
                     let bytes = Int.random(in: 1...100_000, using: &random)
-                    answers.hasAnswered(name, of: user, bytes: bytes)
+                    answers.hasAnswered(name, of: Owner(user: user), bytes: bytes)
                     kept[name, default: 0] += bytes
                 case 3:
                     kept[name] = Int.random(in: 0...(kept[name] ?? 0), using: &random)
@@ -90,7 +96,10 @@ import Testing
             }
             for (name, bytes) in asked { answers.isKept(bytes, for: name) }
             for user in 1000..<1006 as Range<UInt32> {
-                #expect(answers.bytes(of: user) == (0..<40).reduce(0) { $0 + answers.bytes(of: ":1.\(user).\($1)") })
+                #expect(
+                    answers.bytes(of: Owner(user: user))
+                        == (0..<40).reduce(0) { $0 + answers.bytes(of: ":1.\(user).\($1)") }
+                )
             }
         }
     }

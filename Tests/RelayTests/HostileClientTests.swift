@@ -91,7 +91,8 @@ import Testing
     func `another program's call is handled after a few of those that waited before it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let host = try Host(bus, isHeld: true)
-        let (flooder, other) = (try RelayClient(address: bus.address), try RelayClient(address: bus.address))
+        let process = try Stranger(address: bus.address, user: geteuid(), .stays)
+        let (flooder, other) = (try RelayClient(address: bus.address), RelayClient(process.client))
         // The relay knows both.
         for (count, client) in [flooder, other].enumerated() {
             let call = try client.addNames(["com.example.first"])
@@ -115,15 +116,53 @@ import Testing
         }
         #expect(count < 2 + 20)
         host.center.close()
-        withExtendedLifetime((flooder, call)) {}
+        withExtendedLifetime((flooder, process, call)) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `a program with many connections leaves room, and turns, to its user's other programs`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        var quotas = Quotas()
+        quotas.calls = 64
+        let host = try Host(bus, quotas: quotas, isHeld: true)
+        let flooders = try (0..<12).map { _ in try RelayClient(address: bus.address) }
+        let process = try Stranger(address: bus.address, user: geteuid(), .stays)
+        let other = RelayClient(process.client)
+        for (count, client) in (flooders + [other]).enumerated() {
+            let call = try client.addNames(["com.example.first"])
+            try #require(host.calls.wait(forCount: count + 1))
+            host.answer(host.calls.elements[count])
+            #expect(try client.answer(to: call).kind == .reply)
+        }
+        let known = flooders.count + 1
+        for client in flooders {
+            for number in 0..<20 { _ = try client.addNames(["com.example.n\(number)"]) }
+            // The bus has then passed them on.
+            try client.bus.callBus("GetId")
+        }
+        let call = try other.addNames(["com.example.other"])
+        // This one is refused at once, so the one before it has arrived.
+        let tooMany = try flooders[0].addNames(["com.example.end"])
+        #expect(try flooders[0].answer(to: tooMany).errorName == HostileClientTests.refused)
+        var count = known
+        while !host.calls.elements.dropFirst(known).contains(where: { $0.sender == other.bus.uniqueName }), count < 60 {
+            try #require(host.calls.wait(forCount: count + 1))
+            host.answer(host.calls.elements[count])
+            count += 1
+        }
+        for call in host.calls.elements.dropFirst(count) { host.answer(call) }
+        #expect(try other.answer(to: call).kind == .reply)
+        // Sixteen were under way before, and the next turn is the other's.
+        #expect(count <= known + 16 + 2, "after \(count - known) others")
+        host.center.close()
     }
 
     @Test(arguments: busKinds)
     func `a call counts towards its user's quota until it is answered, and no longer`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         var quotas = Quotas()
-        // A connection may have a quarter of them.
-        quotas.calls = 40
+        // A program may have half of them.
+        quotas.calls = 20
         let host = try Host(bus, quotas: quotas, isHeld: true)
         let client = try RelayClient(address: bus.address)
         var calls: [UInt32] = [try client.addNames(["com.example.a"])]
@@ -209,9 +248,8 @@ import Testing
         flood: Flood
     ) throws {
         let scene = try RelayScene(kind)
-        let (hostile, other) = (
-            try RelayClient(address: scene.bus.address), try RelayClient(address: scene.bus.address)
-        )
+        let process = try Stranger(address: scene.bus.address, user: geteuid(), .stays)
+        let (hostile, other) = (try RelayClient(address: scene.bus.address), RelayClient(process.client))
         try hostile.observe(["com.example.hostile"])
         try other.observe(["com.example.other"])
         // It answers nothing, so its calls of Synchronize wait.
@@ -231,7 +269,7 @@ import Testing
         try other.run { $0.heard == ["com.example.other", "com.example.later"] }
         let growth = peakResidentBytes(of: scene.agentProcess) - before
         #expect(growth < 48 << 20, "the agent grew by \(growth >> 20) MB")
-        withExtendedLifetime(hostile) {}
+        withExtendedLifetime((hostile, process)) {}
     }
 
     @Test(arguments: busKinds)

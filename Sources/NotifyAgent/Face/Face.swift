@@ -65,6 +65,13 @@ final class Face: @unchecked Sendable {
         refuse(call, BusFault(refusal), on: link)
     }
 
+    /// Refuses whatever is to be answered later.
+    func refuseAll(_ fault: BusFault, on link: borrowing BusLink) {
+        let unanswered = calls
+        calls = [:]
+        for (_, call) in unanswered.sorted(by: { $0.key.number < $1.key.number }) { refuse(call, fault, on: link) }
+    }
+
     func reply(to call: BusCall, _ arguments: [BusValue] = [], on link: borrowing BusLink) {
         if call.isRelayed { answerRelayed?(call, .success(arguments)) } else { link.reply(to: call, arguments) }
     }

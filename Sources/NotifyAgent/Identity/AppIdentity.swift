@@ -81,6 +81,18 @@ package enum AppIdentity {
         }
     }
 
+    /// The application of a process that a snap or Flatpak confines; nil if neither does.
+    ///
+    /// - Parameters:
+    ///   - label: its AppArmor label.
+    ///   - cgroups: `/proc/PID/cgroup`.
+    package static func sandboxedApplication(label: String, cgroups text: String) -> String? {
+        if let snap = snap(inLabel: label) { return snap }
+        let found = cgroups(in: text)
+        let flatpak = [found.unified, found.systemd].compactMap { $0 }.first(where: isFlatpak)
+        return flatpak.flatMap { application(ofCgroup: $0) }
+    }
+
     /// The paths of a process in the unified hierarchy and in systemd's own, from `/proc/PID/cgroup`. See cgroups(7).
     package static func cgroups(in text: String) -> (unified: String?, systemd: String?) {
         var unified: String?

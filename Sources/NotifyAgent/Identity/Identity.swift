@@ -85,24 +85,61 @@ final class Identity: @unchecked Sendable {
         return waiting[name]?.removeFirst()
     }
 
-    /// Finds out which user a connection belongs to.
+    /// Finds out whose calls a connection makes.
     ///
     /// - Parameter completion: whatever it asks about the connection need not be asked for again.
-    func identify(
+    func findOwner(
         _ name: String,
         _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Result<UInt32, BusFault>, borrowing BusLink) -> Void
+        then completion: @escaping @Sendable (Result<Owner, BusFault>, borrowing BusLink) -> Void
     ) {
-        link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer, link in
-            // A bus may not know the process of a connection, but knows its user.
-            guard let credentials = Identity.credentials(in: answer) else {
-                return link.findUser(of: name, then: completion)
-            }
-            reported = (name, credentials)
-            completion(.success(credentials.user), link)
+        Identity.ask(name, link) { [self] answer, link in
+            if case .success((_, let credentials?)) = answer { reported = (name, credentials) }
+            completion(answer.map(\.owner), link)
             if let pidfd = reported?.credentials.pidfd, pidfd >= 0 { close(pidfd) }
             reported = nil
         }
+    }
+
+    /// The same for a connection of its own, such as the relay's.
+    static func findOwner(
+        _ name: String,
+        _ link: borrowing BusLink,
+        then completion: @escaping @Sendable (Result<Owner, BusFault>, borrowing BusLink) -> Void
+    ) {
+        ask(name, link) { answer, link in
+            if case .success((_, let credentials?)) = answer, credentials.pidfd >= 0 { close(credentials.pidfd) }
+            completion(answer.map(\.owner), link)
+        }
+    }
+
+    private static func ask(
+        _ name: String,
+        _ link: borrowing BusLink,
+        then completion:
+            @escaping @Sendable (Result<(owner: Owner, Credentials?), BusFault>, borrowing BusLink) -> Void
+    ) {
+        link.callBus("GetConnectionCredentials", [.string(name)]) { answer, link in
+            if let credentials = credentials(in: answer) {
+                return completion(.success((owner(credentials), credentials)), link)
+            }
+            // A bus may not know the process of a connection, but knows its user.
+            link.findUser(of: name) { user, link in
+                completion(
+                    user.map { (Owner(user: $0, program: .unknown, agentUser: geteuid()), nil) },
+                    link
+                )
+            }
+        }
+    }
+
+    /// Only programs of the agent's own user are told apart. The number of a process may have been reused: then two
+    /// programs share what is meant for one.
+    private static func owner(_ credentials: Credentials) -> Owner {
+        guard credentials.user == geteuid() else { return Owner(user: credentials.user) }
+        let cgroups = SystemFile.text(of: "/proc/\(credentials.pid)/cgroup") ?? ""
+        let sandbox = AppIdentity.sandboxedApplication(label: credentials.label, cgroups: cgroups)
+        return Owner(user: credentials.user, program: sandbox.map { .sandbox($0) } ?? .process(credentials.pid))
     }
 
     /// Identifies a registering connection, and opens its process.
@@ -210,6 +247,11 @@ final class Identity: @unchecked Sendable {
 }
 
 extension BusFault {
+    /// What the bus says when the recipient of a call has gone.
+    static var replaced: BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.NoReply", message: "Another agent has taken over.")
+    }
+
     static func inSandbox(_ sandbox: String) -> BusFault {
         .accessDenied("A program in \(sandbox) can only report its own state, not see or change that of others.")
     }

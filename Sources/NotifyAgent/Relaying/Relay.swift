@@ -52,19 +52,16 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
 
     private typealias RuleWaiter = @Sendable (NotifyBusError?, borrowing BusLink) -> Void
 
-    /// How many calls may be on their way to the agent's thread. The others wait here, where users take turns.
+    /// How many calls may be on their way to the agent's thread. The others wait here, where their owners take turns.
     private static let handOverLimit = 16
 
     private let outlet: Outlet
     private let quotas: Quotas
     private var table: RelayTable
-    /// Calls in the order in which they are handled, and what each user may have pending.
+    /// Calls in the order in which they are handled, and what each owner may have pending.
     private var turns: CallTurns<BusCall>
     /// Calls that have begun and are not answered.
     private var pending: [Caller: Pending] = [:]
-    /// How many calls of each connection are waiting or have begun. The programs of one user are in different sandboxes,
-    /// and none of them may use up what the user may have pending.
-    private var pendingCounts: [String: Int] = [:]
     private var handOverCount = 0
     /// Calls to programs.
     private var window = CallWindow<ProgramCall, LifecycleState>()
@@ -111,7 +108,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         turns = CallTurns(quotas)
         window = CallWindow()
         rules = RuleQueue()
-        (pending, pendingCounts, waiters, asking, toBeAsked) = ([:], [:], [:], [], [])
+        (pending, waiters, asking, toBeAsked) = ([:], [:], [], [])
         (refusing, retryTime) = ([], nil)
     }
 
@@ -147,32 +144,19 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     }
 
     private func take(_ call: BusCall, on link: borrowing BusLink) {
-        guard pendingCounts[call.sender, default: 0] < max(1, quotas.calls / 4) else {
-            let fault = BusFault.limitExceeded("This connection has \(quotas.calls / 4) calls pending.")
-            return refuseEarly(call, fault, on: link)
-        }
-        pendingCounts[call.sender, default: 0] += 1
         let load = CallLoad(callOf: call.size)
         switch turns.take(call, load, from: call.sender, mayBegin: handOverCount < Relay.handOverLimit) {
         case .begin(let charge): begin(call, charge, on: link)
         case .waits: break
-        case .refused(let refusal):
-            countDown(call.sender)
-            refuseEarly(call, BusFault(refusal), on: link)
+        case .refused(let refusal): refuseEarly(call, BusFault(refusal), on: link)
         case .unknown:
-            link.findUser(of: call.sender) { [self] user, link in
-                for (call, refusal) in turns.identify(call.sender, as: try? user.get()) {
-                    countDown(call.sender)
+            Identity.findOwner(call.sender, link) { [self] owner, link in
+                for (call, refusal) in turns.identify(call.sender, as: try? owner.get()) {
                     refuseEarly(call, BusFault(refusal), on: link)
                 }
                 takeTurns(on: link)
             }
         }
-    }
-
-    private func countDown(_ sender: String) {
-        guard let count = pendingCounts[sender] else { return }
-        pendingCounts[sender] = count > 1 ? count - 1 : nil
     }
 
     private func refuseEarly(_ call: BusCall, _ fault: BusFault, on link: borrowing BusLink) {
@@ -210,7 +194,6 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
             outlet.call(call, request)
         } catch {
             turns.end(charge)
-            countDown(call.sender)
             link.refuse(call, error)
         }
     }
@@ -234,10 +217,9 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     private func finish(_ call: BusCall) {
         guard let entry = pending.removeValue(forKey: Caller(call)) else { return }
         turns.end(entry.charge)
-        countDown(call.sender)
     }
 
-    /// The agent has answered a call. It counts towards its user's quota until the program is answered.
+    /// The agent has answered a call. It counts towards its owner's quota until the program is answered.
     func answer(_ call: BusCall, _ answer: BusAnswer, process: ProcessID?, on link: borrowing BusLink) {
         let values: [BusValue]
         switch answer {
@@ -400,7 +382,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
             if case .state = call { outlet.told(name, .gone) }
             return
         }
-        window.enqueue(call, state, of: CallWindow<ProgramCall, LifecycleState>.Owner(process, agentUser: geteuid()))
+        window.enqueue(call, state, of: Owner(process, agentUser: geteuid()))
         callPrograms(on: link)
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCoordinator
+
 /// Who waits for match rules that the bus has yet to confirm.
 ///
 /// Requests for rules are numbered. Another client may have asked for the same names just before, so a waiter waits for
@@ -17,8 +19,7 @@ package struct RuleQueue<Waiter, Failure: Error> {
     /// All requests up to this one are settled, and these beyond it.
     private var settledCount = 0
     private var settled: Set<Int> = []
-    private var entries: [Entry] = []
-    private var head = 0
+    private var entries = Fifo<Entry>()
 
     package init() {}
 
@@ -39,9 +40,7 @@ package struct RuleQueue<Waiter, Failure: Error> {
 
     /// Whoever waits now because of this client fails. This looks at all, and is seldom.
     package mutating func fail(_ client: String, _ failure: Failure) {
-        for index in entries.indices.dropFirst(head) where entries[index].client == client {
-            entries[index].failure = failure
-        }
+        entries.changeAll { if $0.client == client { $0.failure = failure } }
     }
 
     /// The bus has replied to a request.
@@ -52,16 +51,9 @@ package struct RuleQueue<Waiter, Failure: Error> {
         settled.insert(number)
         while settled.remove(settledCount + 1) != nil { settledCount += 1 }
         var due: [(Waiter, Failure?)] = []
-        while head < entries.count, entries[head].number <= settledCount {
-            due.append((entries[head].waiter, entries[head].failure))
-            head += 1
-        }
-        if head == entries.count {
-            entries.removeAll(keepingCapacity: entries.capacity <= 64)
-            head = 0
-        } else if head >= 64, head * 2 >= entries.count {
-            entries.removeFirst(head)
-            head = 0
+        while let first = entries.first, first.number <= settledCount {
+            due.append((first.waiter, first.failure))
+            _ = entries.popFirst()
         }
         return due
     }

@@ -51,7 +51,7 @@ struct Holding {
     private var rules: PrefixRules
     private var works: [ConnectionID: Work] = [:]
     /// Holders with work.
-    private var turns = Turns<ConnectionID>()
+    private var turns = Turns<UInt32, ConnectionID>()
     private var requests: [Ticket: Request] = [:]
     private var underWay = 0
     private var lastTicket: UInt64 = 0

@@ -6,17 +6,6 @@
 /// however late. So owners take turns, each has a small share, and an observer that does not reply in time uses up some of
 /// its owner's share and nobody else's.
 package struct CallWindow<Call: Hashable, Content> {
-    /// Who answers for observers that don't reply.
-    package enum Owner: Hashable, Sendable {
-        case user(UInt32)
-        /// For the agent's own user, all of whose programs would otherwise depend on the worst of them.
-        case process(ProcessID)
-
-        package init(_ process: ProcessID, agentUser: UInt32?) {
-            self = process.user == agentUser ? .process(process) : .user(process.user)
-        }
-    }
-
     /// How many calls may wait for replies that are still in time.
     package static var limit: Int { 64 }
     /// How many may wait in all, including those that are late.
@@ -31,20 +20,17 @@ package struct CallWindow<Call: Hashable, Content> {
         var isLate = false
     }
 
-    private struct Line {
-        /// In order; those without content have been forgotten since.
-        var calls = Fifo<Call>()
-        var waitingCount = 0
+    private struct Count {
+        var waiting = 0
         /// How many calls have begun and are unanswered.
-        var begunCount = 0
-        /// Whether it is in the order of turns.
-        var isInTurn = false
+        var begun = 0
     }
 
     private var begun: [Call: Begun] = [:]
     private var waiting: [Call: (owner: Owner, content: Content)] = [:]
-    private var lines: [Owner: Line] = [:]
-    private var turns = Fifo<Owner>()
+    private var counts: [Owner: Count] = [:]
+    /// Among those that wait are some that have been forgotten since.
+    private var turns = Turns<Owner, Call>()
     private var lateCount = 0
     /// No reply is late before this time.
     private var nextEnd = Int64.max
@@ -54,8 +40,8 @@ package struct CallWindow<Call: Hashable, Content> {
     /// When calls that wait may go on although nobody replies; nil if none waits.
     package var deadline: Int64? { waiting.isEmpty || nextEnd == .max ? nil : nextEnd }
 
-    var isEmpty: Bool { begun.isEmpty && waiting.isEmpty && lines.isEmpty }
-    func lineLength(of owner: Owner) -> Int { lines[owner]?.calls.count ?? 0 }
+    var isEmpty: Bool { begun.isEmpty && waiting.isEmpty && counts.isEmpty && turns.isEmpty }
+    func lineLength(of owner: Owner) -> Int { turns.count(of: owner) }
 
     /// A call that is waiting already keeps its place, and is made with the new content.
     package mutating func enqueue(_ call: Call, _ content: Content, of owner: Owner) {
@@ -64,9 +50,8 @@ package struct CallWindow<Call: Hashable, Content> {
             return
         }
         waiting[call] = (owner, content)
-        lines[owner, default: Line()].calls.append(call)
-        lines[owner]?.waitingCount += 1
-        takeTurn(owner)
+        counts[owner, default: Count()].waiting += 1
+        turns.append(call, of: owner)
     }
 
     /// A call is made now, whether it is its turn or not.
@@ -74,7 +59,7 @@ package struct CallWindow<Call: Hashable, Content> {
         hasAnswered(call)
         let end = now + ChangeRequest.limit
         begun[call] = Begun(owner: owner, end: end)
-        lines[owner, default: Line()].begunCount += 1
+        counts[owner, default: Count()].begun += 1
         nextEnd = min(nextEnd, end)
     }
 
@@ -82,28 +67,21 @@ package struct CallWindow<Call: Hashable, Content> {
     package mutating func hasAnswered(_ call: Call) {
         guard let entry = begun.removeValue(forKey: call) else { return }
         if entry.isLate { lateCount -= 1 }
-        lines[entry.owner]?.begunCount -= 1
-        takeTurn(entry.owner)
+        counts[entry.owner]?.begun -= 1
         forgetIfEmpty(entry.owner)
     }
 
     /// The observer has gone.
     package mutating func forget(_ call: Call) {
         hasAnswered(call)
-        guard let owner = waiting.removeValue(forKey: call)?.owner, var line = lines.removeValue(forKey: owner) else {
-            return
-        }
-        line.waitingCount -= 1
+        guard let owner = waiting.removeValue(forKey: call)?.owner else { return }
+        counts[owner]?.waiting -= 1
         // Otherwise, observers that come and go would fill the line of one that never replies.
-        if line.calls.count > 2 * line.waitingCount + 64 {
-            var rest = Fifo<Call>()
+        let waitingCount = counts[owner]?.waiting ?? 0
+        if waitingCount == 0 || turns.count(of: owner) > 2 * waitingCount + 64 {
             var seen: Set<Call> = []
-            while let other = line.calls.popFirst() {
-                if waiting[other] != nil, seen.insert(other).inserted { rest.append(other) }
-            }
-            line.calls = rest
+            turns.remove(of: owner) { waiting[$0] == nil || !seen.insert($0).inserted }
         }
-        lines[owner] = line
         forgetIfEmpty(owner)
     }
 
@@ -111,40 +89,18 @@ package struct CallWindow<Call: Hashable, Content> {
     package mutating func next(now: Int64) -> (call: Call, content: Content)? {
         noteLate(now)
         while begun.count - lateCount < CallWindow.limit, begun.count < CallWindow.totalLimit,
-            let owner = turns.popFirst()
+            let call = turns.next(where: { counts[$0, default: Count()].begun < CallWindow.share })
         {
-            lines[owner]?.isInTurn = false
-            guard let line = lines[owner], line.begunCount < CallWindow.share else { continue }
-            guard let (call, content) = popFirst(of: owner) else {
-                forgetIfEmpty(owner)
-                continue
-            }
+            guard let (owner, content) = waiting.removeValue(forKey: call) else { continue }
+            counts[owner]?.waiting -= 1
             begin(call, of: owner, now: now)
-            takeTurn(owner)
             return (call, content)
         }
         return nil
-    }
-
-    private mutating func popFirst(of owner: Owner) -> (Call, Content)? {
-        while let call = lines[owner]?.calls.popFirst() {
-            guard let content = waiting.removeValue(forKey: call)?.content else { continue }
-            lines[owner]?.waitingCount -= 1
-            return (call, content)
-        }
-        return nil
-    }
-
-    private mutating func takeTurn(_ owner: Owner) {
-        guard let line = lines[owner], !line.isInTurn, line.waitingCount > 0, line.begunCount < CallWindow.share else {
-            return
-        }
-        lines[owner]?.isInTurn = true
-        turns.append(owner)
     }
 
     private mutating func forgetIfEmpty(_ owner: Owner) {
-        if let line = lines[owner], line.waitingCount == 0, line.begunCount == 0, !line.isInTurn { lines[owner] = nil }
+        if let count = counts[owner], count.waiting == 0, count.begun == 0 { counts[owner] = nil }
     }
 
     private mutating func noteLate(_ now: Int64) {

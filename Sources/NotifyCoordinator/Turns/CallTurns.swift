@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Calls in the order in which they are handled: users take turns, and so do the connections of a user, while the calls
-/// of one connection never overtake each other. So nobody's calls wait for all of somebody else's.
+/// Calls in the order in which they are handled: owners take turns, and so do the connections of an owner, while the
+/// calls of one connection never overtake each other. So nobody's calls wait for all of somebody else's.
 ///
 /// It knows no bus and no clock. Whoever takes calls from a connection to the bus drives it as follows, from one thread:
 ///
@@ -9,7 +9,7 @@
 ///    pass the call to `take`. `mayBegin` says whether there is time left in this pass: a few milliseconds for all calls
 ///    together, after which the bus must be read again.
 /// 2. The verdict `begin` means that it is the call's turn: handle it now. `waits` means that `next` returns it later.
-///    `unknown` means that the bus must be asked for the sender's user; pass the reply to `identify`. This is done once for
+///    `unknown` means that the bus must be asked who the sender is; pass the reply to `identify`. This is done once for
 ///    each sender, and its calls are kept meanwhile.
 /// 3. As long as there is time in a pass, handle what `next` returns. `isEmpty` says whether another pass is needed: if it
 ///    is true, there is no reason to wake up.
@@ -39,14 +39,19 @@ package struct CallTurns<Call> {
         let load: CallLoad?
     }
 
-    /// A connection with waiting calls.
+    /// A connection that the bus has identified.
     private struct Sender {
-        let user: UInt32
+        let owner: Owner
+        /// Those that wait.
         var calls = Fifo<Entry>()
+        /// How many wait or have begun.
+        var pending = 0
+
+        var isIdle: Bool { calls.isEmpty && pending == 0 }
     }
 
-    /// How many connections' users are remembered; beyond that the bus is asked again.
-    private static var memory: Int { 4_096 }
+    /// How many connections are remembered besides those with pending calls; beyond that the bus is asked again.
+    package static var memory: Int { 4_096 }
 
     /// How many calls of one unknown connection may wait, how many of all together, and how large these may be. The last
     /// limit does not apply to small ones, which the others limit well enough: nobody can keep them out.
@@ -55,37 +60,35 @@ package struct CallTurns<Call> {
     private static var bytesOfStrangers: Int { 16 << 20 }
     private static var smallSize: Int { 4_096 }
 
-    private var ledger: Ledger
-    private var users: [String: UInt32] = [:]
+    private var ledger: CallLedger
     private var senders: [String: Sender] = [:]
-    private var turns = Turns<String>()
+    /// How many of them there may be before idle ones are forgotten.
+    private var room = CallTurns.memory
+    private var turns = Turns<Owner, String>()
     private var strangers: [String: Fifo<Entry>] = [:]
     private var strangeCalls = 0
     private var strangeBytes = 0
 
     package init(_ quotas: Quotas) {
-        ledger = Ledger(quotas)
+        ledger = CallLedger(quotas)
     }
 
     /// Whether no call is waiting for its turn.
     package var isEmpty: Bool { turns.isEmpty }
 
-    /// Whether a connection has calls waiting.
-    package func isWaiting(_ sender: String) -> Bool { senders[sender] != nil || strangers[sender] != nil }
-
     /// How many calls of a user are pending: waiting, or not answered yet.
-    package func pendingCount(of user: UInt32) -> Int { ledger[user].calls }
+    package func pendingCount(of user: UInt32) -> Int { ledger.count(of: user) }
 
-    /// The user of a connection, if the bus has reported it.
-    package func user(of sender: String) -> UInt32? { senders[sender]?.user ?? users[sender] }
+    /// The owner of a connection, if the bus has reported it. It is known as long as a call of the connection is pending.
+    package func owner(of sender: String) -> Owner? { senders[sender]?.owner }
 
     // MARK: - Calls that arrive
 
     /// Why a call is refused, whatever it asks for; nil if it is not.
     package func refusal(from sender: String, _ load: CallLoad) -> Refusal? {
         do throws(Refusal) {
-            if let user = user(of: sender) {
-                try ledger.checkCall(load.size, isCounted: load.isCounted, of: user)
+            if let owner = owner(of: sender) {
+                try ledger.check(load, of: owner)
             } else {
                 try checkStranger(sender, load.size)
             }
@@ -100,12 +103,11 @@ package struct CallTurns<Call> {
     /// - Parameter mayBegin: whether there is time to handle it now, unless it is somebody else's turn.
     package mutating func take(_ call: Call, _ load: CallLoad, from sender: String, mayBegin: Bool) -> Verdict {
         do throws(Refusal) {
-            guard let user = user(of: sender) else { return try park(call, load, from: sender) }
-            if mayBegin, turns.isEmpty {
-                try ledger.beginCall(load.size, isCounted: load.isCounted, of: user)
-                return .begin(CallCharge(user: user, load: load))
-            }
-            try enqueue(call, load, from: sender, of: user)
+            guard let owner = owner(of: sender) else { return try park(call, load, from: sender) }
+            try ledger.begin(load, of: owner)
+            senders[sender]?.pending += 1
+            if mayBegin, turns.isEmpty { return .begin(CallCharge(sender: sender, owner: owner, load: load)) }
+            enqueue(Entry(call: call, load: load), from: sender, of: owner)
             return .waits
         } catch {
             return .refused(error)
@@ -116,19 +118,14 @@ package struct CallTurns<Call> {
     ///
     /// - Returns: false if nothing is waiting, in which case it is to be handled now.
     package mutating func follow(_ call: Call, from sender: String) -> Bool {
-        guard senders[sender] != nil else { return false }
+        guard senders[sender]?.calls.isEmpty == false else { return false }
         senders[sender]?.calls.append(Entry(call: call, load: nil))
         return true
     }
 
-    private mutating func enqueue(_ call: Call, _ load: CallLoad, from sender: String, of user: UInt32) throws(Refusal)
-    {
-        try ledger.beginCall(load.size, isCounted: load.isCounted, of: user)
-        if senders[sender] == nil {
-            senders[sender] = Sender(user: user)
-            turns.append(sender, of: user)
-        }
-        senders[sender]?.calls.append(Entry(call: call, load: load))
+    private mutating func enqueue(_ entry: Entry, from sender: String, of owner: Owner) {
+        if senders[sender]?.calls.isEmpty == true { turns.append(sender, of: owner) }
+        senders[sender]?.calls.append(entry)
     }
 
     // MARK: - Unknown senders
@@ -154,12 +151,15 @@ package struct CallTurns<Call> {
 
     /// The bus has reported who a sender is. Its calls now wait for their turn.
     ///
-    /// - Parameter user: nil if the bus does not say, for instance because the connection has gone.
-    /// - Returns: the calls that are not handled, and why; without a user, all of them.
-    package mutating func identify(_ sender: String, as user: UInt32?) -> [(call: Call, refusal: Refusal)] {
-        if let user {
-            if users.count >= CallTurns.memory { users.removeAll() }
-            users[sender] = user
+    /// - Parameter owner: nil if the bus does not say, for instance because the connection has gone.
+    /// - Returns: the calls that are not handled, and why; without an owner, all of them.
+    package mutating func identify(_ sender: String, as owner: Owner?) -> [(call: Call, refusal: Refusal)] {
+        if let owner, senders[sender] == nil {
+            if senders.count >= room {
+                senders = senders.filter { !$0.value.isIdle }
+                room = max(CallTurns.memory, 2 * senders.count)
+            }
+            senders[sender] = Sender(owner: owner)
         }
         guard var calls = strangers.removeValue(forKey: sender) else { return [] }
         var refused: [(Call, Refusal)] = []
@@ -168,8 +168,10 @@ package struct CallTurns<Call> {
             strangeCalls -= 1
             strangeBytes -= load.size
             do throws(Refusal) {
-                guard let user else { throw Refusal.unidentified(sender) }
-                try enqueue(entry.call, load, from: sender, of: user)
+                guard let owner else { throw Refusal.unidentified(sender) }
+                try ledger.begin(load, of: owner)
+                senders[sender]?.pending += 1
+                enqueue(entry, from: sender, of: owner)
             } catch {
                 refused.append((entry.call, error))
             }
@@ -181,17 +183,19 @@ package struct CallTurns<Call> {
 
     /// Takes the next call.
     package mutating func next() -> Turn? {
-        guard let name = turns.next(), let entry = senders[name]?.calls.popFirst(), let user = senders[name]?.user
+        guard let name = turns.next(), let entry = senders[name]?.calls.popFirst(), let owner = senders[name]?.owner
         else {
             return nil
         }
-        if senders[name]?.calls.isEmpty == true { senders[name] = nil } else { turns.append(name, of: user) }
-        return Turn(call: entry.call, sender: name, charge: entry.load.map { CallCharge(user: user, load: $0) })
+        if senders[name]?.calls.isEmpty == false { turns.append(name, of: owner) }
+        let charge = entry.load.map { CallCharge(sender: name, owner: owner, load: $0) }
+        return Turn(call: entry.call, sender: name, charge: charge)
     }
 
     /// A call that had begun is over.
     package mutating func end(_ charge: CallCharge) {
-        ledger.endCall(charge.load.size, isCounted: charge.load.isCounted, of: charge.user)
+        ledger.end(charge.load, of: charge.owner)
+        senders[charge.sender]?.pending -= 1
     }
 }
 
@@ -208,8 +212,9 @@ package struct CallLoad: Hashable, Sendable {
     }
 }
 
-/// What is given back to a user when a call is over.
+/// What is given back when a call is over.
 package struct CallCharge: Hashable, Sendable {
-    package let user: UInt32
+    let sender: String
+    package let owner: Owner
     package let load: CallLoad
 }

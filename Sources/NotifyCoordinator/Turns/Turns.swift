@@ -1,27 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Round robin: users with work take turns, and so do the members of each user.
+/// Round robin: owners with work take turns, and so do the members of each owner.
 ///
 /// A member is whatever work is done for: a holder of names, or a connection that has calls waiting. It is in line once;
 /// if there is more to do for it after its turn, it is appended again.
-package struct Turns<Member> {
-    private var users = Fifo<UInt32>()
-    private var members: [UInt32: Fifo<Member>] = [:]
+package struct Turns<Owner: Hashable, Member> {
+    private var owners = Fifo<Owner>()
+    private var members: [Owner: Fifo<Member>] = [:]
 
     package init() {}
 
-    package var isEmpty: Bool { users.isEmpty }
+    package var isEmpty: Bool { owners.isEmpty }
 
-    package mutating func append(_ member: Member, of user: UInt32) {
-        if members[user] == nil { users.append(user) }
-        members[user, default: Fifo()].append(member)
+    func count(of owner: Owner) -> Int { members[owner]?.count ?? 0 }
+
+    package mutating func append(_ member: Member, of owner: Owner) {
+        if members[owner] == nil { owners.append(owner) }
+        members[owner, default: Fifo()].append(member)
     }
 
-    /// Takes the next member of the user whose turn it is.
-    package mutating func next() -> Member? {
-        guard let user = users.popFirst(), let member = members[user]?.popFirst() else { return nil }
-        if members[user]?.isEmpty == true { members[user] = nil } else { users.append(user) }
-        return member
+    /// Takes the next member of the owner whose turn it is.
+    ///
+    /// - Parameter mayGoOn: whether it can be an owner's turn. If not, those after it come first; this should be so for few.
+    package mutating func next(where mayGoOn: (Owner) -> Bool = { _ in true }) -> Member? {
+        for _ in 0..<owners.count {
+            guard let owner = owners.popFirst() else { return nil }
+            guard mayGoOn(owner) else {
+                owners.append(owner)
+                continue
+            }
+            let member = members[owner]?.popFirst()
+            if members[owner]?.isEmpty == true { members[owner] = nil } else { owners.append(owner) }
+            return member
+        }
+        return nil
+    }
+
+    /// Removes members of an owner from the line, for which it looks at all of them.
+    mutating func remove(of owner: Owner, where isRemoved: (Member) -> Bool) {
+        guard let line = members.removeValue(forKey: owner) else { return }
+        let rest = line.filter { !isRemoved($0) }
+        if rest.isEmpty { owners = owners.filter { $0 != owner } } else { members[owner] = rest }
     }
 }
 
@@ -34,6 +53,7 @@ package struct Fifo<Element> {
 
     package var count: Int { elements.count - head }
     package var isEmpty: Bool { head == elements.count }
+    package var first: Element? { isEmpty ? nil : elements[head] }
 
     package mutating func append(_ element: Element) { elements.append(element) }
 
@@ -49,5 +69,20 @@ package struct Fifo<Element> {
             head = 0
         }
         return element
+    }
+
+    /// Changes all elements, in order.
+    package mutating func changeAll(_ change: (inout Element) -> Void) {
+        for index in elements.indices.dropFirst(head) {
+            guard var element = elements[index].take() else { continue }
+            change(&element)
+            elements[index] = element
+        }
+    }
+
+    func filter(_ isKept: (Element) -> Bool) -> Fifo {
+        var rest = Fifo()
+        for case .some(let element) in elements.dropFirst(head) where isKept(element) { rest.append(element) }
+        return rest
     }
 }

@@ -4,7 +4,7 @@
 ///
 /// A bus keeps a message until its recipient has read it. A default dbus-daemon charges it to the sender meanwhile, and
 /// stops reading from a connection that has 127 MB under way. So whoever asks and does not read the answers could silence
-/// whoever answers. Beyond a limit for each connection, and for each user, calls are refused without computing anything,
+/// whoever answers. Beyond a limit for each connection, and for each owner, calls are refused without computing anything,
 /// and far beyond it they are not answered at all.
 ///
 /// What was sent counts as unread until the bus has reported how much it still keeps for the connection. It is asked when
@@ -15,14 +15,14 @@ package struct UnreadAnswers {
     package static let limit = 256 << 10
     /// Refusals are small, and the bus's report may come late: it stands in line behind everybody's calls.
     package static let silentAt = 4 << 20
-    /// The same for all connections of a user.
-    package static let userAskedAt = 1 << 20
-    package static let userLimit = 8 << 20
-    /// How many connections of a user are remembered before the bus is asked which of them still exist.
+    /// The same for all connections of an owner.
+    package static let ownerAskedAt = 1 << 20
+    package static let ownerLimit = 8 << 20
+    /// How many connections of an owner are remembered before the bus is asked which of them still exist.
     private static let many = 256
 
     private struct Connection {
-        let user: UInt32
+        let owner: Owner
         var bytes = 0
         /// How much there was when the bus was asked, if it has yet to answer.
         var asked: Int?
@@ -35,52 +35,52 @@ package struct UnreadAnswers {
         var names: Set<String> = []
         /// How much there may be before all its connections are asked about.
         var many = UnreadAnswers.many
-        var much = UnreadAnswers.userAskedAt
+        var much = UnreadAnswers.ownerAskedAt
         /// About how many of them the bus has yet to answer.
         var asked = 0
     }
 
     private var connections: [String: Connection] = [:]
-    private var accounts: [UInt32: Account] = [:]
+    private var accounts: [Owner: Account] = [:]
     private var questions: [String] = []
 
     package init() {}
 
     /// What is not known to have been read.
-    package func bytes(of user: UInt32) -> Int { accounts[user]?.bytes ?? 0 }
+    package func bytes(of owner: Owner) -> Int { accounts[owner]?.bytes ?? 0 }
     package func bytes(of name: String) -> Int { connections[name]?.bytes ?? 0 }
     /// How many connections are remembered.
     package var count: Int { connections.count }
 
     /// Why nothing is computed for a call; nil if it is.
-    package mutating func refusal(_ name: String, of user: UInt32) -> Refusal? {
+    package mutating func refusal(_ name: String, of owner: Owner) -> Refusal? {
         if bytes(of: name) >= UnreadAnswers.limit {
             ask(name)
             return Refusal(.limitExceeded, "\(name) has yet to read \(bytes(of: name) >> 10) KB of answers.")
         }
-        if bytes(of: user) >= UnreadAnswers.userLimit {
-            askAboutAll(of: user)
-            return Refusal(.limitExceeded, "User \(user) has yet to read \(bytes(of: user) >> 20) MB of answers.")
+        if bytes(of: owner) >= UnreadAnswers.ownerLimit {
+            askAboutAll(of: owner)
+            return Refusal(.limitExceeded, "\(owner) has yet to read \(bytes(of: owner) >> 20) MB of answers.")
         }
         return nil
     }
 
     /// Whether not even a refusal is sent.
-    package func isIgnored(_ name: String, of user: UInt32) -> Bool {
-        bytes(of: name) >= UnreadAnswers.silentAt || bytes(of: user) >= 2 * UnreadAnswers.userLimit
+    package func isIgnored(_ name: String, of owner: Owner) -> Bool {
+        bytes(of: name) >= UnreadAnswers.silentAt || bytes(of: owner) >= 2 * UnreadAnswers.ownerLimit
     }
 
     /// Something has been sent in reply to a call.
-    package mutating func hasAnswered(_ name: String, of user: UInt32, bytes: Int) {
-        let user = connections[name]?.user ?? user
-        connections[name, default: Connection(user: user)].bytes += bytes
-        accounts[user, default: Account()].bytes += bytes
-        accounts[user]?.names.insert(name)
+    package mutating func hasAnswered(_ name: String, of owner: Owner, bytes: Int) {
+        let owner = connections[name]?.owner ?? owner
+        connections[name, default: Connection(owner: owner)].bytes += bytes
+        accounts[owner, default: Account()].bytes += bytes
+        accounts[owner]?.names.insert(name)
         if let connection = connections[name], connection.bytes - connection.known >= UnreadAnswers.askedAt {
             ask(name)
         }
-        if let account = accounts[user], account.names.count > account.many || account.bytes > account.much {
-            askAboutAll(of: user)
+        if let account = accounts[owner], account.names.count > account.many || account.bytes > account.much {
+            askAboutAll(of: owner)
         }
     }
 
@@ -101,27 +101,27 @@ package struct UnreadAnswers {
         connections[name]?.bytes -= read
         connections[name]?.known = asked - read
         if connections[name]?.bytes == 0 { connections[name] = nil }
-        guard var account = accounts.removeValue(forKey: connection.user) else { return }
+        guard var account = accounts.removeValue(forKey: connection.owner) else { return }
         account.bytes -= read
         account.asked -= 1
         if connections[name] == nil { account.names.remove(name) }
         if account.asked == 0 {
             // Until there is much more again, the answers would be much the same.
             account.many = max(UnreadAnswers.many, 2 * account.names.count)
-            account.much = max(UnreadAnswers.userAskedAt, account.bytes + account.bytes / 2)
+            account.much = max(UnreadAnswers.ownerAskedAt, account.bytes + account.bytes / 2)
         }
-        if !account.names.isEmpty { accounts[connection.user] = account }
+        if !account.names.isEmpty { accounts[connection.owner] = account }
     }
 
     private mutating func ask(_ name: String) {
         guard let connection = connections[name], connection.asked == nil else { return }
         connections[name]?.asked = connection.bytes
-        accounts[connection.user]?.asked += 1
+        accounts[connection.owner]?.asked += 1
         questions.append(name)
     }
 
-    private mutating func askAboutAll(of user: UInt32) {
-        guard let account = accounts[user], account.asked == 0 else { return }
+    private mutating func askAboutAll(of owner: Owner) {
+        guard let account = accounts[owner], account.asked == 0 else { return }
         for name in account.names { ask(name) }
     }
 }

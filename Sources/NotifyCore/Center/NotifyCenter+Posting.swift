@@ -108,16 +108,26 @@ extension NotifyCenter {
         try barrier.wait(until: deadline)
     }
 
-    /// The same for a program that is about to exit: also waits, half a second at most, until an agent that starts
-    /// programs for names has asked the bus who posted, which the bus knows only while the poster is connected.
-    package func synchronizeToEnd(timeout: Duration? = nil) throws(NotifyBusError) {
+    /// The same for a program that is about to exit: also waits until an agent that starts programs for names has asked
+    /// the bus who posted, which the bus knows only while the poster is connected.
+    ///
+    /// - Returns: whether the agent has asked in time, if there is one. The posts are accepted in any case.
+    package func synchronizeToEnd(timeout: Duration? = nil) throws(NotifyBusError) -> Bool {
         let deadline = MonotonicTime.after(timeout)
-        guard engine.threads == nil, engine.outbox.waitingCount == 0 else { return try synchronize(timeout: timeout) }
+        guard engine.threads == nil, engine.outbox.waitingCount == 0 else {
+            try synchronize(timeout: timeout)
+            return true
+        }
         let (taken, asked) = (Barrier(), Barrier())
         try engine.outbox.raise(taken, until: deadline)
         try engine.outbox.raise(asked, by: .launcher, until: deadline)
         try engine.outbox.serve(until: taken, or: deadline)
-        try? engine.outbox.serve(until: asked, or: MonotonicTime.earlier(deadline, .now + 500))
+        do throws(NotifyBusError) {
+            try engine.outbox.serve(until: asked, or: deadline)
+            return true
+        } catch {
+            return error.code != .timedOut
+        }
     }
 
     /// Sets a witness that is notified of each post of this center, on the posting thread; nil removes it.

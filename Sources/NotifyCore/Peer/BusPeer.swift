@@ -179,9 +179,13 @@ package struct BusLink: ~Copyable {
                         path: path,
                         interface: interface,
                         member: member,
-                        kept.values,
-                        then: completion
-                    )
+                        kept.values
+                    ) { answer, link in
+                        // An owner that has left in the meantime is one that has not replied.
+                        let hasLeft = BusFault(name: BusFault.noReply, message: "\(owner) has left the bus.")
+                        let isGone = { (fault: BusFault) in fault.name == BusFault.noOwner(of: owner).name }
+                        completion(answer.mapError { isGone($0) ? hasLeft : $0 }, link)
+                    }
                 }
             }
         }
