@@ -30,12 +30,12 @@ struct SleepDelay {
 
 extension Agent {
     /// Programs have been notified that the machine goes to sleep, or shuts down.
-    func beginDelay(_ logins: Logins, on link: borrowing BusLink) {
+    func beginDelay(_ logins: Logins) {
         let delay = SleepDelay(logins, now: MonotonicTime.now.nanoseconds)
         sleepDelay = delay
         alarms.set(.sleep, at: delay.earliest)
         // The agent hears its own posts, in order with the bus's replies.
-        link.callBus("GetId", []) { [self] _, _ in
+        link.callBus("GetId", []) { [self] _ in
             guard sleepDelay?.latest == delay.latest else { return }
             sleepDelay?.isPassedOn = true
             endDelayIfOver()

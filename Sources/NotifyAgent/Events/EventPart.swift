@@ -4,7 +4,7 @@ import NotifyCore
 import NotifyEvents
 import NotifyNames
 
-/// The part of the agent that knows which sources of events are active, and for whom. Used only by the agent's thread.
+/// The part of the agent that knows which sources of events are active, and for whom.
 final class EventPart {
     /// What the agent must do itself.
     enum Errand {
@@ -19,12 +19,13 @@ final class EventPart {
 
     private var table: EventTable
     private let makers: EventMakers
-    private let deliver: DeferredCall<(source: String, news: EventNews)>
+    private let loop: EventLoop
     private let machine: any ServiceBus
     private let session: any ServiceBus
-    /// The sources that work, by name, with the threads that some live on.
+    /// Is told what the sources report.
+    private let deliver: (_ source: String, EventNews) -> Void
+    /// The sources that work, by name.
     private var working: [String: any WorkingSource] = [:]
-    private var threads: [EventMakers.Thread: EventThread] = [:]
     /// The wanted names of sources derived from logind's facts.
     private(set) var factNames: [String: Set<NotifyName>] = [:]
     private var lastQuestion: UInt64 = 0
@@ -33,12 +34,12 @@ final class EventPart {
 
     init(
         _ makers: EventMakers,
+        on loop: EventLoop,
         machine: any ServiceBus,
         session: any ServiceBus,
-        _ deliver: DeferredCall<(source: String, news: EventNews)>
+        _ deliver: @escaping (_ source: String, EventNews) -> Void
     ) {
-        self.makers = makers
-        self.deliver = deliver
+        (self.makers, self.loop, self.deliver) = (makers, loop, deliver)
         (self.machine, self.session) = (machine, session)
         table = EventTable(makers.names, aliases: makers.aliases)
     }
@@ -90,19 +91,13 @@ final class EventPart {
     // MARK: - Sources
 
     private func start(_ name: String, _ wanted: Set<NotifyName>) {
-        let deliver = deliver
-        let outlet = EventOutlet { deliver((name, $0)) }
+        // A source may report while the table is telling what to start.
+        let outlet = EventOutlet { [loop, deliver] news in loop.soon { deliver(name, news) } }
         switch makers.kind(of: name) {
-        case .loop(let group, let make):
+        case .loop(let make): working[name] = LoopSource(make(outlet), outlet, on: loop, wanted)
+        case .thread(let make):
             do throws(NotifyBusError) {
-                let thread: EventThread
-                if let running = threads[group] {
-                    thread = running
-                } else {
-                    thread = try EventThread(name: group.rawValue)
-                }
-                threads[group] = thread
-                working[name] = LoopSource(name, on: thread, outlet, wanted, make)
+                working[name] = try ThreadSource(name, outlet, on: loop, wanted, make)
             } catch {
                 outlet.say(.off(error.description))
             }
@@ -114,13 +109,7 @@ final class EventPart {
 
     private func isOfFacts(_ name: String) -> Bool { if case .facts? = makers.kind(of: name) { true } else { false } }
 
-    private func stop(_ name: String) {
-        working.removeValue(forKey: name)?.stop()
-        for (group, thread) in threads where !working.keys.contains(where: { makers.group(of: $0) == group }) {
-            thread.stop()
-            threads[group] = nil
-        }
-    }
+    private func stop(_ name: String) { working.removeValue(forKey: name)?.stop() }
 
     func end() { for name in Array(working.keys) { stop(name) } }
 }
@@ -150,21 +139,48 @@ private struct ServiceSource: WorkingSource {
     }
 }
 
-/// One that lives on a thread of sources.
+/// One that lives on the agent's loop.
 private struct LoopSource: WorkingSource {
+    private let source: any EventSource
+    private let driver: SourceDriver
+    private let outlet: EventOutlet
+
+    init(_ source: any EventSource, _ outlet: EventOutlet, on loop: EventLoop, _ wanted: Set<NotifyName>) {
+        (self.source, self.outlet) = (source, outlet)
+        source.want(wanted)
+        driver = SourceDriver(source, on: loop) { outlet.say($0.map { .off($0) } ?? .live) }
+        driver.begin()
+    }
+
+    func want(_ names: Set<NotifyName>) { source.want(names) }
+
+    func stop() {
+        outlet.close()
+        driver.end()
+    }
+}
+
+/// One that lives on a helper thread.
+private struct ThreadSource: WorkingSource {
     private let name: String
+    private let loop: EventLoop
     private let thread: EventThread
+    private let port: Port<EventNews>
     private let outlet: EventOutlet
 
     init(
         _ name: String,
-        on thread: EventThread,
         _ outlet: EventOutlet,
+        on loop: EventLoop,
         _ wanted: Set<NotifyName>,
         _ make: @escaping @Sendable (EventOutlet) -> any EventSource
-    ) {
-        (self.name, self.thread, self.outlet) = (name, thread, outlet)
+    ) throws(NotifyBusError) {
+        (self.name, self.loop, self.outlet) = (name, loop, outlet)
+        thread = try EventThread(name: name)
+        let port = loop.port { outlet.say($0) }
+        self.port = port
         thread.perform { loop in
+            let outlet = EventOutlet { port.send($0) }
             let source = make(outlet)
             source.want(wanted)
             let driver = SourceDriver(source, on: loop) { outlet.say($0.map { .off($0) } ?? .live) }
@@ -179,6 +195,7 @@ private struct LoopSource: WorkingSource {
 
     func stop() {
         outlet.close()
-        thread.perform { [name] loop in loop.drivers.removeValue(forKey: name)?.end() }
+        loop.close(port)
+        thread.stop()
     }
 }

@@ -5,9 +5,7 @@ import NotifyEvents
 import NotifyNames
 
 /// Whether the user wants things dark or light: the desktop's portal for settings. See org.freedesktop.portal.Settings.
-///
-/// `@unchecked Sendable`: the variables are touched only by the thread that reads the bus.
-final class AppearanceSource: ServiceClient, @unchecked Sendable {
+final class AppearanceSource: ServiceClient {
     private static let settings = "org.freedesktop.portal.Settings"
     private static let path = "/org/freedesktop/portal/desktop"
     private static let (group, key) = ("org.freedesktop.appearance", "color-scheme")
@@ -25,12 +23,12 @@ final class AppearanceSource: ServiceClient, @unchecked Sendable {
 
     init(_ outlet: EventOutlet) { self.outlet = outlet }
 
-    func serviceHasCome(_ service: Service, on link: borrowing BusLink) {
+    func serviceHasCome(_ service: Service) {
         isAnswered = false
         // ReadOne would be newer; every portal has this one.
         let arguments = [BusValue.string(AppearanceSource.group), .string(AppearanceSource.key)]
-        service.call("Read", of: AppearanceSource.settings, at: AppearanceSource.path, arguments, on: link) {
-            [self] answer, _ in
+        service.call("Read", of: AppearanceSource.settings, at: AppearanceSource.path, arguments) {
+            [self] answer in
             switch answer {
             case .success(let values):
                 values.closeDescriptors()
@@ -41,7 +39,7 @@ final class AppearanceSource: ServiceClient, @unchecked Sendable {
         }
     }
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+    func handle(_ signal: BusSignal) {
         guard signal.member == "SettingChanged", signal.arguments.count == 3,
             signal.arguments[0].string == AppearanceSource.group, signal.arguments[1].string == AppearanceSource.key
         else { return }

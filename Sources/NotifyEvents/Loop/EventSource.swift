@@ -13,18 +13,17 @@ extension EventSource {
     package func want(_ names: Set<NotifyName>) {}
 }
 
-/// The interface of a source of events to the agent, for use on any thread until it is closed.
-package final class EventOutlet: Sendable {
-    private let isOpen = Monitor(true)
-    private let deliver: @Sendable (EventNews) -> Void
+/// How a source of events reports, until it is closed.
+package final class EventOutlet {
+    private var isOpen = true
+    private let deliver: (EventNews) -> Void
 
-    package init(_ deliver: @escaping @Sendable (EventNews) -> Void) { self.deliver = deliver }
+    package init(_ deliver: @escaping (EventNews) -> Void) { self.deliver = deliver }
 
-    package func close() { isOpen.withLock { $0 = false } }
+    package func close() { isOpen = false }
 
     package func say(_ news: EventNews) {
-        // With the lock held: after `close` nothing more is reported.
-        isOpen.withLock { if $0 { deliver(news) } }
+        if isOpen { deliver(news) }
     }
 
     /// Something has happened.
