@@ -336,6 +336,13 @@ package final class BusLink {
         if isNews, let onConnectionChange { enqueue { onConnectionChange(.disconnected(error)) } }
     }
 
+    /// Empties the caches of what was read. Of little size themselves, they lie among what was freed since, and keep the
+    /// allocator from returning it.
+    package func emptyCaches() {
+        names = NameCache()
+        posts.removeAll()
+    }
+
     func close() {
         forgetConnection(.closed)
         retry.reset()

@@ -134,6 +134,16 @@ extension BusLink {
         _ = connection?.send(signal)
     }
 
+    /// Posts a name on this connection, in order with the calls made on it.
+    package func post(_ name: NotifyName) {
+        emit(
+            path: WireFormat.path(for: name),
+            interface: WireFormat.interface(for: name),
+            member: WireFormat.member,
+            [.string(name.string)]
+        )
+    }
+
     package func reply(to call: BusCall, _ arguments: [BusValue] = []) {
         guard call.wantsReply else { return }
         send(.reply(to: call.sender, call.serial, arguments), inReplyTo: call.sender)
