@@ -10,13 +10,27 @@ final class MachineServices: ServiceBus {
     private let loop: EventLoop
     private var clients: [any ServiceClient] = []
     private var connection: MachineConnection?
+    /// When to try again to reach a bus that accepts no connections.
+    private var backOff = BackOff(first: 250, last: 30_000)
+    private var retry: Int?
 
     init(on loop: EventLoop, bus: NotifyCenter.Bus = .system) { (self.loop, self.bus) = (loop, bus) }
 
     /// The client may be told before this returns.
     func add(_ client: any ServiceClient) {
         clients.append(client)
-        if let connection { return connection.router.add(client) }
+        if let connection { connection.router.add(client) } else { connect() }
+    }
+
+    private func connect() {
+        loop.cancel(retry)
+        // libdbus would wait, and the agent with it.
+        if bus.isCongested {
+            for client in clients { client.serviceIsAway("the system bus accepts no connections") }
+            retry = loop.after(backOff.next()) { [weak self] in self?.connect() }
+            return
+        }
+        backOff.reset()
         let connection = MachineConnection(BusLink(bus: bus)) { [weak self] in self?.retire($0) }
         self.connection = connection
         for client in clients { connection.router.add(client) }
@@ -26,6 +40,7 @@ final class MachineServices: ServiceBus {
 
     func remove(_ client: any ServiceClient) {
         clients.removeAll { $0 === client }
+        if clients.isEmpty { loop.cancel(retry) }
         guard let connection else { return }
         connection.router.remove(client)
         if clients.isEmpty { retire(connection) }
