@@ -1,51 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-package import NotifyCoordinator
+import NotifyCoordinator
 package import NotifyCore
 import NotifyEvents
 import NotifyNames
 
-/// The lifecycle agent as a whole: the face brings in calls, the identity says who made them, the coordinator decides
+/// The lifecycle agent as a whole: the frontend brings in calls, the identity says who made them, the coordinator decides
 /// what to do, and the parts do it.
 package final class Agent: BusPeer {
-    /// What is reported to the program that runs the agent.
-    package enum Report: Sendable {
-        /// The agent owns its name.
-        case ready
-        /// Another agent owns the name.
-        case nameIsTaken(owner: UInt32?)
-        /// Another agent has taken over the name.
-        case wasReplaced
-        case refused(String)
-        case busIsLost(NotifyBusError)
-    }
-
-    package struct Configuration: Sendable {
-        /// Applications that stay in the foreground.
-        package var exemptApplications: Set<String> = []
-        /// Which facts may put which programs in the background.
-        package var facts = FactPolicy()
-        /// How much of the agent's resources one user may use.
-        package var quotas = Quotas()
-        /// What is wrong with the settings, and so without effect: a sentence for each line, for Status.
-        package var faults: [String] = []
-        /// The program's version, for Status.
-        package var version = ""
-        /// Whether events of the machine and the session are posted.
-        package var postsEvents = true
-        /// Names to post when a file changes.
-        package var files: [(name: NotifyName, path: String)] = []
-        /// Names whose state is kept even if nobody observes them, and their initial states.
-        package var pinnedStates: [NotifyName: UInt64] = [:]
-        /// What programs in sandboxes may hear by the relay; nil if there is to be none.
-        package var relay: RelayRules? = RelayRules()
-        /// Whether to take over the name from another agent.
-        package var replaces = false
-
-        package init() {}
-    }
-
     /// How long sources continue once nobody observes any more, in milliseconds.
     private static let lingering: Int64 = 10_000
 
@@ -54,7 +17,7 @@ package final class Agent: BusPeer {
     let configuration: Configuration
     let logger: Logger
     let started = WallClock.now
-    let face: Face
+    let frontend: Frontend
     let identity: Identity
     let processes: ProcessTable
     let sockets: Sockets
@@ -107,7 +70,7 @@ package final class Agent: BusPeer {
         self.link = link
         let watcher = try Watcher(on: loop)
         self.watcher = watcher
-        face = Face(link)
+        frontend = Frontend(link)
         ends = EndWatch(link)
         identity = Identity(link, servesMachine: servesMachine)
         intake = Intake(link, configuration.quotas)
@@ -119,7 +82,7 @@ package final class Agent: BusPeer {
         let session = ServiceRouter(link)
         self.session = session
         let board = FactBoard { moment in
-            let look = { if let agent = me.agent { agent.takeNews() } }
+            let look = { if let agent = me.agent { agent.applyNews() } }
             if let moment { _ = loop.at(MonotonicTime(nanoseconds: moment), look) } else { loop.soon(look) }
         }
         let sources = SourceSet(
@@ -132,7 +95,7 @@ package final class Agent: BusPeer {
         self.sources = sources
         let makers = EventMakers(configuration, servesMachine: servesMachine)
         let events = EventPart(makers, on: loop, machine: machine, session: session) { source, news in
-            me.agent?.handle(EventTable.Input.said(source, news))
+            me.agent?.handle(EventTable.Input.reported(source, news))
         }
         eventPart = events
         launchFolders = LaunchFolders(servesMachine: servesMachine)
@@ -152,7 +115,7 @@ package final class Agent: BusPeer {
         me.agent = self
         (watcher.delegate, relaying.agent) = (self, self)
         for change in sources.beginnings { note(change) }
-        face.answerRelayed = { [unowned self] call, answer in
+        frontend.answerRelayed = { [unowned self] call, answer in
             let process = coordinator.id(of: call.sender).flatMap { coordinator.process(of: $0) }
             relaying.answer(call, answer, process: process)
         }
@@ -210,7 +173,7 @@ package final class Agent: BusPeer {
     }
 
     private func makeLaunching() -> Launching {
-        let surroundings = Launching.Surroundings(
+        let environment = Launching.Environment(
             identity: identity,
             process: { [unowned self] id in coordinator.process(of: id).flatMap { processes[$0] } },
             connections: { [unowned self] in coordinator.list.map(\.id) },
@@ -221,7 +184,7 @@ package final class Agent: BusPeer {
             workHasEnded: { [unowned self] in endDelayIfOver() },
             warn: { [logger] text in logger.warning(text) }
         )
-        return Launching(link, servesMachine: identity.servesMachine, launchFolders, surroundings)
+        return Launching(link, servesMachine: identity.servesMachine, launchFolders, environment)
     }
 
     // MARK: - The connection
@@ -321,10 +284,10 @@ package final class Agent: BusPeer {
     }
 
     /// Handles what the sources have put on the board.
-    private func takeNews() {
+    private func applyNews() {
         let began = MonotonicTime.now.nanoseconds
         let news = sources.board.take()
-        let later = takeLogins(news["logind"])
+        let later = applyLogins(news["logind"])
         handle(.news(news))
         postAfterChanges(later)
         sources.board.rest(after: MonotonicTime.now.nanoseconds - began)
@@ -341,6 +304,162 @@ package final class Agent: BusPeer {
         handle(Event.ending)
         relaying.close()
         link.callBus("GetId", []) { _ in completion() }
+    }
+}
+
+/// Carrying out what the coordinator has decided.
+extension Agent {
+    func perform(_ effect: Effect) {
+        switch effect {
+        case .answer(let call, let answer): frontend.answer(call, answer)
+        case .refuse(let call, let refusal): frontend.refuse(call, refusal)
+        case .tell(let id, let state, let additions, let marks): tell(id, state, additions, marks: marks)
+        case .deliver(let id, let names):
+            if coordinator.isRelayed(id) {
+                deliverRelayed(names, to: id)
+            } else if let name = coordinator.name(of: id) {
+                frontend.deliver(names, to: name) { [self] in handle(.delivered(id)) }
+            }
+        case .tellDecider(let id, let decider):
+            if let name = coordinator.name(of: id) {
+                let message = AgentInterface.Decided(decider: decider.name)
+                if coordinator.isRelayed(id) { relaying.emit(message, to: name) } else { link.emit(message, to: name) }
+            }
+        case .awaitHeldBack(let id):
+            link.callBus("GetId", []) { [self] _ in handle(.nothingIsHeldBack(id)) }
+        case .announce(let change):
+            let metadata: Logger.Metadata = ["connection": "\(change.name)", "process": "\(change.process)"]
+            logger.info("\(change.from) → \(change.to)", metadata: metadata)
+            frontend.announce(change)
+        case .announceFact(let source, let fact):
+            logger.debug("\(fact.text)", metadata: ["source": "\(source)"])
+            link.emit(AgentInterface.FactChanged(source: source, fact: fact.text))
+        case .subscribe(let ticket, let names, let prefixes):
+            subscribe(ticket, names, prefixes)
+        case .unsubscribe(let ticket, let names, let prefixes):
+            link.release(names: names, prefixes: prefixes)
+            if let ticket { subscribe(ticket, [], []) }
+        case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)))
+        case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)))
+        case .look(let process, let mustLook):
+            let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
+            processes.look(at: process, mustLook, isAnnounced: isAnnounced)
+        case .drain(let id): drain(id)
+        case .stopDraining(let id): sockets.stopDraining(id)
+        case .begin(let id): begin(id)
+        case .forget(let id, let name):
+            logger.debug("gone", metadata: ["connection": "\(name)"])
+            sockets.forget(id)
+            ends.end(id, name)
+            if relaying.forget(name) { alarms.set(.relaying, at: relaying.restTime) }
+            launching?.hasLeft(id)
+        case .present(let process): if let facts = coordinator.facts(of: process) { sources.present(facts) }
+        case .forgetProcess(let process):
+            launching?.forget(process)
+            processes.forget(process)
+            sources.forget(process)
+        case .changesAreInForce(let number): changesAreInForce(number)
+        case .observersCome: startSources()
+        case .observersHaveGone: restIfNobodyObserves()
+        case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted))
+        case .giveMemoryBack:
+            link.emptyCaches()
+            Memory.giveBack()
+        case .alarm(let time): alarms.set(.coordinator, at: time)
+        }
+    }
+
+    private func tell(
+        _ id: ConnectionID,
+        _ state: LifecycleState,
+        _ additions: UInt32,
+        marks: Bool
+    ) {
+        guard let name = coordinator.name(of: id) else { return }
+        if coordinator.isRelayed(id) { return relaying.tell(name, state) }
+        if marks {
+            // The reply is at the point in the stream of posts at which the bus has processed the question.
+            link.callBus("GetId", []) { [self] _ in handle(.markIsReached(id)) }
+        }
+        let message = ObserverInterface.SetState(state: state, additions: additions)
+        frontend.tell(name, message) { [self] reply in
+            // Until what it has added is taken note of, it would only say so again.
+            if case .namesAdded = reply,
+                intake.follow(name, { [self] in handle(.told(id, .namesAdded)) })
+            {
+                return
+            }
+            handle(.told(id, reply))
+        }
+    }
+
+    private func subscribe(
+        _ ticket: Ticket,
+        _ names: [NotifyName],
+        _ prefixes: [NamePrefix]
+    ) {
+        if names.isEmpty, prefixes.isEmpty {
+            link.callBus("GetId", []) { [self] _ in handle(.rulesAreSet(ticket, failure: nil)) }
+        } else {
+            link.hold(names: names, prefixes: prefixes) { [self] error in
+                if let error { logger.error("\(error)") }
+                handle(.rulesAreSet(ticket, failure: error?.description))
+            }
+        }
+    }
+
+    /// A connection observes: its end is noticed through its socket, or the bus is asked to report it.
+    private func begin(_ id: ConnectionID) {
+        guard let entry = coordinator.entry(of: id), let process = processes.number(of: entry.process) else { return }
+        logger.debug(
+            "registered",
+            metadata: ["connection": "\(entry.name)", "process": "\(entry.process)", "state": "\(entry.state)"]
+        )
+        if sockets.begin(id, entry.name, of: process) { return }
+        ends.begin(id, entry.name) { [self] in handle(.connectionEnded(id)) }
+    }
+
+    private func drain(_ id: ConnectionID) {
+        guard let name = coordinator.name(of: id), let process = coordinator.process(of: id).flatMap({ processes[$0] })
+        else { return }
+        logger.notice("parking", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
+        // From here on posts set bits; earlier ones are in the stream before the mark.
+        frontend.mark(name, id.number)
+        if !sockets.drain(id, process, agent: uniqueName) { handle(.drained(id)) }
+    }
+
+    /// The stream of a parked connection has been read.
+    ///
+    /// Until the bus has said who sent the names that have an owner, the stream counts as being read: whoever takes the place
+    /// of the connection meanwhile gets them.
+    ///
+    /// - Parameters:
+    ///   - senders: those that the bus has yet to be asked for.
+    ///   - verified: names of those for whom it has answered.
+    func streamIsRead(
+        _ id: ConnectionID,
+        _ outcome: ParkedStream.Outcome,
+        _ senders: ArraySlice<String>,
+        _ verified: [NotifyName] = []
+    ) {
+        if let sender = senders.first {
+            return link.findUser(of: sender) { [self] user in
+                let names = outcome.owned[sender] ?? []
+                let believed = (try? user.get()).map { user in names.filter { $0.isOpen(to: user) } } ?? []
+                streamIsRead(id, outcome, senders.dropFirst(), verified + believed)
+            }
+        }
+        let receiver = coordinator.receiver(ofStream: id)
+        handle(.drained(id))
+        guard let receiver, let subjects = coordinator.subjects(of: receiver) else { return }
+        logger.notice(
+            "parked",
+            metadata: [
+                "connection": "\(coordinator.name(of: receiver) ?? "")", "messages": "\(outcome.messages)",
+                "mark": "\(outcome.hasMark ? "seen" : "missed")",
+            ]
+        )
+        handle(.found(receiver, outcome.names(amongst: subjects) + verified))
     }
 }
 

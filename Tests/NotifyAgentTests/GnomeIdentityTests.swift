@@ -22,7 +22,7 @@ import Testing
         let processes = [1, 2].map { ProcessID(pid: 4_711, startTime: $0, user: 1_000) }
         thread.perform { loop in
             let board = FactBoard { _ in }
-            let source = GnomeSource(FactOutlet("gnome", board), on: loop) { _ in path }
+            let source = GnomeSource(FactReporter("gnome", board), on: loop) { _ in path }
             source.start()
             for process in processes { source.observerHasCome(ObservedProcess(id: process, application: "")) }
             source.observerHasGone(processes[0])

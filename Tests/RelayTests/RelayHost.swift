@@ -39,7 +39,7 @@ final class RelayHost: Sendable {
         let address = bus.address
         thread.perform { [self] loop in
             let link = BusLink(bus: .address(address))
-            let outlet = Relay.Outlet(
+            let reporter = Relay.Reporter(
                 opened: { opened.append($0 == nil) },
                 call: { [self] call, _ in
                     calls.append(call)
@@ -48,7 +48,7 @@ final class RelayHost: Sendable {
                 told: { [replies] in replies.append($1) },
                 lost: { _ in }
             )
-            let relay = Relay(link, outlet, quotas: quotas)
+            let relay = Relay(link, reporter, quotas: quotas)
             link.peer = relay
             loop.tenant = Tenant(relay, link)
             loop.add(link)

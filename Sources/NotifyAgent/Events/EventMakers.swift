@@ -13,11 +13,11 @@ struct EventMakers {
     }
 
     enum Kind {
-        case loop((EventOutlet) -> any EventSource)
+        case loop((EventReporter) -> any EventSource)
         /// It may hang, along with a file system that a user has chosen, and so needs a thread of its own.
-        case thread(@Sendable (EventOutlet) -> any EventSource)
+        case thread(@Sendable (EventReporter) -> any EventSource)
         /// It follows services.
-        case services(Place, (EventOutlet) -> [any ServiceClient])
+        case services(Place, (EventReporter) -> [any ServiceClient])
         /// It follows from logind's facts.
         case facts
     }

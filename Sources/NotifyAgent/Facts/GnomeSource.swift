@@ -18,7 +18,7 @@ final class GnomeSource: LifecycleSource {
         var hasFocus: Bool?
     }
 
-    private let outlet: FactOutlet
+    private let reporter: FactReporter
     private let loop: EventLoop
     /// The directory of a process's cgroup.
     private let folder: (Int32) -> String?
@@ -28,11 +28,11 @@ final class GnomeSource: LifecycleSource {
     private var pathOfWatch: [Int32: String] = [:]
 
     init(
-        _ outlet: FactOutlet,
+        _ reporter: FactReporter,
         on loop: EventLoop,
         folder: @escaping (Int32) -> String? = ProcessFolder.cgroup
     ) {
-        self.outlet = outlet
+        self.reporter = reporter
         self.loop = loop
         self.folder = folder
     }
@@ -43,13 +43,13 @@ final class GnomeSource: LifecycleSource {
     static var obstacle: String? { CgroupMount.unified == nil ? "cgroup version 2 is not mounted" : nil }
 
     func start() {
-        guard inotify >= 0 else { return outlet.say(.off("no inotify instance is available")) }
+        guard inotify >= 0 else { return reporter.report(.off("no inotify instance is available")) }
         loop.watch(inotify) { [weak self] in self?.takeEvents() }
-        outlet.say(.off(GnomeSource.silence))
+        reporter.report(.off(GnomeSource.silence))
     }
 
     func stop() {
-        outlet.close()
+        reporter.close()
         if inotify >= 0 { loop.forget(inotify) }
     }
 
@@ -118,10 +118,10 @@ final class GnomeSource: LifecycleSource {
 
     private func tell() {
         let known = folders.values.filter { $0.hasFocus != nil }
-        guard !known.isEmpty else { return outlet.say(.off(GnomeSource.silence)) }
-        outlet.say(.live)
+        guard !known.isEmpty else { return reporter.report(.off(GnomeSource.silence)) }
+        reporter.report(.live)
         let focused = known.filter { $0.hasFocus == true }.flatMap(\.processes.values).sorted { $0.pid < $1.pid }
-        outlet.say(
+        reporter.report(
             .focus(
                 focused.map { FocusedProcess(pid: $0.pid, application: $0.application, user: $0.user) },
                 among: Set(known.flatMap(\.processes.keys).map(\.pid))

@@ -5,11 +5,11 @@ import NotifyCore
 
 /// A source that knows what people are looking at, and reports it to the agent.
 ///
-/// It reports through its outlet. Nothing it does may block the agent, and nothing external may terminate it: it then
+/// It reports what it finds. Nothing it does may block the agent, and nothing external may terminate it: it then
 /// reports why it is not live, and retries later if that can help. It lives from the first observer until there has been
 /// none for a while.
 protocol LifecycleSource: AnyObject {
-    /// Starts. Whether it can, it reports through its outlet, now or later. Called once.
+    /// Starts. Whether it can, it reports, now or later. Called once.
     func start()
     /// Stops, without being waited for. Called once.
     func stop()
@@ -29,9 +29,9 @@ struct SourceMaker {
     let name: String
     /// Why it can't work here at all; nil if it may.
     let obstacle: String?
-    let make: (FactOutlet) -> any LifecycleSource
+    let make: (FactReporter) -> any LifecycleSource
 
-    init(_ name: String, _ obstacle: String? = nil, _ make: @escaping (FactOutlet) -> any LifecycleSource) {
+    init(_ name: String, _ obstacle: String? = nil, _ make: @escaping (FactReporter) -> any LifecycleSource) {
         self.name = name
         self.obstacle = obstacle
         self.make = make
@@ -48,7 +48,7 @@ struct ObservedProcess: Sendable {
 }
 
 /// How a source reports, until it has been stopped.
-final class FactOutlet {
+final class FactReporter {
     private let name: String
     private let board: FactBoard
     private var isOpen = true
@@ -60,10 +60,10 @@ final class FactOutlet {
 
     func close() { isOpen = false }
 
-    func say(_ condition: SourceCondition) { if isOpen { board.post(name, condition) } }
+    func report(_ condition: SourceCondition) { if isOpen { board.post(name, condition) } }
 
-    func say(_ fact: Fact) { if isOpen { board.post(name, fact) } }
+    func report(_ fact: Fact) { if isOpen { board.post(name, fact) } }
 
-    /// Passes on what an outlet on another thread has collected.
+    /// Passes on what a reporter on another thread has collected.
     func add(_ news: SourceNews) { if isOpen { board.post(name, news) } }
 }

@@ -61,7 +61,7 @@ final class SourceSet {
         var changes: [Change] = []
         var started: [any LifecycleSource] = []
         for maker in makers where maker.obstacle == nil {
-            started.append(maker.make(FactOutlet(maker.name, board)))
+            started.append(maker.make(FactReporter(maker.name, board)))
             changes.append((maker.name, nil))
         }
         running = started

@@ -10,9 +10,9 @@ import NotifyEvents
 /// Of facts that come fast only the newest is passed on to the agent's thread, by a board on the helper thread.
 final class ThreadedSource: LifecycleSource {
     private let name: String
-    private let outlet: FactOutlet
+    private let reporter: FactReporter
     private let loop: EventLoop
-    private let make: @Sendable (FactOutlet) -> any Source
+    private let make: @Sendable (FactReporter) -> any Source
     private var thread: EventThread?
     private var port: Port<SourceNews>?
 
@@ -21,27 +21,27 @@ final class ThreadedSource: LifecycleSource {
     ///   - make: called on the helper thread.
     init(
         _ name: String,
-        _ outlet: FactOutlet,
+        _ reporter: FactReporter,
         on loop: EventLoop,
-        _ make: @escaping @Sendable (FactOutlet) -> any Source
+        _ make: @escaping @Sendable (FactReporter) -> any Source
     ) {
-        (self.name, self.outlet, self.loop, self.make) = (name, outlet, loop, make)
+        (self.name, self.reporter, self.loop, self.make) = (name, reporter, loop, make)
     }
 
     func start() {
         do throws(NotifyBusError) {
             let thread = try EventThread(name: name)
-            let port = loop.port { [weak self] news in self?.outlet.add(news) }
+            let port = loop.port { [weak self] news in self?.reporter.add(news) }
             (self.thread, self.port) = (thread, port)
             thread.perform { [name, make] loop in ThreadedSource.begin(name, make, on: loop, to: port) }
         } catch {
-            outlet.say(.off(error.description))
+            reporter.report(.off(error.description))
         }
     }
 
     private static func begin(
         _ name: String,
-        _ make: (FactOutlet) -> any Source,
+        _ make: (FactReporter) -> any Source,
         on loop: EventLoop,
         to port: Port<SourceNews>
     ) {
@@ -51,14 +51,14 @@ final class ThreadedSource: LifecycleSource {
             if let time { _ = loop.at(MonotonicTime(nanoseconds: time), passOn) } else { loop.soon(passOn) }
         }
         board = made
-        let outlet = FactOutlet(name, made)
-        let driver = SourceDriver(make(outlet), on: loop) { outlet.say($0.map { .off($0) } ?? .live) }
+        let reporter = FactReporter(name, made)
+        let driver = SourceDriver(make(reporter), on: loop) { reporter.report($0.map { .off($0) } ?? .live) }
         loop.drivers[name] = driver
         driver.begin()
     }
 
     func stop() {
-        outlet.close()
+        reporter.close()
         loop.close(port)
         thread?.stop()
     }

@@ -7,7 +7,7 @@ import NotifyCore
 /// Starts programs for names: passes the launcher what happens on the bus, and carries out its effects.
 final class Launching: PostListener {
     /// What the rest of the agent does for it.
-    struct Surroundings {
+    struct Environment {
         let identity: Identity
         /// The units and the process numbers of registered connections.
         let process: (ConnectionID) -> ProcessHandle?
@@ -22,7 +22,7 @@ final class Launching: PostListener {
     }
 
     private let link: BusLink
-    private let surroundings: Surroundings
+    private let environment: Environment
     private let folders: LaunchFolders
     private var launcher = Launcher()
     private var manager: ServiceManager?
@@ -37,10 +37,10 @@ final class Launching: PostListener {
     private var unidentified = UnidentifiedPosts()
     private var units: ProcessUnits
 
-    init(_ link: BusLink, servesMachine: Bool, _ folders: LaunchFolders, _ surroundings: Surroundings) {
+    init(_ link: BusLink, servesMachine: Bool, _ folders: LaunchFolders, _ environment: Environment) {
         self.link = link
         units = ProcessUnits(servesMachine: servesMachine)
-        self.surroundings = surroundings
+        self.environment = environment
         self.folders = folders
     }
 
@@ -51,7 +51,7 @@ final class Launching: PostListener {
         let files = folders.read()
         faults = files.filter { if case .failure = $0.content { true } else { false } }
         for file in faults {
-            if case .failure(let fault) = file.content { surroundings.warn(fault.text(in: file.path)) }
+            if case .failure(let fault) = file.content { environment.warn(fault.text(in: file.path)) }
         }
         let entries = files.compactMap { try? $0.content.get() }
         if entries.isEmpty, launcher.isEmpty { return }
@@ -67,7 +67,7 @@ final class Launching: PostListener {
             manager = nil
         }
         showOnBus()
-        for connection in surroundings.connections() { observes(connection, isNew: false) }
+        for connection in environment.connections() { observes(connection, isNew: false) }
     }
 
     /// Owns a name while there are entries.
@@ -107,7 +107,7 @@ final class Launching: PostListener {
         case .activity(let id, false, _) where launcher.isReplacing(id):
             // The next program may have registered before the agent learned that the last one has ended.
             handle(event)
-            for connection in connections(of: id) where surroundings.process(connection)?.isAlive == true {
+            for connection in connections(of: id) where environment.process(connection)?.isAlive == true {
                 observes(connection, isNew: true)
             }
         default: handle(event)
@@ -117,8 +117,8 @@ final class Launching: PostListener {
     /// What has registered from the unit of an entry.
     private func connections(of id: LaunchID) -> [ConnectionID] {
         guard let unit = manager?.unit(of: id) else { return [] }
-        return surroundings.connections().filter { connection in
-            surroundings.process(connection).flatMap { self.units.unit(of: $0) } == unit
+        return environment.connections().filter { connection in
+            environment.process(connection).flatMap { self.units.unit(of: $0) } == unit
         }
     }
 
@@ -133,15 +133,15 @@ final class Launching: PostListener {
             if case .activation = entry.action { names?.detach(id) } else { manager?.detach(id) }
         case .start(let id, let number, let entry, let first, let restarts):
             start(id, number, entry, first, restarts: restarts)
-        case .deliver(let connection, let names): surroundings.deliver(connection, names)
+        case .deliver(let connection, let names): environment.deliver(connection, names)
         case .mark(let connection):
             // The reply is at the point in the stream of posts at which the bus has routed everything sent before.
             link.callBus("GetId", []) { [self] _ in
                 if unidentified.mark(connection) { handle(.marked(connection)) }
             }
-        case .complain(_, let entry, let reason): surroundings.warn("\(entry.title) was not started: \(reason)")
-        case .workHasEnded: surroundings.workHasEnded()
-        case .alarm(let moment): surroundings.alarm(moment)
+        case .complain(_, let entry, let reason): environment.warn("\(entry.title) was not started: \(reason)")
+        case .workHasEnded: environment.workHasEnded()
+        case .alarm(let moment): environment.alarm(moment)
         }
     }
 
@@ -216,7 +216,7 @@ final class Launching: PostListener {
                 isAnswered(question, counts: (try? user.get()) == 0)
             }
         } else {
-            surroundings.identity.findCaller(question.sender) { [self] answer in
+            environment.identity.findCaller(question.sender) { [self] answer in
                 let caller = try? answer.get()
                 let counts = caller.map { $0.sandbox == nil && Identity.permits($0.user, over: geteuid()) }
                 isAnswered(question, counts: counts ?? false)
@@ -232,7 +232,7 @@ final class Launching: PostListener {
         }
         for ping in unidentified.takePings(of: question.sender) { link.reply(to: ping) }
         for connection in unidentified.takeMarks(behind: question) { handle(.marked(connection)) }
-        if unidentified.isEmpty { surroundings.workHasEnded() }
+        if unidentified.isEmpty { environment.workHasEnded() }
     }
 
     /// Leaves a Ping unanswered until its sender's posts have been identified: a program that has posted waits for that
@@ -250,8 +250,8 @@ final class Launching: PostListener {
     ///
     /// - Parameter isNew: whether the bus has just accepted the connection.
     func observes(_ connection: ConnectionID, isNew: Bool) {
-        guard !launcher.isEmpty, let process = surroundings.process(connection),
-            let subjects = surroundings.subjects(connection)
+        guard !launcher.isEmpty, let process = environment.process(connection),
+            let subjects = environment.subjects(connection)
         else { return }
         let unit = units.unit(of: process)
         var (ids, possible): ([LaunchID], [LaunchID]) = ([], [])
@@ -273,9 +273,9 @@ final class Launching: PostListener {
     /// The process that owns the name of an entry is known: what it has observed so far is the program's.
     private func programIsKnown(_ id: LaunchID) {
         let pid = names?.owner(of: id)
-        let connections = surroundings.connections().filter { surroundings.process($0)?.pid == pid }
+        let connections = environment.connections().filter { environment.process($0)?.pid == pid }
         let observers = connections.compactMap { connection in
-            surroundings.subjects(connection).map { (connection, $0) }
+            environment.subjects(connection).map { (connection, $0) }
         }
         handle(.programIsKnown(id, pid == nil ? [] : observers))
     }

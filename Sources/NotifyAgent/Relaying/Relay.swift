@@ -11,7 +11,7 @@ import NotifyNames
 /// agent decides who may observe, and in which state each program is.
 final class Relay: BusPeer, PostListener {
     /// How the relay reports to the agent, which must not call the relay from within these.
-    struct Outlet {
+    struct Reporter {
         /// The relay owns its name, or failed to get it for this reason.
         let opened: (BusFault?) -> Void
         let call: (BusCall, Request) -> Void
@@ -53,7 +53,7 @@ final class Relay: BusPeer, PostListener {
     private static let handOverLimit = 16
 
     private let link: BusLink
-    private let outlet: Outlet
+    private let reporter: Reporter
     private let quotas: Quotas
     private var table: RelayTable
     /// Calls in the order in which they are handled, and what each user may have pending.
@@ -78,8 +78,8 @@ final class Relay: BusPeer, PostListener {
     private var retryTime: MonotonicTime?
     private var rules = RuleQueue<RuleWaiter, NotifyBusError>()
 
-    init(_ link: BusLink, _ outlet: Outlet, quotas: Quotas = Quotas()) {
-        (self.link, self.outlet) = (link, outlet)
+    init(_ link: BusLink, _ reporter: Reporter, quotas: Quotas = Quotas()) {
+        (self.link, self.reporter) = (link, reporter)
         turns = CallTurns(quotas)
         self.quotas = quotas
         table = RelayTable(room: quotas.pendingBytes)
@@ -91,20 +91,20 @@ final class Relay: BusPeer, PostListener {
 
     func linkIsReady(_ link: BusLink) {
         // DO_NOT_QUEUE
-        link.callBus("RequestName", [.string(RelayInterface.name), .uint32(4)]) { [outlet] answer in
+        link.callBus("RequestName", [.string(RelayInterface.name), .uint32(4)]) { [reporter] answer in
             switch answer {
-            case .failure(let fault): outlet.opened(fault)
+            case .failure(let fault): reporter.opened(fault)
             case .success(let values):
                 // PRIMARY_OWNER, ALREADY_OWNER
                 let isOwner = values.first?.uint32.map { $0 == 1 || $0 == 4 } ?? false
-                outlet.opened(isOwner ? nil : .failed("Another program owns the name \(RelayInterface.name)."))
+                reporter.opened(isOwner ? nil : .failed("Another program owns the name \(RelayInterface.name)."))
             }
         }
     }
 
     func linkIsLost(_ error: NotifyBusError) {
-        outlet.opened(.failed("\(error)"))
-        outlet.lost(table.clientNames)
+        reporter.opened(.failed("\(error)"))
+        reporter.lost(table.clientNames)
         table = RelayTable(room: quotas.pendingBytes)
         turns = CallTurns(quotas)
         window = CallWindow()
@@ -117,7 +117,7 @@ final class Relay: BusPeer, PostListener {
     func giveNameBack() {
         link.callBus("ReleaseName", [.string(RelayInterface.name)]) { [self] _ in
             // A program that has registered in the meantime sees the name go, and registers with the next relay.
-            outlet.lost(table.clientNames)
+            reporter.lost(table.clientNames)
         }
     }
 
@@ -205,7 +205,7 @@ final class Relay: BusPeer, PostListener {
                 }
             pending[Caller(call)] = Pending(charge: charge, consequence: consequence)
             handOverCount += 1
-            outlet.call(call, request)
+            reporter.call(call, request)
         } catch {
             turns.end(charge)
             countDown(call.sender)
@@ -271,7 +271,7 @@ final class Relay: BusPeer, PostListener {
                     let fault = BusFault.failed(error.description)
                     refuse(call, fault)
                     forget(sender, fault)
-                    outlet.told(sender, .gone)
+                    reporter.told(sender, .gone)
                 } else {
                     reply(to: call, values)
                     pass(to: sender)
@@ -362,12 +362,12 @@ final class Relay: BusPeer, PostListener {
 
     /// Puts a program into a state, and tells the agent when it is in force.
     func tell(_ name: String, _ state: LifecycleState) {
-        guard table.contains(name) else { return outlet.told(name, .gone) }
+        guard table.contains(name) else { return reporter.told(name, .gone) }
         let (heard, unheard) = table.prepare(state, of: name)
         release(unheard)
         endWaits(table.takeWaiters(of: name))
         hear(heard, for: name, undo: { $0.stopHearing(name) }) { [self] error in
-            if let error { return outlet.told(name, .failed(error.description)) }
+            if let error { return reporter.told(name, .failed(error.description)) }
             enqueue(.state(name), state, to: name)
         }
     }
@@ -377,14 +377,14 @@ final class Relay: BusPeer, PostListener {
         link.call(message, ofObserver: name) { [self] answer in
             window.hasAnswered(.state(name))
             switch answer {
-            case .failure(let fault): outlet.told(name, fault.saysGone ? .gone : .failed(fault.message))
+            case .failure(let fault): reporter.told(name, fault.saysGone ? .gone : .failed(fault.message))
             case .success(let values):
                 values.closeDescriptors()
                 table.confirm(state, of: name)
                 refusing.remove(name)
                 // The program may answer any number.
                 let dropped = values.first?.uint64.map { $0.addingSaturated(table.droppedCount(of: name)) }
-                outlet.told(name, .done(dropped: dropped, isHoldingBack: false))
+                reporter.told(name, .done(dropped: dropped, isHoldingBack: false))
                 pass(to: name)
             }
             callPrograms()
@@ -396,7 +396,7 @@ final class Relay: BusPeer, PostListener {
     /// Makes a call when it is its turn: a bus lets a connection wait for a limited number of replies.
     private func enqueue(_ call: ProgramCall, _ state: LifecycleState, to name: String) {
         guard let process = table.process(of: name) else {
-            if case .state = call { outlet.told(name, .gone) }
+            if case .state = call { reporter.told(name, .gone) }
             return
         }
         window.enqueue(call, state, of: CallWindow<ProgramCall, LifecycleState>.Owner(process, agentUser: geteuid()))

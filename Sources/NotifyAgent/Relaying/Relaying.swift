@@ -65,7 +65,7 @@ final class Relaying {
         let link = BusLink(bus: bus)
         let relay = Relay(
             link,
-            Relay.Outlet(
+            Relay.Reporter(
                 opened: { [weak self] fault in self?.soon(generation) { $0.opened(fault) } },
                 call: { [weak self] call, request in
                     self?.soon { relaying in
@@ -170,59 +170,5 @@ final class Relaying {
     private func relayPerform(_ work: @escaping (Relay) -> Void) {
         guard let relay = relay?.relay else { return }
         loop.soon { [weak self] in if self?.relay?.relay === relay { work(relay) } }
-    }
-}
-
-// How calls to the relay reach the coordinator.
-extension Agent {
-    func handleRelayed(_ call: BusCall, _ request: Request) {
-        let sender = call.sender
-        do throws(BusFault) {
-            switch request {
-            case .register(let statement, let socket): try register(call, statement, socket)
-            case .addNames(let names):
-                if let fault = relaying.fault(in: names, of: application(of: sender)) { throw fault }
-                handle(.addNames(face.keep(call), from: sender, names))
-            case .removeNames(let names): handle(.removeNames(face.keep(call), from: sender, names))
-            case .report(let state): handle(.report(face.keep(call), from: sender, state))
-            case .followDesktop(let follows): handle(.followDesktop(face.keep(call), from: sender, follows))
-            case .getNameState(let name): answerState(of: name, call)
-            case .setNameState(let name, let value):
-                guard let id = coordinator.id(of: sender), let user = coordinator.user(of: sender),
-                    coordinator.subjects(of: id)?.names.contains(name) == true
-                else {
-                    let refusal =
-                        "A program in a sandbox can set the state of a name that it observes, and of no other."
-                    throw BusFault(name: AgentInterface.ErrorName.notObserved, message: refusal)
-                }
-                handle(.setNameState(face.keep(call), by: Caller(user: user), name, value))
-            case .setState, .release, .setForeground, .list, .status, .openRelay: throw .unknownMethod(call)
-            }
-        } catch {
-            face.refuse(call, error)
-        }
-    }
-
-    private func application(of name: String) -> String {
-        coordinator.id(of: name).flatMap(coordinator.process).flatMap(coordinator.facts)?.application ?? ""
-    }
-
-    func wasTold(_ name: String, _ reply: Event.Reply) {
-        if let id = coordinator.id(of: name) { handle(.told(id, reply)) }
-    }
-
-    /// Hands names to the relay, which keeps them until the program has read them.
-    func deliverRelayed(_ names: [NotifyName], to id: ConnectionID) {
-        guard let name = coordinator.name(of: id), !names.isEmpty else { return }
-        relaying.keep(names, for: name)
-        handle(.delivered(id))
-    }
-
-    /// The relay has ended, so nobody hears for these connections until they register with the next one.
-    func relayHasLost(_ names: [String]) {
-        relaying.close()
-        for name in names {
-            if let id = coordinator.id(of: name) { handle(.connectionEnded(id)) }
-        }
     }
 }

@@ -23,7 +23,7 @@ final class LogindSource: LifecycleSource, ServiceClient {
         ]
     )
 
-    private let outlet: FactOutlet
+    private let reporter: FactReporter
     /// Whose sessions count; nil means everyone's.
     private let user: UInt32?
     private let services: MachineServices
@@ -38,8 +38,8 @@ final class LogindSource: LifecycleSource, ServiceClient {
     /// Sessions of other users, and the ids of all sessions that people work in.
     private var classOfSession: [String: String] = [:]
 
-    init(_ outlet: FactOutlet, user: UInt32?, on services: MachineServices) {
-        self.outlet = outlet
+    init(_ reporter: FactReporter, user: UInt32?, on services: MachineServices) {
+        self.reporter = reporter
         self.user = user
         self.services = services
     }
@@ -47,7 +47,7 @@ final class LogindSource: LifecycleSource, ServiceClient {
     func start() { services.add(self) }
 
     func stop() {
-        outlet.close()
+        reporter.close()
         delays.want([])
         services.remove(self)
     }
@@ -71,7 +71,7 @@ final class LogindSource: LifecycleSource, ServiceClient {
 
     func serviceIsAway(_ reason: String) {
         forget(nil)
-        outlet.say(.off(reason))
+        reporter.report(.off(reason))
     }
 
     private func forget(_ new: Service?) {
@@ -166,14 +166,14 @@ final class LogindSource: LifecycleSource, ServiceClient {
         question(logind) { [self] in
             openQuestions -= 1
             guard openQuestions == 0 else { return }
-            say()
+            report()
             if mustAskAgain { askForEverything() }
         }
     }
 
-    private func say() {
-        outlet.say(.live)
-        outlet.say(.logins(logins))
+    private func report() {
+        reporter.report(.live)
+        reporter.report(.logins(logins))
     }
 
     private func note(_ values: [String: BusValue], of path: String) {
@@ -208,7 +208,7 @@ final class LogindSource: LifecycleSource, ServiceClient {
         guard let isAboutTo = signal.arguments.first?.boolean else { return }
         logins[keyPath: what] = isAboutTo
         delays.allow(!logins.isEnding)
-        if openQuestions == 0 { say() }
+        if openQuestions == 0 { report() }
     }
 
     private func propertiesHaveChanged(_ change: PropertyChange, of path: String) {
@@ -219,7 +219,7 @@ final class LogindSource: LifecycleSource, ServiceClient {
         if !Set(change.invalidated).isDisjoint(with: ["Active", "LockedHint", "IdleHint", "State"]) {
             if openQuestions == 0 { askForSession(path) } else { mustAskAgain = true }
         } else if openQuestions == 0 {
-            say()
+            report()
         }
     }
 }

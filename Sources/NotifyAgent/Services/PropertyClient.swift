@@ -63,7 +63,7 @@ final class PropertyClient: ServiceClient {
         guard objects.contains(object), values[object] != nil else { return }
         if !change.invalidated.isEmpty { ask(object) }
         values[object]?.merge(change.values) { $1 }
-        say()
+        report()
     }
 
     private func ask(_ object: Object) {
@@ -71,11 +71,11 @@ final class PropertyClient: ServiceClient {
         current.properties(of: object.interface, at: object.path) { [self] answer in
             guard let answer else { return tell(.away("\(service.title) did not report its properties")) }
             values[object] = answer
-            say()
+            report()
         }
     }
 
-    private func say() {
+    private func report() {
         if values.count == objects.count { tell(.found(values)) }
     }
 }

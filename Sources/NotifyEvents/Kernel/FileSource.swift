@@ -20,7 +20,7 @@ package final class FileSource: EventSource {
         }
     }
 
-    private let outlet: EventOutlet
+    private let reporter: EventReporter
     private let rules: [Rule]
     private var wanted: Set<NotifyName> = []
     private var follower: FileFollower?
@@ -29,8 +29,8 @@ package final class FileSource: EventSource {
     private var contents: [Int: [[UInt8]]] = [:]
     private var obstacles: [String: String] = [:]
 
-    package init(_ outlet: EventOutlet, _ rules: [Rule]) {
-        self.outlet = outlet
+    package init(_ reporter: EventReporter, _ rules: [Rule]) {
+        self.reporter = reporter
         self.rules = rules
     }
 
@@ -74,7 +74,7 @@ package final class FileSource: EventSource {
     private func tell() {
         guard let driver else { return }
         if let first = obstacles.min(by: { $0.key < $1.key }) {
-            outlet.say(.off(first.value))
+            reporter.report(.off(first.value))
         } else {
             driver.isLive()
         }
@@ -87,7 +87,7 @@ package final class FileSource: EventSource {
             guard contents[index] != new else { return }
             contents[index] = new
         }
-        for name in rule.names { outlet.post(name) }
+        for name in rule.names { reporter.post(name) }
     }
 
     private static func read(_ path: String) -> [UInt8] {

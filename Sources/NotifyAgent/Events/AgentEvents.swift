@@ -15,14 +15,14 @@ extension Agent {
     /// Replies to a request for the state of a name; for an event, once its source has reported.
     func answerState(of name: NotifyName, _ call: BusCall) {
         guard eventPart.names.contains(name) else {
-            return handle(.getNameState(face.keep(call), name))
+            return handle(.getNameState(frontend.keep(call), name))
         }
         perform(eventPart.ask(name, call))
     }
 
-    private func perform(_ errands: [EventPart.Errand]) {
-        for errand in errands {
-            switch errand {
+    private func perform(_ actions: [EventPart.Action]) {
+        for action in actions {
+            switch action {
             case .set(let name, let state): handle(.eventState(name, state))
             case .post(let name, let isAlias):
                 let observed = coordinator.observedNames
@@ -31,7 +31,7 @@ extension Agent {
                 eventPart.hasPosted(name)
             case .answer(let number):
                 guard let (call, name) = eventPart.takeQuestion(number) else { continue }
-                handle(.getNameState(face.keep(call), name))
+                handle(.getNameState(frontend.keep(call), name))
             case .alarm(let time): alarms.set(.events, at: time)
             case .factsAreWanted:
                 startSources()
@@ -60,12 +60,12 @@ extension Agent {
     /// Handles what logind reports, before the coordinator does.
     ///
     /// - Returns: the posts to make once the state changes that it leads to are in effect.
-    func takeLogins(_ news: SourceNews?) -> [EventChange] {
+    func applyLogins(_ news: SourceNews?) -> [EventChange] {
         guard let news else { return [] }
         var after: [EventChange] = []
         if case .logins(let logins)? = news.fact {
             let wasEnding = loginEvents.state.map { $0.isAsleep || $0.isShuttingDown } ?? false
-            after = say(loginEvents.take(LoginState(logins, of: geteuid())))
+            after = publish(loginEvents.take(LoginState(logins, of: geteuid())))
             followScreenSavers()
             if !wasEnding, logins.isEnding { beginDelay(logins) }
             if !logins.isEnding { sleepDelay = nil }
@@ -86,25 +86,25 @@ extension Agent {
     func changesAreInForce(_ number: UInt64) {
         while let first = waiting.first, first.number <= number {
             waiting.removeFirst()
-            say(first.changes)
+            publish(first.changes)
         }
     }
 
     /// - Returns: what is to be posted later.
-    private func say(_ changes: LoginEvents.Changes) -> [EventChange] {
+    private func publish(_ changes: LoginEvents.Changes) -> [EventChange] {
         // What waits for changes that are overtaken by now goes out first.
         if changes.before.contains(where: \.isPosted) { postWhatWaits() }
-        say(changes.before)
+        publish(changes.before)
         return changes.after
     }
 
     private func postWhatWaits() { changesAreInForce(.max) }
 
-    private func say(_ changes: [EventChange]) {
+    private func publish(_ changes: [EventChange]) {
         for source in eventPart.factNames.keys.sorted() {
             let names = SystemEvent.Source(rawValue: source).flatMap { LoginEvents.names[$0] } ?? []
             let own = changes.filter { names.contains($0.name) }
-            if !own.isEmpty { handle(EventTable.Input.said(source, .found(own))) }
+            if !own.isEmpty { handle(EventTable.Input.reported(source, .found(own))) }
         }
     }
 
@@ -112,9 +112,9 @@ extension Agent {
         if condition != .live { loginEvents.loseLogind() }
         for source in eventPart.factNames.keys.sorted() {
             switch condition {
-            case .live: handle(EventTable.Input.said(source, .live))
+            case .live: handle(EventTable.Input.reported(source, .live))
             case .off where source == SystemEvent.Source.locker.rawValue && screenSavers.isThere: break
-            case .off(let reason): handle(EventTable.Input.said(source, .off(reason)))
+            case .off(let reason): handle(EventTable.Input.reported(source, .off(reason)))
             }
         }
     }
@@ -126,7 +126,7 @@ extension Agent {
         }
         if condition == .live {
             guard let state = loginEvents.state else { return }
-            say(LoginEvents.facts(state))
+            publish(LoginEvents.facts(state))
         }
         tell(condition)
     }
@@ -137,9 +137,9 @@ extension Agent {
     func makeScreenSavers() -> ScreenSavers {
         ScreenSavers(session) { [unowned self] isActive in
             guard screenSavers.isFollowed else { return }
-            let later = say(loginEvents.take(isSaverActive: isActive))
+            let later = publish(loginEvents.take(isSaverActive: isActive))
             if screenSavers.isThere {
-                handle(EventTable.Input.said(SystemEvent.Source.locker.rawValue, .live))
+                handle(EventTable.Input.reported(SystemEvent.Source.locker.rawValue, .live))
             }
             postAfterChanges(later)
         }
@@ -150,39 +150,53 @@ extension Agent {
     }
 }
 
-/// Who wants to be woken when: the loop has one timer for all.
-struct Alarms {
-    enum Owner {
-        case coordinator, events, launching, relaying
-        /// The machine may go to sleep.
-        case sleep
+/// Delays sleep or shutdown, so that programs can prepare for it.
+struct SleepDelay {
+    /// The minimum time for observers, in nanoseconds.
+    private static let shortest: Int64 = 1_000_000_000
+    /// How long before the end of logind's own limit the delay is released, in nanoseconds.
+    private static let margin: Int64 = 500_000_000
+    /// More than any configuration says, in microseconds.
+    private static let maximum: UInt64 = 3_600_000_000
+
+    /// What was posted.
+    let name: NotifyName
+    /// The earliest and the latest time to continue, in nanoseconds of the monotonic clock.
+    let earliest, latest: Int64
+    /// Whether the bus has routed the post, so that it is known what starts.
+    var isPassedOn = false
+
+    init(_ logins: Logins, now: Int64) {
+        name = LoginEvents.ending(logins)
+        let longest = Int64(min(logins.longestDelay, SleepDelay.maximum)) * 1_000
+        latest = now + max(0, longest - SleepDelay.margin)
+        earliest = min(now + SleepDelay.shortest, latest)
+    }
+}
+
+extension Agent {
+    /// Programs have been notified that the machine goes to sleep, or shuts down.
+    func beginDelay(_ logins: Logins) {
+        let delay = SleepDelay(logins, now: MonotonicTime.now.nanoseconds)
+        sleepDelay = delay
+        alarms.set(.sleep, at: delay.earliest)
+        // The agent hears its own posts, in order with the bus's replies.
+        link.callBus("GetId", []) { [self] _ in
+            guard sleepDelay?.latest == delay.latest else { return }
+            sleepDelay?.isPassedOn = true
+            endDelayIfOver()
+        }
     }
 
-    private let loop: EventLoop
-    private let ring: () -> Void
-    private var times: [Owner: Int64] = [:]
-    private var timer: Int?
-
-    init(on loop: EventLoop, ring: @escaping () -> Void) { (self.loop, self.ring) = (loop, ring) }
-
-    /// A later call with the same owner replaces an earlier one.
-    mutating func set(_ owner: Owner, at time: Int64) {
-        times[owner] = time
-        arm()
-    }
-
-    /// It rings.
-    ///
-    /// - Returns: whose time has come.
-    mutating func take(now: Int64) -> [Owner] {
-        let due = times.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
-        for owner in due { times[owner] = nil }
-        arm()
-        return due
-    }
-
-    private mutating func arm() {
-        loop.cancel(timer)
-        timer = times.values.min().map { loop.at(MonotonicTime(nanoseconds: $0), ring) }
+    /// Lets the machine continue once all programs that were started for it have exited, and the others have had their
+    /// time.
+    func endDelayIfOver() {
+        guard let delay = sleepDelay else { return }
+        let now = MonotonicTime.now.nanoseconds
+        guard now >= delay.earliest else { return }
+        let isBusy = !delay.isPassedOn || launching?.isAtWork(on: [delay.name]) == true
+        if isBusy, now < delay.latest { return alarms.set(.sleep, at: delay.latest) }
+        sleepDelay = nil
+        sources.letSleep()
     }
 }

@@ -6,7 +6,7 @@ import NotifyCore
 
 /// The agent on the bus: turns incoming calls into typed requests, and replies and effects into outgoing messages. It
 /// does not interpret them.
-final class Face {
+final class Frontend {
     private let link: BusLink
     /// Calls that have not been answered yet.
     private var calls: [CallID: BusCall] = [:]

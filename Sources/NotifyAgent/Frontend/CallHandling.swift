@@ -78,7 +78,7 @@ extension Agent {
             if call.wantsReply, let refusal = intake.refusal(ofAnswersTo: call.sender) {
                 return refuse(call, BusFault(refusal))
             }
-            if let request = try face.read(call, { properties }) { try take(request, call) }
+            if let request = try frontend.read(call, { properties }) { try take(request, call) }
         } catch {
             link.refuse(call, error)
         }
@@ -96,24 +96,24 @@ extension Agent {
         switch request {
         case .register(let statement, let socket): try register(call, statement, socket)
         case .addNames(let names):
-            handle(.addNames(face.keep(call), from: sender, names))
+            handle(.addNames(frontend.keep(call), from: sender, names))
             subjectsHaveChanged(of: sender, isNew: false)
         case .removeNames(let names):
-            handle(.removeNames(face.keep(call), from: sender, names))
+            handle(.removeNames(frontend.keep(call), from: sender, names))
             subjectsHaveChanged(of: sender, isNew: false)
-        case .report(let state): handle(.report(face.keep(call), from: sender, state))
-        case .followDesktop(let follows): handle(.followDesktop(face.keep(call), from: sender, follows))
+        case .report(let state): handle(.report(frontend.keep(call), from: sender, state))
+        case .followDesktop(let follows): handle(.followDesktop(frontend.keep(call), from: sender, follows))
         case .setState(let target, let state, let freezes):
             forOthers(call) { [self] caller in
                 let reached = freezes ? coordinator.processes(of: target) : []
                 let strangers = processes.strangers(to: caller.user, among: reached)
                 handle(
-                    .setState(face.keep(call), by: caller, target, state, freezes: freezes, strangers: strangers)
+                    .setState(frontend.keep(call), by: caller, target, state, freezes: freezes, strangers: strangers)
                 )
             }
         case .release(let target):
             forOthers(call) { [self] caller in
-                handle(.release(face.keep(call), by: caller, target))
+                handle(.release(frontend.keep(call), by: caller, target))
             }
         case .setForeground(let pid):
             guard sources.names.contains(SourceSet.shell) else {
@@ -131,7 +131,7 @@ extension Agent {
         case .setNameState(let name, let value):
             // A call that is handled comes from somebody known, unless too many have called since.
             guard let user = intake.user(of: sender) else { throw BusFault(Refusal.unidentified(sender)) }
-            handle(.setNameState(face.keep(call), by: Caller(user: user), name, value))
+            handle(.setNameState(frontend.keep(call), by: Caller(user: user), name, value))
         case .getNameState(let name): answerState(of: name, call)
         case .list:
             // Who else observes is nothing that a sandbox should let its program see.
@@ -189,7 +189,7 @@ extension Agent {
         }
         identity.findClient(call.sender) { [self] answer in
             switch answer {
-            case .failure(let fault): face.refuse(call, fault)
+            case .failure(let fault): frontend.refuse(call, fault)
             case .success(let client):
                 let facts = processes.note(client)
                 enter(call, statement, socket, facts)
@@ -207,7 +207,7 @@ extension Agent {
     ) {
         if !facts.isWatched { socket.close() }
         if call.isRelayed, let fault = relaying.fault(in: statement.subjects, of: facts.application) {
-            return face.refuse(call, fault)
+            return frontend.refuse(call, fault)
         }
         let newcomer = Newcomer(
             name: call.sender,
@@ -222,7 +222,7 @@ extension Agent {
         // A started program is informed of what the connection has not heard before the reply: the reply and the mark
         // after it are adjacent in the stream of posts.
         link.gathering {
-            handle(.register(face.keep(call), newcomer))
+            handle(.register(frontend.keep(call), newcomer))
             sockets.forgetOffer(by: call.sender)
             subjectsHaveChanged(of: call.sender, isNew: isNew)
         }
@@ -239,5 +239,59 @@ extension Agent {
     private func mayKeep(_ socket: Int32) -> Bool {
         guard let other = SocketIdentity(socket), Descriptors.canSpare(socket) else { return false }
         return other == SocketIdentity(link.descriptor)
+    }
+}
+
+// How calls to the relay reach the coordinator.
+extension Agent {
+    func handleRelayed(_ call: BusCall, _ request: Request) {
+        let sender = call.sender
+        do throws(BusFault) {
+            switch request {
+            case .register(let statement, let socket): try register(call, statement, socket)
+            case .addNames(let names):
+                if let fault = relaying.fault(in: names, of: application(of: sender)) { throw fault }
+                handle(.addNames(frontend.keep(call), from: sender, names))
+            case .removeNames(let names): handle(.removeNames(frontend.keep(call), from: sender, names))
+            case .report(let state): handle(.report(frontend.keep(call), from: sender, state))
+            case .followDesktop(let follows): handle(.followDesktop(frontend.keep(call), from: sender, follows))
+            case .getNameState(let name): answerState(of: name, call)
+            case .setNameState(let name, let value):
+                guard let id = coordinator.id(of: sender), let user = coordinator.user(of: sender),
+                    coordinator.subjects(of: id)?.names.contains(name) == true
+                else {
+                    let refusal =
+                        "A program in a sandbox can set the state of a name that it observes, and of no other."
+                    throw BusFault(name: AgentInterface.ErrorName.notObserved, message: refusal)
+                }
+                handle(.setNameState(frontend.keep(call), by: Caller(user: user), name, value))
+            case .setState, .release, .setForeground, .list, .status, .openRelay: throw .unknownMethod(call)
+            }
+        } catch {
+            frontend.refuse(call, error)
+        }
+    }
+
+    private func application(of name: String) -> String {
+        coordinator.id(of: name).flatMap(coordinator.process).flatMap(coordinator.facts)?.application ?? ""
+    }
+
+    func wasTold(_ name: String, _ reply: Event.Reply) {
+        if let id = coordinator.id(of: name) { handle(.told(id, reply)) }
+    }
+
+    /// Hands names to the relay, which keeps them until the program has read them.
+    func deliverRelayed(_ names: [NotifyName], to id: ConnectionID) {
+        guard let name = coordinator.name(of: id), !names.isEmpty else { return }
+        relaying.keep(names, for: name)
+        handle(.delivered(id))
+    }
+
+    /// The relay has ended, so nobody hears for these connections until they register with the next one.
+    func relayHasLost(_ names: [String]) {
+        relaying.close()
+        for name in names {
+            if let id = coordinator.id(of: name) { handle(.connectionEnded(id)) }
+        }
     }
 }
