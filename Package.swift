@@ -238,7 +238,8 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus", "TestSupport",
+                "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
+                "TestSupport",
                 "notify-commands",
             ]
         ),

@@ -4,17 +4,17 @@ import NotifyCoordinator
 import NotifyCore
 
 /// Where calls come in: in which order they are handled, and which are refused before anything is done for them.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class Intake: @unchecked Sendable {
-    enum Item: Sendable {
+final class Intake {
+    enum Item {
         case call(BusCall)
         /// Something that must not overtake the calls of a connection.
-        case work(@Sendable (borrowing BusLink) -> Void)
+        case work(() -> Void)
     }
 
     /// Gives a call's share of its owner's quota back when nobody can answer the call any more.
-    private final class Keeper: Sendable {
+    ///
+    /// `@unchecked Sendable`: a call may be handed to other threads, but those of the agent never leave its thread.
+    private final class Keeper: @unchecked Sendable {
         private let intake: Intake
         private let charge: CallCharge
 
@@ -35,12 +35,16 @@ final class Intake: @unchecked Sendable {
         AgentInterface.AddNames.member, AgentInterface.RemoveNames.member, AgentInterface.FollowDesktop.member,
     ]
 
+    private let link: BusLink
     private var turns: CallTurns<Item>
     private var answers = UnreadAnswers()
     /// Whether the bus says what it keeps for a connection. If not, nothing is known about what is unread.
     private var isCharged = true
 
-    init(_ quotas: Quotas) { turns = CallTurns(quotas) }
+    init(_ link: BusLink, _ quotas: Quotas) {
+        self.link = link
+        turns = CallTurns(quotas)
+    }
 
     /// Whether no call waits for its turn.
     var isEmpty: Bool { turns.isEmpty }
@@ -62,14 +66,14 @@ final class Intake: @unchecked Sendable {
     /// Whether a connection is not even sent refusals.
     func ignores(_ sender: String) -> Bool { isCharged && answers.isIgnored(sender, of: accountHolder(sender)) }
 
-    func take(_ call: BusCall, isObserver: Bool, on link: borrowing BusLink) -> CallTurns<Item>.Verdict {
+    func take(_ call: BusCall, isObserver: Bool) -> CallTurns<Item>.Verdict {
         let isStatement = isObserver && !call.wantsReply && Intake.statements.contains(call.member)
         let load = Intake.load(call.size, isStatement: isStatement)
-        return turns.take(.call(call), load, from: call.sender, mayBegin: hasTime(on: link))
+        return turns.take(.call(call), load, from: call.sender, mayBegin: hasTime)
     }
 
     /// - Returns: false if there is nothing that this would overtake; then it is to be done now.
-    func follow(_ sender: String, _ work: @escaping @Sendable (borrowing BusLink) -> Void) -> Bool {
+    func follow(_ sender: String, _ work: @escaping () -> Void) -> Bool {
         turns.follow(.work(work), from: sender)
     }
 
@@ -87,7 +91,7 @@ final class Intake: @unchecked Sendable {
     }
 
     /// Whether the bus need not be read yet.
-    func hasTime(on link: borrowing BusLink) -> Bool {
+    var hasTime: Bool {
         MonotonicTime.now.nanoseconds - link.batchStart.nanoseconds < Intake.slice
     }
 
@@ -97,17 +101,17 @@ final class Intake: @unchecked Sendable {
     // MARK: - Answers
 
     /// Something has been sent in reply to a call.
-    func hasReplied(to sender: String, bytes: Int, on link: borrowing BusLink) {
+    func hasReplied(to sender: String, bytes: Int) {
         guard isCharged else { return }
         answers.hasAnswered(sender, of: accountHolder(sender), bytes: bytes)
-        askQuestions(on: link)
+        askQuestions()
     }
 
-    func askQuestions(on link: borrowing BusLink) {
+    func askQuestions() {
         for name in answers.takeQuestions() {
             guard isCharged else { continue }
             let stats = "org.freedesktop.DBus.Debug.Stats"
-            link.callBus("GetConnectionStats", [.string(name)], of: stats) { [self] answer, link in
+            link.callBus("GetConnectionStats", [.string(name)], of: stats) { [self] answer in
                 switch answer {
                 case .success(let values):
                     let kept = values.first?.dictionary?["OutgoingBytes"]?.uint32

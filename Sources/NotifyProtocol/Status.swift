@@ -50,6 +50,8 @@ extension AgentInterface {
         package var launches: [LaunchStatus] = []
         /// What is wrong with the agent's settings, for display.
         package var faults: [String] = []
+        /// The longest time for which the agent has done one thing, in microseconds: nobody else was served meanwhile.
+        package var longestStep: UInt64 = 0
 
         package init() {}
 
@@ -60,6 +62,7 @@ extension AgentInterface {
                     ("observers", .uint32(observers)), ("processes", .uint32(processes)),
                     ("foreground", .uint32(foreground)), ("background", .uint32(background)),
                     ("suspended", .uint32(suspended)), ("parked", .uint32(parked)), ("held", .uint32(held)),
+                    ("longest-step", .uint64(longestStep)),
                     ("sources", .array(element: "a{sv}", sources.map(\.value))),
                     ("events", .array(element: "a{sv}", events.map(\.value))),
                     ("launches", .array(element: "a{sv}", launches.map(\.value))),

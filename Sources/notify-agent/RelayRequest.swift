@@ -5,7 +5,7 @@ import NotifyCore
 
 /// `notify-agent --relay`: asks the agent to open the relay for sandboxes. The bus runs it when somebody wants the relay's
 /// name: the agent that runs already does not hear of that by itself, and a name that it owned beforehand would cost a
-/// connection and threads on machines where nobody needs it.
+/// connection on machines where nobody needs it.
 enum RelayRequest {
     private enum Event {
         case answer(Result<Acknowledgement, BusFault>)
@@ -19,15 +19,15 @@ enum RelayRequest {
 
         var keepsConnection: Bool { false }
 
-        func linkIsReady(_ link: borrowing BusLink) {
-            link.call(AgentInterface.OpenRelay(), activates: true) { [mailbox] answer, _ in
+        func linkIsReady(_ link: BusLink) {
+            link.call(AgentInterface.OpenRelay(), activates: true) { [mailbox] answer in
                 mailbox.put(.answer(answer))
             }
         }
 
         func linkIsLost(_ error: NotifyBusError) { mailbox.put(.lost(error)) }
-        func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
-        func handle(_ signal: BusSignal, on link: borrowing BusLink) { signal.arguments.closeDescriptors() }
+        func handle(_ call: BusCall) -> Bool { false }
+        func handle(_ signal: BusSignal) { signal.arguments.closeDescriptors() }
     }
 
     /// As long as a bus waits for a name at the most.

@@ -21,10 +21,10 @@ struct AgentConnection {
         }
 
         var keepsConnection: Bool { false }
-        func linkIsReady(_ link: borrowing BusLink) { mailbox.put(.ready) }
+        func linkIsReady(_ link: BusLink) { mailbox.put(.ready) }
         func linkIsLost(_ error: NotifyBusError) { mailbox.put(.lost(error)) }
-        func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
-        func handle(_ signal: BusSignal, on link: borrowing BusLink) { signal.arguments.closeDescriptors() }
+        func handle(_ call: BusCall) -> Bool { false }
+        func handle(_ signal: BusSignal) { signal.arguments.closeDescriptors() }
     }
 
     private let settings: LifecycleSettings
@@ -103,7 +103,7 @@ struct AgentConnection {
                 member: Call.member,
                 call.arguments,
                 activates: true
-            ) { answer, _ in
+            ) { answer in
                 mailbox.put(.answer(number: number, answer))
             }
         }

@@ -2,7 +2,6 @@
 
 import CommandSupport
 import NotifyCore
-import Synchronization
 
 /// Listens to the agent, across restarts of the agent and the bus.
 final class AgentWatch: BusPeer {
@@ -31,7 +30,7 @@ final class AgentWatch: BusPeer {
 
     private let bus: NotifyCenter.Bus?
     private let mailbox: Mailbox<Event>
-    private let state = Mutex(State())
+    private var state = State()
     private let rules: [String]
 
     /// - Parameter wantsFacts: whether to listen also to what the agent learns.
@@ -43,11 +42,11 @@ final class AgentWatch: BusPeer {
 
     // MARK: - The connection
 
-    var keepsConnection: Bool { state.withLock { $0.hasBeenLive } }
+    var keepsConnection: Bool { state.hasBeenLive }
 
-    func linkIsReady(_ link: borrowing BusLink) {
+    func linkIsReady(_ link: BusLink) {
         for rule in rules {
-            link.callBus("AddMatch", [.string(rule)]) { answer, _ in
+            link.callBus("AddMatch", [.string(rule)]) { answer in
                 if case .failure(let fault) = answer { self.fail(fault) }
             }
         }
@@ -55,19 +54,16 @@ final class AgentWatch: BusPeer {
     }
 
     func linkIsLost(_ error: NotifyBusError) {
-        let (hasBeenLive, wasSettled) = state.withLock { state in
-            defer { (state.agent, state.isSettled) = (nil, false) }
-            return (state.hasBeenLive, state.isSettled)
-        }
-        if !hasBeenLive {
+        if !state.hasBeenLive {
             mailbox.put(.failed(LifecycleFailure(error)))
-        } else if wasSettled {
+        } else if state.isSettled {
             mailbox.put(.busLost)
         }
+        (state.agent, state.isSettled) = (nil, false)
     }
 
-    private func findAgent(_ link: borrowing BusLink, startingIt: Bool) {
-        link.callBus("GetNameOwner", [.string(AgentInterface.name)]) { answer, link in
+    private func findAgent(_ link: BusLink, startingIt: Bool) {
+        link.callBus("GetNameOwner", [.string(AgentInterface.name)]) { answer in
             if case .failure(let fault) = answer, fault.isLossOfBus { return }
             let agent = try? answer.get().first?.string
             if agent != nil || self.keepsConnection {
@@ -81,10 +77,10 @@ final class AgentWatch: BusPeer {
     }
 
     /// An agent is started only here: later it may be away on purpose.
-    private func startAgent(_ link: borrowing BusLink) {
-        link.callBus("StartServiceByName", [.string(AgentInterface.name), .uint32(0)]) { answer, link in
+    private func startAgent(_ link: BusLink) {
+        link.callBus("StartServiceByName", [.string(AgentInterface.name), .uint32(0)]) { answer in
             // If nothing says how to start it, somebody may have started it by hand in the meantime.
-            if case .failure(let fault) = answer, self.state.withLock({ $0.agent == nil }) {
+            if case .failure(let fault) = answer, self.state.agent == nil {
                 self.fail(fault)
             } else {
                 self.findAgent(link, startingIt: false)
@@ -93,7 +89,7 @@ final class AgentWatch: BusPeer {
     }
 
     private func settle(on agent: String?) {
-        state.withLock { ($0.agent, $0.isSettled, $0.hasBeenLive) = (agent, true, true) }
+        state = State(agent: agent, isSettled: true, hasBeenLive: true)
         mailbox.put(.live(hasAgent: agent != nil))
     }
 
@@ -105,12 +101,12 @@ final class AgentWatch: BusPeer {
 
     // MARK: - Messages
 
-    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
+    func handle(_ call: BusCall) -> Bool { false }
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+    func handle(_ signal: BusSignal) {
         let isBus = signal.sender == AgentWatch.bus
         // Anyone can send a signal to a single connection, regardless of its match rules.
-        let isAgent = signal.interface == AgentInterface.name && signal.sender == state.withLock({ $0.agent })
+        let isAgent = signal.interface == AgentInterface.name && signal.sender == state.agent
         switch signal.member {
         case "NameOwnerChanged" where isBus && signal.interface == AgentWatch.bus:
             ownerChanged(signal.arguments)
@@ -130,16 +126,10 @@ final class AgentWatch: BusPeer {
         guard arguments.count == 3, arguments[0].string == AgentInterface.name, let owner = arguments[2].string else {
             return
         }
-        let (agent, isSettled) = state.withLock { state in
-            defer { state.agent = owner.isEmpty ? nil : owner }
-            return (state.agent, state.isSettled)
-        }
-        guard isSettled else { return }
-        if owner.isEmpty {
-            if agent != nil { mailbox.put(.agentLost) }
-        } else if agent == nil {
-            mailbox.put(.agentReturned)
-        }
+        let hadAgent = state.agent != nil
+        state.agent = owner.isEmpty ? nil : owner
+        guard state.isSettled, owner.isEmpty == hadAgent else { return }
+        mailbox.put(hadAgent ? .agentLost : .agentReturned)
     }
 
     private static let bus = "org.freedesktop.DBus"

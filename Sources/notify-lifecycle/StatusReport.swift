@@ -73,6 +73,7 @@ struct StatusReport {
     }
 
     private func readable(_ key: String, _ value: BusValue) -> String {
+        if key == "longest-step", let time = value.uint64 { return "\(time / 1_000).\(time % 1_000 / 100) ms" }
         // Beyond this limit it is not a time, would overflow in nanoseconds, and stays a number.
         guard key == "since", let seconds = value.uint64, seconds < 9_000_000_000 else { return value.readable }
         return LocalTime.text(nanosecondsSince1970: Int64(seconds) * 1_000_000_000)

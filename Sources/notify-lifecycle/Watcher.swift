@@ -104,7 +104,7 @@ struct Watcher {
         listDeadline = Deadline(after: .seconds(1))
         let mailbox = mailbox
         center.perform { link in
-            link.call(AgentInterface.List()) { answer, _ in mailbox.put(.listed(try? answer.get().connections)) }
+            link.call(AgentInterface.List()) { answer in mailbox.put(.listed(try? answer.get().connections)) }
         }
     }
 

@@ -25,37 +25,36 @@ final class Feed: Sendable {
     /// Notices when observers come, go or change state, and requests the list from the agent.
     private final class Peer: BusPeer {
         private static let bus = "org.freedesktop.DBus"
-        let changed: @Sendable () -> Void
+        private weak var link: BusLink?
+        let changed: () -> Void
         /// A connection is new. What it posts may be all that it does, and it may be gone immediately afterwards.
-        let appeared: @Sendable (String, borrowing BusLink) -> Void
+        let appeared: (String, BusLink) -> Void
 
-        init(
-            changed: @escaping @Sendable () -> Void,
-            appeared: @escaping @Sendable (String, borrowing BusLink) -> Void
-        ) {
+        init(changed: @escaping () -> Void, appeared: @escaping (String, BusLink) -> Void) {
             self.changed = changed
             self.appeared = appeared
         }
 
         var keepsConnection: Bool { true }
 
-        func linkIsReady(_ link: borrowing BusLink) {
+        func linkIsReady(_ link: BusLink) {
+            self.link = link
             let owners = "type='signal',sender='\(Peer.bus)',interface='\(Peer.bus)',member='NameOwnerChanged'"
             let states =
                 "type='signal',sender='\(AgentInterface.name)',interface='\(AgentInterface.name)',"
                 + "member='\(AgentInterface.StateChanged.member)'"
-            for rule in [owners, states] { link.callBus("AddMatch", [.string(rule)]) { _, _ in } }
+            for rule in [owners, states] { link.callBus("AddMatch", [.string(rule)]) { _ in } }
             changed()
         }
 
         func linkIsLost(_ error: NotifyBusError) { changed() }
-        func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
-        func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+        func handle(_ call: BusCall) -> Bool { false }
+        func handle(_ signal: BusSignal) {
             signal.arguments.closeDescriptors()
             if signal.member == "NameOwnerChanged", signal.arguments.count == 3, signal.sender == Peer.bus,
                 let name = signal.arguments[0].string, name.hasPrefix(":"), signal.arguments[2].string == name
             {
-                appeared(name, link)
+                if let link { appeared(name, link) }
             }
             changed()
         }
@@ -141,13 +140,13 @@ final class Feed: Sendable {
     }
 
     /// Asks the bus for the process of a connection, once.
-    private func ask(whoIs sender: String, on link: borrowing BusLink) {
+    private func ask(whoIs sender: String, on link: BusLink) {
         let isNew = contents.withLock { contents in
             if contents.asked.count >= Feed.limit { contents.asked = [] }
             return contents.asked.insert(sender).inserted
         }
         guard isNew else { return }
-        link.callBus("GetConnectionUnixProcessID", [.string(sender)]) { [weak self] answer, _ in
+        link.callBus("GetConnectionUnixProcessID", [.string(sender)]) { [weak self] answer in
             guard let self, let process = (try? answer.get())?.first?.uint32 else { return }
             let poster = Poster(process: process)
             contents.withLock { if $0.posters.count < Feed.limit { $0.posters[sender] = poster } }
@@ -172,7 +171,7 @@ final class Feed: Sendable {
 
     private func ask() {
         agent.perform { [self] link in
-            link.call(AgentInterface.List()) { answer, _ in
+            link.call(AgentInterface.List()) { answer in
                 let observers = try? answer.get().connections
                 self.contents.withLock { contents in
                     contents.observers = .some(observers)

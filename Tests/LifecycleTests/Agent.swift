@@ -108,8 +108,7 @@ final class AgentBus: Sendable {
         try watcher.barrier(timeout: .patience)
         watcher.perform { link in
             link.call(AgentInterface.name, path: AgentInterface.path, interface: AgentInterface.name, member: "List") {
-                result,
-                _ in
+                result in
                 let values = (try? result.get()) ?? []
                 answer.append(values.first?.elements?.compactMap(\.dictionary) ?? [])
             }
@@ -140,8 +139,8 @@ final class Locked<Value: Sendable>: Sendable {
 /// A peer that only makes calls.
 private final class Bystander: BusPeer {
     var keepsConnection: Bool { true }
-    func linkIsReady(_ link: borrowing BusLink) {}
+    func linkIsReady(_ link: BusLink) {}
     func linkIsLost(_ error: NotifyBusError) {}
-    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool { false }
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {}
+    func handle(_ call: BusCall) -> Bool { false }
+    func handle(_ signal: BusSignal) {}
 }

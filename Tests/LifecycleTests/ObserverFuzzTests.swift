@@ -73,15 +73,13 @@ import Testing
 private final class Impostor: Sendable {
     let center: NotifyCenter
     let calls = Counter()
-    private let peer: Peer
 
     init(_ bus: PrivateBus, answer: [BusValue]?) throws {
-        peer = Peer(answer: answer, calls: calls)
-        center = NotifyCenter(bus: .address(bus.address), peer: peer)
+        center = NotifyCenter(bus: .address(bus.address), peer: Peer(answer: answer, calls: calls))
         try center.open()
         let owns = Counter()
         center.perform { link in
-            link.callBus("RequestName", [.string(AgentInterface.name), .uint32(4)]) { _, _ in owns.add() }
+            link.callBus("RequestName", [.string(AgentInterface.name), .uint32(4)]) { _ in owns.add() }
         }
         try #require(owns.wait(for: 1))
     }
@@ -104,6 +102,7 @@ private final class Impostor: Sendable {
     private final class Peer: BusPeer {
         private let answer: [BusValue]?
         private let calls: Counter
+        private weak var link: BusLink?
 
         init(answer: [BusValue]?, calls: Counter) {
             self.answer = answer
@@ -112,14 +111,14 @@ private final class Impostor: Sendable {
 
         var keepsConnection: Bool { true }
         var takesDescriptors: Bool { true }
-        func linkIsReady(_ link: borrowing BusLink) {}
+        func linkIsReady(_ link: BusLink) { self.link = link }
         func linkIsLost(_ error: NotifyBusError) {}
-        func handle(_ signal: BusSignal, on link: borrowing BusLink) {}
+        func handle(_ signal: BusSignal) {}
 
-        func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
+        func handle(_ call: BusCall) -> Bool {
             calls.add()
             call.arguments.closeDescriptors()
-            if let answer { link.reply(to: call, answer) }
+            if let answer { link?.reply(to: call, answer) }
             return true
         }
     }

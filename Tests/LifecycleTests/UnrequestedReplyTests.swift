@@ -81,9 +81,7 @@ import Testing
         defer { kill(agent.agentProcess, SIGCONT) }
         center.perform { link in
             link.call(AgentInterface.name, path: AgentInterface.path, interface: AgentInterface.name, member: "Status")
-            {
-                answer,
-                _ in
+            { answer in
                 answers.append((try? answer.get())?.count)
             }
         }

@@ -2,6 +2,7 @@
 
 import Glibc
 import NotifyCoordinator
+import NotifyEvents
 import NotifyNames
 import TestSupport
 import Testing
@@ -16,16 +17,21 @@ import Testing
             ["-c", "import os; os.setxattr('\(folder.path)', 'user.xdg.inactive-since', b'-1')"]
         )
         try #require(mark.status == 0, "\(mark.errorOutput)")
-        let board = FactBoard { _ in }
-        let watcher = try Watcher()
-        let path = folder.path
-        let source = GnomeSource(FactOutlet("gnome", board), watcher) { _ in path }
-        source.start()
+        let (path, found) = (folder.path, Recorder<Fact?>())
+        let thread = try EventThread(name: "gnome")
         let processes = [1, 2].map { ProcessID(pid: 4_711, startTime: $0, user: 1_000) }
-        for process in processes { source.observerHasCome(ObservedProcess(id: process, application: "")) }
-        source.observerHasGone(processes[0])
+        thread.perform { loop in
+            let board = FactBoard { _ in }
+            let source = GnomeSource(FactReporter("gnome", board), on: loop) { _ in path }
+            source.start()
+            for process in processes { source.observerHasCome(ObservedProcess(id: process, application: "")) }
+            source.observerHasGone(processes[0])
+            found.append(board.take()["gnome"]?.fact)
+            source.stop()
+        }
+        try #require(found.wait(forCount: 1))
         let focus = FocusedProcess(pid: 4_711, application: "", user: 1_000)
-        #expect(board.take()["gnome"]?.fact == .focus([focus], among: [4_711]))
-        source.stop()
+        #expect(found.elements == [.focus([focus], among: [4_711])])
+        thread.stop(waits: true)
     }
 }

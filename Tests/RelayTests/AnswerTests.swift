@@ -12,33 +12,6 @@ import Testing
 @Suite struct AnswerTests {
     private static let emptyOptions: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0]
 
-    /// A relay for whose agent the test answers: whoever calls observes in the foreground.
-    private func serve(_ bus: PrivateBus, to process: ProcessID?) throws -> NotifyCenter {
-        let opened = Recorder<String>()
-        let serving = Locked<(relay: Relay, center: NotifyCenter)?>(nil)
-        let relay = Relay(
-            Relay.Outlet(
-                opened: { fault in opened.append(fault?.message ?? "") },
-                call: { call, request in
-                    guard let (relay, center) = serving.value else { return }
-                    let values: [BusValue] =
-                        if case .register = request { [.string("foreground"), .strings([])] } else { [] }
-                    center.perform { link in
-                        relay.answer(call, .success(values), process: process, on: link)
-                        relay.callIsTaken(on: link)
-                    }
-                },
-                told: { _, _ in },
-                lost: { _ in }
-            )
-        )
-        let center = NotifyCenter(bus: .address(bus.address), peer: relay)
-        serving.set((relay, center))
-        try center.open()
-        #expect(opened.wait(forCount: 1) && opened.elements == [""])
-        return center
-    }
-
     private func ask(
         _ client: RawBusClient,
         _ member: String,
@@ -58,17 +31,17 @@ import Testing
     @Test(arguments: busKinds)
     func `a program whose registration the agent has forgotten meanwhile is refused`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let center = try serve(bus, to: nil)
+        let host = try RelayHost(bus, process: nil)
         let client = try RawBusClient(address: bus.address)
         let reply = try ask(client, "Register", "a{sv}", AnswerTests.emptyOptions)
         #expect(reply.errorName == "org.freedesktop.DBus.Error.Failed")
-        center.close()
+        host.close()
     }
 
     @Test(arguments: busKinds)
     func `what a program could not take is passed on again, without another post`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let center = try serve(bus, to: ProcessID(pid: getpid(), startTime: 1, user: geteuid()))
+        let host = try RelayHost(bus)
         let client = try RawBusClient(address: bus.address)
         #expect(try ask(client, "Register", "a{sv}", AnswerTests.emptyOptions).kind == .reply)
         var body = RawBody()
@@ -90,7 +63,7 @@ import Testing
         }
         #expect(Set(batches).count == 1)
         poster.close()
-        center.close()
+        host.close()
     }
 
     @Test(arguments: busKinds)

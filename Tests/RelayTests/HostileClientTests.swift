@@ -14,62 +14,18 @@ import Testing
 @Suite struct HostileClientTests {
     private static let refused = "org.freedesktop.DBus.Error.LimitsExceeded"
 
-    /// A relay in this process, for which the test is the agent.
-    private final class Host: Sendable {
-        let calls = Recorder<BusCall>()
-        let replies = Recorder<Event.Reply>()
-        private let service = Recorder<(relay: Relay, center: NotifyCenter)>()
-        var relay: Relay { service.elements[0].relay }
-        var center: NotifyCenter { service.elements[0].center }
-
-        /// - Parameter isHeld: whether the test takes each call by `answer`.
-        init(_ bus: PrivateBus, quotas: Quotas = Quotas(), isHeld: Bool = false) throws {
-            let opened = Recorder<Bool>()
-            let (calls, replies, service) = (calls, replies, service)
-            let relay = Relay(
-                Relay.Outlet(
-                    opened: { opened.append($0 == nil) },
-                    call: { call, _ in
-                        calls.append(call)
-                        if !isHeld { Host.answer(call, service) }
-                    },
-                    told: { replies.append($1) },
-                    lost: { _ in }
-                ),
-                quotas: quotas
-            )
-            let center = NotifyCenter(bus: .address(bus.address), peer: relay)
-            service.append((relay, center))
-            try center.open()
-            try #require(opened.wait(forCount: 1) && opened.elements == [true])
-        }
-
-        /// Everyone observes in the foreground.
-        private static func answer(_ call: BusCall, _ service: Recorder<(relay: Relay, center: NotifyCenter)>) {
-            guard let (relay, center) = service.elements.first else { return }
-            let values: [BusValue] = call.member == "Register" ? [.string("foreground"), .strings([])] : []
-            let process = ProcessID(pid: 1, startTime: 1, user: geteuid())
-            center.perform { link in
-                relay.answer(call, .success(values), process: process, on: link)
-                relay.callIsTaken(on: link)
-            }
-        }
-
-        func answer(_ call: BusCall) { Host.answer(call, service) }
-    }
-
     @Test(arguments: busKinds)
     func `an answer to SetState of 2^64-1 does no harm, and counts as that much`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         var quotas = Quotas()
         quotas.pendingBytes = 1_000
-        let host = try Host(bus, quotas: quotas)
+        let host = try RelayHost(bus, quotas: quotas)
         let client = try RelayClient(address: bus.address)
         try client.observe([], prefixes: ["com.example."])
         client.dropped = .max
         let name = client.bus.uniqueName
         func tell(_ state: LifecycleState) {
-            host.center.perform { [relay = host.relay] link in relay.tell(name, state, on: link) }
+            host.perform { relay in relay.tell(name, state) }
         }
         tell(.suspended)
         try client.run { $0.states == ["suspended"] }
@@ -84,13 +40,13 @@ import Testing
         try #require(host.replies.wait(forCount: 2))
         for case .done(let dropped, _) in host.replies.elements { #expect(dropped == .max) }
         poster.close()
-        host.center.close()
+        host.close()
     }
 
     @Test(arguments: busKinds)
     func `another program's call is handled after a few of those that waited before it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let host = try Host(bus, isHeld: true)
+        let host = try RelayHost(bus, isHeld: true)
         let process = try Stranger(address: bus.address, user: geteuid(), .stays)
         let (flooder, other) = (try RelayClient(address: bus.address), RelayClient(process.client))
         // The relay knows both.
@@ -115,7 +71,7 @@ import Testing
             try #require(host.calls.wait(forCount: count + 16))
         }
         #expect(count < 2 + 20)
-        host.center.close()
+        host.close()
         withExtendedLifetime((flooder, process, call)) {}
     }
 
@@ -124,7 +80,7 @@ import Testing
         let bus = try PrivateBus(kind)
         var quotas = Quotas()
         quotas.calls = 64
-        let host = try Host(bus, quotas: quotas, isHeld: true)
+        let host = try RelayHost(bus, quotas: quotas, isHeld: true)
         let flooders = try (0..<12).map { _ in try RelayClient(address: bus.address) }
         let process = try Stranger(address: bus.address, user: geteuid(), .stays)
         let other = RelayClient(process.client)
@@ -154,7 +110,7 @@ import Testing
         #expect(try other.answer(to: call).kind == .reply)
         // Sixteen were under way before, and the next turn is the other's.
         #expect(count <= known + 16 + 2, "after \(count - known) others")
-        host.center.close()
+        host.close()
     }
 
     @Test(arguments: busKinds)
@@ -163,7 +119,7 @@ import Testing
         var quotas = Quotas()
         // A program may have half of them.
         quotas.calls = 20
-        let host = try Host(bus, quotas: quotas, isHeld: true)
+        let host = try RelayHost(bus, quotas: quotas, isHeld: true)
         let client = try RelayClient(address: bus.address)
         var calls: [UInt32] = [try client.addNames(["com.example.a"])]
         #expect(host.calls.wait(forCount: 1))
@@ -180,7 +136,7 @@ import Testing
         again.serial = next
         try client.bus.send(again)
         #expect(try client.answer(to: next).errorName == "org.freedesktop.DBus.Error.InvalidArgs")
-        host.center.close()
+        host.close()
     }
 
     /// A bus that allows the user of this process few match rules.
@@ -195,7 +151,7 @@ import Testing
     @Test(arguments: busKinds)
     func `a rule that the bus refuses to one program refuses nothing to another`(kind: BusKind) throws {
         let bus = try limitedBus(kind)
-        let host = try Host(bus)
+        let host = try RelayHost(bus)
         let (first, second) = (try RelayClient(address: bus.address), try RelayClient(address: bus.address))
         try first.observe([])
         try second.observe([])
@@ -214,7 +170,7 @@ import Testing
         try first.run { $0.heard == ["com.example.n0"] }
         try second.run { $0.heard == ["com.example.n0"] }
         poster.close()
-        host.center.close()
+        host.close()
     }
 
     @Test(arguments: busKinds)
@@ -222,7 +178,7 @@ import Testing
         kind: BusKind
     ) throws {
         let bus = try limitedBus(kind)
-        let host = try Host(bus)
+        let host = try RelayHost(bus)
         let (first, second) = (try RelayClient(address: bus.address), try RelayClient(address: bus.address))
         try first.observe([])
         try second.observe([])
@@ -237,7 +193,7 @@ import Testing
         #expect(try first.answer(to: first.synchronize()).kind == .reply)
         #expect(first.heard == [])
         poster.close()
-        host.center.close()
+        host.close()
     }
 
     enum Flood: CaseIterable, Sendable { case additions, silentAdditions, synchronizations, silentSynchronizations }
@@ -305,7 +261,7 @@ import Testing
     @Test(arguments: busKinds)
     func `a program that answers at last gets all that has waited for it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let host = try Host(bus)
+        let host = try RelayHost(bus)
         // More than one owner may have under way, so that the last ones have not been called yet.
         let clients = try (0..<20).map { _ in try RelayClient(address: bus.address) }
         for client in clients { try client.observe(["com.example.a", "com.example.b"]) }
@@ -324,6 +280,6 @@ import Testing
         try #require(results.wait(forCount: clients.count, timeout: .patience))
         #expect(results.elements.allSatisfy { $0 })
         poster.close()
-        host.center.close()
+        host.close()
     }
 }

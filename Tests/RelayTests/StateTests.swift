@@ -100,6 +100,8 @@ struct StateTests {
         let observer = try scene.startWaiting("-f", "com.example.a", in: sandbox)
         try scene.post(["com.example.a"])
         try observer.waitForOutputLines(1)
+        // The main thread, which waits for signals, and the one on which everything lives.
+        #expect(threadCount(of: scene.agentProcess) == 2)
         observer.send(signal: SIGTERM)
         _ = try observer.wait()
         #expect(try waitUntil { try !isOpen() })

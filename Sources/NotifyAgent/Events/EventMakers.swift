@@ -7,20 +7,17 @@ import NotifyNames
 
 /// The sources of events that this agent can use, and the names that they serve.
 struct EventMakers {
-    /// The threads on which sources live. Sources that follow user-chosen files may hang along with a file system.
-    enum Thread: String {
-        case events, files
-    }
-
     /// The bus on which services are followed.
     enum Place {
         case machine, session
     }
 
     enum Kind {
-        case loop(Thread, @Sendable (EventOutlet) -> any EventSource)
+        case loop((EventReporter) -> any EventSource)
+        /// It may hang, along with a file system that a user has chosen, and so needs a thread of its own.
+        case thread(@Sendable (EventReporter) -> any EventSource)
         /// It follows services.
-        case services(Place, @Sendable (EventOutlet) -> [any ServiceClient])
+        case services(Place, (EventReporter) -> [any ServiceClient])
         /// It follows from logind's facts.
         case facts
     }
@@ -49,7 +46,7 @@ struct EventMakers {
             names[file.name, default: []].append(EventMakers.configuredFiles)
         }
         let rules = files.map { FileSource.Rule([$0.path], [$0.name]) }
-        kinds[EventMakers.configuredFiles] = .loop(.files) { FileSource($0, rules) }
+        kinds[EventMakers.configuredFiles] = .thread { FileSource($0, rules) }
     }
 
     private static func kind(of source: SystemEvent.Source) -> Kind {
@@ -58,13 +55,9 @@ struct EventMakers {
         case .profile: .services(.machine, ProfileSource.make)
         case .appearance: .services(.session) { [AppearanceSource($0)] }
         case .sleep, .users, .locker, .logind: .facts
-        default: .loop(.events) { KernelSources.make(source, $0) }
+        default: .loop { KernelSources.make(source, $0) }
         }
     }
 
     func kind(of source: String) -> Kind? { kinds[source] }
-
-    func group(of source: String) -> Thread? {
-        if case .loop(let group, _)? = kinds[source] { group } else { nil }
-    }
 }

@@ -4,10 +4,10 @@ import NotifyCore
 import NotifyEvents
 import NotifyNames
 
-/// The part of the agent that knows which sources of events are active, and for whom. Used only by the agent's thread.
+/// The part of the agent that knows which sources of events are active, and for whom.
 final class EventPart {
     /// What the agent must do itself.
-    enum Errand {
+    enum Action {
         case set(NotifyName, UInt64?)
         case post(NotifyName, isAlias: Bool)
         /// Somebody has requested the state of a name, which is now known or never will be.
@@ -19,12 +19,13 @@ final class EventPart {
 
     private var table: EventTable
     private let makers: EventMakers
-    private let deliver: DeferredCall<(source: String, news: EventNews)>
+    private let loop: EventLoop
     private let machine: any ServiceBus
     private let session: any ServiceBus
-    /// The sources that work, by name, with the threads that some live on.
+    /// Is told what the sources report.
+    private let deliver: (_ source: String, EventNews) -> Void
+    /// The sources that work, by name.
     private var working: [String: any WorkingSource] = [:]
-    private var threads: [EventMakers.Thread: EventThread] = [:]
     /// The wanted names of sources derived from logind's facts.
     private(set) var factNames: [String: Set<NotifyName>] = [:]
     private var lastQuestion: UInt64 = 0
@@ -33,12 +34,12 @@ final class EventPart {
 
     init(
         _ makers: EventMakers,
+        on loop: EventLoop,
         machine: any ServiceBus,
         session: any ServiceBus,
-        _ deliver: DeferredCall<(source: String, news: EventNews)>
+        _ deliver: @escaping (_ source: String, EventNews) -> Void
     ) {
-        self.makers = makers
-        self.deliver = deliver
+        (self.makers, self.loop, self.deliver) = (makers, loop, deliver)
         (self.machine, self.session) = (machine, session)
         table = EventTable(makers.names, aliases: makers.aliases)
     }
@@ -47,29 +48,29 @@ final class EventPart {
     var entries: [EventTable.Entry] { table.entries }
 
     /// - Returns: what the agent must do, in order.
-    func handle(_ input: EventTable.Input) -> [Errand] {
-        var errands: [Errand] = []
+    func handle(_ input: EventTable.Input) -> [Action] {
+        var actions: [Action] = []
         for output in table.handle(input, at: MonotonicTime.now.nanoseconds) {
             switch output {
             case .start(let source, let wanted):
                 if isOfFacts(source) { factNames[source] = wanted }
-                if isOfFacts(source) { errands.append(.factsAreWanted) } else { start(source, wanted) }
+                if isOfFacts(source) { actions.append(.factsAreWanted) } else { start(source, wanted) }
             case .change(let source, let wanted):
                 working[source]?.want(wanted)
                 if factNames[source] != nil {
                     factNames[source] = wanted
-                    errands.append(.factsAreWanted)
+                    actions.append(.factsAreWanted)
                 }
             case .stop(let source):
                 stop(source)
-                if factNames.removeValue(forKey: source) != nil { errands.append(.factsAreNotWanted) }
-            case .set(let name, let state): errands.append(.set(name, state))
-            case .post(let name, let isAlias): errands.append(.post(name, isAlias: isAlias))
-            case .answer(let question): errands.append(.answer(question))
-            case .alarm(let time): errands.append(.alarm(at: time))
+                if factNames.removeValue(forKey: source) != nil { actions.append(.factsAreNotWanted) }
+            case .set(let name, let state): actions.append(.set(name, state))
+            case .post(let name, let isAlias): actions.append(.post(name, isAlias: isAlias))
+            case .answer(let question): actions.append(.answer(question))
+            case .alarm(let time): actions.append(.alarm(at: time))
             }
         }
-        return errands
+        return actions
     }
 
     func hasPosted(_ name: NotifyName) { table.hasPosted(name, wallClock: WallClock.now) }
@@ -77,7 +78,7 @@ final class EventPart {
     // MARK: - Questions
 
     /// A call requests the state of a name.
-    func ask(_ name: NotifyName, _ call: BusCall) -> [Errand] {
+    func ask(_ name: NotifyName, _ call: BusCall) -> [Action] {
         lastQuestion += 1
         questions[lastQuestion] = (call, name)
         return handle(.asked(name, lastQuestion))
@@ -90,37 +91,25 @@ final class EventPart {
     // MARK: - Sources
 
     private func start(_ name: String, _ wanted: Set<NotifyName>) {
-        let deliver = deliver
-        let outlet = EventOutlet { deliver((name, $0)) }
+        // A source may report while the table is telling what to start.
+        let reporter = EventReporter { [loop, deliver] news in loop.soon { deliver(name, news) } }
         switch makers.kind(of: name) {
-        case .loop(let group, let make):
+        case .loop(let make): working[name] = LoopSource(make(reporter), reporter, on: loop, wanted)
+        case .thread(let make):
             do throws(NotifyBusError) {
-                let thread: EventThread
-                if let running = threads[group] {
-                    thread = running
-                } else {
-                    thread = try EventThread(name: group.rawValue)
-                }
-                threads[group] = thread
-                working[name] = LoopSource(name, on: thread, outlet, wanted, make)
+                working[name] = try ThreadSource(name, reporter, on: loop, wanted, make)
             } catch {
-                outlet.say(.off(error.description))
+                reporter.report(.off(error.description))
             }
         case .services(let place, let make):
-            working[name] = ServiceSource(outlet, make(outlet), on: place == .machine ? machine : session)
-        case .facts, nil: outlet.say(.off("there is no such source"))
+            working[name] = ServiceSource(reporter, make(reporter), on: place == .machine ? machine : session)
+        case .facts, nil: reporter.report(.off("there is no such source"))
         }
     }
 
     private func isOfFacts(_ name: String) -> Bool { if case .facts? = makers.kind(of: name) { true } else { false } }
 
-    private func stop(_ name: String) {
-        working.removeValue(forKey: name)?.stop()
-        for (group, thread) in threads where !working.keys.contains(where: { makers.group(of: $0) == group }) {
-            thread.stop()
-            threads[group] = nil
-        }
-    }
+    private func stop(_ name: String) { working.removeValue(forKey: name)?.stop() }
 
     func end() { for name in Array(working.keys) { stop(name) } }
 }
@@ -133,41 +122,68 @@ protocol WorkingSource {
 
 /// One that follows services.
 private struct ServiceSource: WorkingSource {
-    private let outlet: EventOutlet
+    private let reporter: EventReporter
     private let clients: [any ServiceClient]
     private let bus: any ServiceBus
 
-    init(_ outlet: EventOutlet, _ clients: [any ServiceClient], on bus: any ServiceBus) {
-        (self.outlet, self.clients, self.bus) = (outlet, clients, bus)
+    init(_ reporter: EventReporter, _ clients: [any ServiceClient], on bus: any ServiceBus) {
+        (self.reporter, self.clients, self.bus) = (reporter, clients, bus)
         for client in clients { bus.add(client) }
     }
 
     func want(_ names: Set<NotifyName>) {}
 
     func stop() {
-        outlet.close()
+        reporter.close()
         for client in clients { bus.remove(client) }
     }
 }
 
-/// One that lives on a thread of sources.
+/// One that lives on the agent's loop.
 private struct LoopSource: WorkingSource {
+    private let source: any EventSource
+    private let driver: SourceDriver
+    private let reporter: EventReporter
+
+    init(_ source: any EventSource, _ reporter: EventReporter, on loop: EventLoop, _ wanted: Set<NotifyName>) {
+        (self.source, self.reporter) = (source, reporter)
+        source.want(wanted)
+        driver = SourceDriver(source, on: loop) { reporter.report($0.map { .off($0) } ?? .live) }
+        driver.begin()
+    }
+
+    func want(_ names: Set<NotifyName>) { source.want(names) }
+
+    func stop() {
+        reporter.close()
+        driver.end()
+    }
+}
+
+/// One that lives on a helper thread.
+private struct ThreadSource: WorkingSource {
     private let name: String
+    private let loop: EventLoop
     private let thread: EventThread
-    private let outlet: EventOutlet
+    private let port: Port<EventNews>
+    private let reporter: EventReporter
 
     init(
         _ name: String,
-        on thread: EventThread,
-        _ outlet: EventOutlet,
+        _ reporter: EventReporter,
+        on loop: EventLoop,
         _ wanted: Set<NotifyName>,
-        _ make: @escaping @Sendable (EventOutlet) -> any EventSource
-    ) {
-        (self.name, self.thread, self.outlet) = (name, thread, outlet)
+        _ make: @escaping @Sendable (EventReporter) -> any EventSource
+    ) throws(NotifyBusError) {
+        (self.name, self.loop, self.reporter) = (name, loop, reporter)
+        thread = try EventThread(name: name)
+        let port = loop.port { reporter.report($0) }
+        self.port = port
         thread.perform { loop in
-            let source = make(outlet)
+            let reporter = EventReporter { port.send($0) }
+            let source = make(reporter)
             source.want(wanted)
-            let driver = SourceDriver(source, on: loop) { outlet.say($0.map { .off($0) } ?? .live) }
+            let driver = SourceDriver(source, on: loop) { reporter.report($0.map { .off($0) } ?? .live) }
             loop.drivers[name] = driver
             driver.begin()
         }
@@ -178,7 +194,8 @@ private struct LoopSource: WorkingSource {
     }
 
     func stop() {
-        outlet.close()
-        thread.perform { [name] loop in loop.drivers.removeValue(forKey: name)?.end() }
+        reporter.close()
+        loop.close(port)
+        thread.stop()
     }
 }

@@ -3,11 +3,10 @@
 import CLinux
 import Glibc
 import NotifyCoordinator
-import NotifyCore
+import NotifyEvents
 
 /// The focus in GNOME, including on Wayland: its window manager writes to the attribute `user.xdg.inactive-since` of an
-/// application's cgroup when the application lost the focus, or -1 while it has it. It needs no thread, as it uses the
-/// watcher's.
+/// application's cgroup when the application lost the focus, or -1 while it has it.
 final class GnomeSource: LifecycleSource {
     private static let attribute = "user.xdg.inactive-since"
 
@@ -19,26 +18,22 @@ final class GnomeSource: LifecycleSource {
         var hasFocus: Bool?
     }
 
-    private struct State {
-        var folders: [String: Folder] = [:]
-        var pathOfProcess: [ProcessID: String] = [:]
-        var pathOfWatch: [Int32: String] = [:]
-    }
-
-    private let outlet: FactOutlet
-    private let watcher: Watcher
+    private let reporter: FactReporter
+    private let loop: EventLoop
     /// The directory of a process's cgroup.
-    private let folder: @Sendable (Int32) -> String?
+    private let folder: (Int32) -> String?
     private let inotify = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
-    private let state = Monitor(State())
+    private var folders: [String: Folder] = [:]
+    private var pathOfProcess: [ProcessID: String] = [:]
+    private var pathOfWatch: [Int32: String] = [:]
 
     init(
-        _ outlet: FactOutlet,
-        _ watcher: Watcher,
-        folder: @escaping @Sendable (Int32) -> String? = ProcessFolder.cgroup
+        _ reporter: FactReporter,
+        on loop: EventLoop,
+        folder: @escaping (Int32) -> String? = ProcessFolder.cgroup
     ) {
-        self.outlet = outlet
-        self.watcher = watcher
+        self.reporter = reporter
+        self.loop = loop
         self.folder = folder
     }
 
@@ -48,14 +43,14 @@ final class GnomeSource: LifecycleSource {
     static var obstacle: String? { CgroupMount.unified == nil ? "cgroup version 2 is not mounted" : nil }
 
     func start() {
-        guard inotify >= 0 else { return outlet.say(.off("no inotify instance is available")) }
-        watcher.watch(source: inotify) { [weak self] in self?.takeEvents() }
-        outlet.say(.off(GnomeSource.silence))
+        guard inotify >= 0 else { return reporter.report(.off("no inotify instance is available")) }
+        loop.watch(inotify) { [weak self] in self?.takeEvents() }
+        reporter.report(.off(GnomeSource.silence))
     }
 
     func stop() {
-        outlet.close()
-        if inotify >= 0 { watcher.forget(source: inotify) }
+        reporter.close()
+        if inotify >= 0 { loop.forget(inotify) }
     }
 
     private static let silence =
@@ -65,42 +60,40 @@ final class GnomeSource: LifecycleSource {
 
     func observerHasCome(_ process: ObservedProcess) {
         let path = folder(process.pid)
-        state.withLock { state in
-            if state.pathOfProcess[process.id] != path { remove(process.id, &state) }
-            guard let path, inotify >= 0 else { return }
-            var entry = state.folders[path] ?? Folder(path: path)
+        if pathOfProcess[process.id] != path { remove(process.id) }
+        if let path, inotify >= 0 {
+            var entry = folders[path] ?? Folder(path: path)
             if entry.watch < 0 {
                 entry.watch = inotify_add_watch(inotify, path, UInt32(IN_ATTRIB | IN_ONLYDIR))
-                if entry.watch >= 0 { state.pathOfWatch[entry.watch] = path }
+                if entry.watch >= 0 { pathOfWatch[entry.watch] = path }
                 // After the watch, so that no change is missed in between.
                 entry.hasFocus = GnomeSource.hasFocus(path)
             }
             entry.processes[process.id] = process
-            state.folders[path] = entry
-            state.pathOfProcess[process.id] = path
+            folders[path] = entry
+            pathOfProcess[process.id] = path
         }
         tell()
     }
 
     func observerHasGone(_ process: ProcessID) {
-        state.withLock { remove(process, &$0) }
+        remove(process)
         tell()
     }
 
-    private func remove(_ process: ProcessID, _ state: inout State) {
-        guard let path = state.pathOfProcess.removeValue(forKey: process) else { return }
-        state.folders[path]?.processes[process] = nil
-        guard let entry = state.folders[path], entry.processes.isEmpty else { return }
-        state.folders[path] = nil
+    private func remove(_ process: ProcessID) {
+        guard let path = pathOfProcess.removeValue(forKey: process) else { return }
+        folders[path]?.processes[process] = nil
+        guard let entry = folders[path], entry.processes.isEmpty else { return }
+        folders[path] = nil
         if entry.watch >= 0 {
-            state.pathOfWatch[entry.watch] = nil
+            pathOfWatch[entry.watch] = nil
             inotify_rm_watch(inotify, entry.watch)
         }
     }
 
     // MARK: - Results
 
-    /// On the watcher's thread.
     private func takeEvents() {
         var touched: Set<Int32> = []
         var hasLostEvents = false
@@ -117,25 +110,18 @@ final class GnomeSource: LifecycleSource {
                 offset += MemoryLayout<inotify_event>.size + Int(event.len)
             }
         }
-        state.withLock { state in
-            for (watch, path) in state.pathOfWatch where hasLostEvents || touched.contains(watch) {
-                state.folders[path]?.hasFocus = GnomeSource.hasFocus(path)
-            }
+        for (watch, path) in pathOfWatch where hasLostEvents || touched.contains(watch) {
+            folders[path]?.hasFocus = GnomeSource.hasFocus(path)
         }
         tell()
     }
 
     private func tell() {
-        // Reported with the lock held, or an older result could come after a newer one.
-        state.withLock(say)
-    }
-
-    private func say(_ state: inout State) {
-        let known = state.folders.values.filter { $0.hasFocus != nil }
-        guard !known.isEmpty else { return outlet.say(.off(GnomeSource.silence)) }
-        outlet.say(.live)
+        let known = folders.values.filter { $0.hasFocus != nil }
+        guard !known.isEmpty else { return reporter.report(.off(GnomeSource.silence)) }
+        reporter.report(.live)
         let focused = known.filter { $0.hasFocus == true }.flatMap(\.processes.values).sorted { $0.pid < $1.pid }
-        outlet.say(
+        reporter.report(
             .focus(
                 focused.map { FocusedProcess(pid: $0.pid, application: $0.application, user: $0.user) },
                 among: Set(known.flatMap(\.processes.keys).map(\.pid))

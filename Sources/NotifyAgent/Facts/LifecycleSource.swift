@@ -5,17 +5,16 @@ import NotifyCore
 
 /// A source that knows what people are looking at, and reports it to the agent.
 ///
-/// A source works on a thread of its own or on the watcher's, and reports through its outlet. Nothing it does may block
-/// the agent, and nothing external may terminate it: it then reports why it is not live, and retries later if that can
-/// help. It lives from the first observer until there has been none for a while.
-protocol LifecycleSource: AnyObject, Sendable {
-    /// Starts. Whether it can, it reports through its outlet, now or later. Called once, on the agent's thread.
+/// It reports what it finds. Nothing it does may block the agent, and nothing external may terminate it: it then
+/// reports why it is not live, and retries later if that can help. It lives from the first observer until there has been
+/// none for a while.
+protocol LifecycleSource: AnyObject {
+    /// Starts. Whether it can, it reports, now or later. Called once.
     func start()
-    /// Stops, without being waited for. Called once, on the agent's thread.
+    /// Stops, without being waited for. Called once.
     func stop()
-    /// A process has started to observe, or an observing one has moved to another cgroup. Called on the agent's thread.
+    /// A process has started to observe, or an observing one has moved to another cgroup.
     func observerHasCome(_ process: ObservedProcess)
-    /// Called on the agent's thread.
     func observerHasGone(_ process: ProcessID)
 }
 
@@ -25,14 +24,14 @@ extension LifecycleSource {
 }
 
 /// How to create a source.
-struct SourceMaker: Sendable {
+struct SourceMaker {
     /// The name by which it is listed and configured.
     let name: String
     /// Why it can't work here at all; nil if it may.
     let obstacle: String?
-    let make: @Sendable (FactOutlet) -> any LifecycleSource
+    let make: (FactReporter) -> any LifecycleSource
 
-    init(_ name: String, _ obstacle: String? = nil, _ make: @escaping @Sendable (FactOutlet) -> any LifecycleSource) {
+    init(_ name: String, _ obstacle: String? = nil, _ make: @escaping (FactReporter) -> any LifecycleSource) {
         self.name = name
         self.obstacle = obstacle
         self.make = make
@@ -48,27 +47,23 @@ struct ObservedProcess: Sendable {
     var user: UInt32 { id.user }
 }
 
-/// The interface of a source to the agent, for use on any thread while the source has not been stopped.
-final class FactOutlet: Sendable {
+/// How a source reports, until it has been stopped.
+final class FactReporter {
     private let name: String
     private let board: FactBoard
-    private let isOpen = Monitor(true)
+    private var isOpen = true
 
     init(_ name: String, _ board: FactBoard) {
         self.name = name
         self.board = board
     }
 
-    func close() {
-        isOpen.withLock { $0 = false }
-    }
+    func close() { isOpen = false }
 
-    func say(_ condition: SourceCondition) {
-        // With the lock held: after `close` nothing more is reported.
-        isOpen.withLock { if $0 { board.post(name, condition) } }
-    }
+    func report(_ condition: SourceCondition) { if isOpen { board.post(name, condition) } }
 
-    func say(_ fact: Fact) {
-        isOpen.withLock { if $0 { board.post(name, fact) } }
-    }
+    func report(_ fact: Fact) { if isOpen { board.post(name, fact) } }
+
+    /// Passes on what a reporter on another thread has collected.
+    func add(_ news: SourceNews) { if isOpen { board.post(name, news) } }
 }

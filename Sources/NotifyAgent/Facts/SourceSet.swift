@@ -3,18 +3,18 @@
 import Glibc
 import NotifyCoordinator
 import NotifyCore
+import NotifyEvents
 
 /// The sources of facts that this agent can use. They work while there are observers: otherwise there is nothing to
 /// decide.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class SourceSet: @unchecked Sendable {
+final class SourceSet {
     /// The name under which a desktop's own report is listed.
     static let shell = "shell"
 
     /// The status of a source.
     typealias Change = (source: String, condition: SourceCondition?)
 
+    private let link: BusLink
     let board: FactBoard
     /// All names, in order of precedence.
     let names: [String]
@@ -25,7 +25,8 @@ final class SourceSet: @unchecked Sendable {
     /// The connection that reported the focus, while it is on the bus.
     private var desktop: String?
 
-    init(_ makers: [SourceMaker], ignoring ignored: Set<String>, board: FactBoard, isOnDesktop: Bool) {
+    init(_ link: BusLink, _ makers: [SourceMaker], ignoring ignored: Set<String>, board: FactBoard, isOnDesktop: Bool) {
+        self.link = link
         self.makers = makers
         self.board = board
         let own = [SourceSet.shell, Coordinator.freezerSource]
@@ -60,7 +61,7 @@ final class SourceSet: @unchecked Sendable {
         var changes: [Change] = []
         var started: [any LifecycleSource] = []
         for maker in makers where maker.obstacle == nil {
-            started.append(maker.make(FactOutlet(maker.name, board)))
+            started.append(maker.make(FactReporter(maker.name, board)))
             changes.append((maker.name, nil))
         }
         running = started
@@ -68,9 +69,9 @@ final class SourceSet: @unchecked Sendable {
     }
 
     /// Starts those that `start` has created: from now on they may report.
-    func run(on link: borrowing BusLink) {
+    func run() {
         for source in running { source.start() }
-        if asksDesktop { askDesktop(on: link) }
+        if asksDesktop { askDesktop() }
     }
 
     func stop() -> [Change] {
@@ -100,8 +101,8 @@ final class SourceSet: @unchecked Sendable {
 
     /// Has KWin's script report which process has the focus; otherwise that is unknown until it changes. Scripts can't be
     /// called over the bus, but their shortcuts can be invoked, including one without a key.
-    private func askDesktop(on link: borrowing BusLink) {
-        link.findOwner(of: "org.kde.kglobalaccel") { owner, link in
+    private func askDesktop() {
+        link.findOwner(of: "org.kde.kglobalaccel") { [self] owner in
             guard case .success(let owner) = owner else { return }
             link.tell(
                 owner,
@@ -117,7 +118,7 @@ final class SourceSet: @unchecked Sendable {
     package static let shortcut = "NotifyBus focus"
 
     /// A desktop reports which process has the focus, 0 for none. This is valid until the desktop leaves the bus.
-    func hear(_ name: String, _ pid: Int32, on link: borrowing BusLink) {
+    func hear(_ name: String, _ pid: Int32) {
         board.post(SourceSet.shell, .live)
         board.post(SourceSet.shell, .focus(pid == 0 ? [] : [FocusedProcess(pid: pid)]))
         guard desktop != name else { return }
@@ -125,13 +126,13 @@ final class SourceSet: @unchecked Sendable {
         desktop = name
         link.callBus("AddMatch", [.string(SourceSet.leavingRule(of: name))])
         // It may have gone before the rule was in place.
-        link.callBus("NameHasOwner", [.string(name)]) { [self] answer, link in
-            if case .success(let values) = answer, values.first?.boolean == false { hasLeft(name, on: link) }
+        link.callBus("NameHasOwner", [.string(name)]) { [self] answer in
+            if case .success(let values) = answer, values.first?.boolean == false { hasLeft(name) }
         }
     }
 
     /// A connection has left the bus.
-    func hasLeft(_ name: String, on link: borrowing BusLink) {
+    func hasLeft(_ name: String) {
         guard desktop == name else { return }
         desktop = nil
         link.callBus("RemoveMatch", [.string(SourceSet.leavingRule(of: name))])
@@ -141,5 +142,33 @@ final class SourceSet: @unchecked Sendable {
     private static func leavingRule(of name: String) -> String {
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
             + "arg0='\(name)',arg2=''"
+    }
+}
+
+extension SourceSet {
+    /// The sources that an agent can use, and the environment in which it was started.
+    static func makers(
+        for bus: NotifyCenter.Bus,
+        ignoring ignored: Set<String>,
+        on loop: EventLoop,
+        _ services: MachineServices
+    ) -> [SourceMaker] {
+        let environment = SystemFile.environment("DISPLAY", "WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "SWAYSOCK")
+        // The system bus's agent serves everyone; desktops do not concern it.
+        let servesMachine = bus == .system
+        let elsewhere = servesMachine ? "an agent on the system bus has no desktop" : nil
+        let user = servesMachine ? nil : geteuid()
+        let (display, path) = (environment["DISPLAY"] ?? "", environment["SWAYSOCK"] ?? "")
+        let all = [
+            SourceMaker("logind") { LogindSource($0, user: user, on: services) },
+            SourceMaker("gnome", elsewhere ?? GnomeSource.obstacle) { GnomeSource($0, on: loop) },
+            SourceMaker("x11", elsewhere ?? X11Source.obstacle(environment)) {
+                ThreadedSource("x11", $0, on: loop) { X11Source(display: display, $0) }
+            },
+            SourceMaker("sway", elsewhere ?? SwaySource.obstacle(environment)) {
+                ThreadedSource("sway", $0, on: loop) { SwaySource(path: path, $0) }
+            },
+        ]
+        return all.filter { !ignored.contains($0.name) }
     }
 }

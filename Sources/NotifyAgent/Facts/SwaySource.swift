@@ -8,16 +8,16 @@ import NotifyEvents
 /// The focus in sway, and in other compositors that speak as it does: the events of its windows name the process.
 final class SwaySource: Source {
     private let path: String
-    private let outlet: FactOutlet
+    private let reporter: FactReporter
     private var socket: Int32 = -1
     private weak var driver: SourceDriver?
     private var buffer: [UInt8] = []
     private var isWaitingForTree = false
     private var mustAskForTree = false
 
-    init(path: String, _ outlet: FactOutlet) {
+    init(path: String, _ reporter: FactReporter) {
         self.path = path
-        self.outlet = outlet
+        self.reporter = reporter
     }
 
     /// What speaks against it in this environment; nil if nothing does.
@@ -81,7 +81,7 @@ final class SwaySource: Source {
             guard isWaitingForTree, let tree = JSONValue(message.payload) else { return SwaySource.nonsense }
             isWaitingForTree = false
             if mustAskForTree { return askForTree() ? nil : SwaySource.gone }
-            return say(SwayWire.focusedProcess(in: tree))
+            return report(SwayWire.focusedProcess(in: tree))
         case SwayWire.Kind.windowEvent:
             guard let event = JSONValue(message.payload), let change = event["change"]?.text,
                 let container = event["container"]
@@ -89,7 +89,7 @@ final class SwaySource: Source {
             if change == "focus" {
                 // A tree that is under way is older than this.
                 mustAskForTree = isWaitingForTree
-                return say(SwayWire.process(of: container))
+                return report(SwayWire.process(of: container))
             }
             return change == "title" || change == "mark" || change == "urgent" ? nil : look()
         case SwayWire.Kind.workspaceEvent:
@@ -113,10 +113,10 @@ final class SwaySource: Source {
         return send(SwayWire.message(SwayWire.Kind.tree))
     }
 
-    private func say(_ process: Int32?) -> String? {
+    private func report(_ process: Int32?) -> String? {
         guard let process else { return "the compositor does not report which process a window belongs to" }
         driver?.isLive()
-        outlet.say(.focus(process == 0 ? [] : [FocusedProcess(pid: process)]))
+        reporter.report(.focus(process == 0 ? [] : [FocusedProcess(pid: process)]))
         return nil
     }
 

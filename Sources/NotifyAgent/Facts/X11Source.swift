@@ -10,14 +10,14 @@ import NotifyEvents
 /// However fast the focus changes, one question to the server is under way, and the last answer is what counts.
 final class X11Source: Source {
     private let display: String
-    private let outlet: FactOutlet
+    private let reporter: FactReporter
     private var server: OpaquePointer?
     private weak var driver: SourceDriver?
     private var last: Int64?
 
-    init(display: String, _ outlet: FactOutlet) {
+    init(display: String, _ reporter: FactReporter) {
         self.display = display
-        self.outlet = outlet
+        self.reporter = reporter
     }
 
     /// What speaks against watching the display of this environment; nil if nothing does.
@@ -69,14 +69,14 @@ final class X11Source: Source {
         let process = x11_active_process(server)
         guard process >= 0 else { return false }
         guard isManaged else {
-            outlet.say(.off("no window manager keeps _NET_ACTIVE_WINDOW"))
+            reporter.report(.off("no window manager keeps _NET_ACTIVE_WINDOW"))
             last = nil
             return true
         }
         driver.isLive()
         if process != last {
             let focused = process == 0 ? [] : [FocusedProcess(pid: Int32(truncatingIfNeeded: process))]
-            outlet.say(.focus(focused))
+            reporter.report(.focus(focused))
         }
         last = process
         return true

@@ -8,9 +8,7 @@ import NotifyCore
 ///
 /// The bus reports the user of a connection and the process that made it, and `/proc` what that process is; neither is
 /// trusted without the other. States are unknown here.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class Identity: @unchecked Sendable {
+final class Identity {
     /// A caller.
     struct Caller: Sendable {
         let user: UInt32
@@ -36,21 +34,23 @@ final class Identity: @unchecked Sendable {
         var pidfd: Int32
     }
 
-    private typealias Completion = @Sendable (Result<Client, BusFault>, borrowing BusLink) -> Void
+    private typealias Completion = (Result<Client, BusFault>) -> Void
 
     private static let limit = 4_096
 
+    private let link: BusLink
     /// What the bus has just reported about a connection, while that is being handled.
     private var reported: (name: String, credentials: Credentials)?
     /// A bus never reuses a unique name, so what was found out stays valid.
     private var callers: [String: Caller] = [:]
     /// Those waiting to know a caller, in order: a caller's calls must not overtake each other.
-    private var waiting: [String: [@Sendable (Result<Caller, BusFault>, borrowing BusLink) -> Void]] = [:]
+    private var waiting: [String: [(Result<Caller, BusFault>) -> Void]] = [:]
     /// Whether users share the bus by design. Then nobody's root directory is inspected.
     let servesMachine: Bool
 
-    init(bus: NotifyCenter.Bus) {
-        servesMachine = bus == .system
+    init(_ link: BusLink, servesMachine: Bool) {
+        self.link = link
+        self.servesMachine = servesMachine
     }
 
     /// Whether a user may change what belongs to another.
@@ -63,21 +63,20 @@ final class Identity: @unchecked Sendable {
     /// Identifies the caller.
     func findCaller(
         _ name: String,
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Result<Caller, BusFault>, borrowing BusLink) -> Void
+        then completion: @escaping (Result<Caller, BusFault>) -> Void
     ) {
-        if waiting[name] == nil, let known = callers[name] { return completion(.success(known), link) }
+        if waiting[name] == nil, let known = callers[name] { return completion(.success(known)) }
         waiting[name, default: []].append(completion)
         guard waiting[name]?.count == 1 else { return }
-        findClient(name, link) { [self] answer, link in
-            while let next = nextWaiting(for: name) { next(answer.map(\.caller), link) }
+        findClient(name) { [self] answer in
+            while let next = nextWaiting(for: name) { next(answer.map(\.caller)) }
         }
     }
 
     /// The next one that was waiting; nil if there is none.
     private func nextWaiting(
         for name: String
-    ) -> (@Sendable (Result<Caller, BusFault>, borrowing BusLink) -> Void)? {
+    ) -> ((Result<Caller, BusFault>) -> Void)? {
         guard waiting[name]?.isEmpty == false else {
             waiting[name] = nil
             return nil
@@ -90,12 +89,11 @@ final class Identity: @unchecked Sendable {
     /// - Parameter completion: whatever it asks about the connection need not be asked for again.
     func findOwner(
         _ name: String,
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Result<Owner, BusFault>, borrowing BusLink) -> Void
+        then completion: @escaping (Result<Owner, BusFault>) -> Void
     ) {
-        Identity.ask(name, link) { [self] answer, link in
+        Identity.ask(name, link) { [self] answer in
             if case .success((_, let credentials?)) = answer { reported = (name, credentials) }
-            completion(answer.map(\.owner), link)
+            completion(answer.map(\.owner))
             if let pidfd = reported?.credentials.pidfd, pidfd >= 0 { close(pidfd) }
             reported = nil
         }
@@ -104,31 +102,27 @@ final class Identity: @unchecked Sendable {
     /// The same for a connection of its own, such as the relay's.
     static func findOwner(
         _ name: String,
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Result<Owner, BusFault>, borrowing BusLink) -> Void
+        _ link: BusLink,
+        then completion: @escaping (Result<Owner, BusFault>) -> Void
     ) {
-        ask(name, link) { answer, link in
+        ask(name, link) { answer in
             if case .success((_, let credentials?)) = answer, credentials.pidfd >= 0 { close(credentials.pidfd) }
-            completion(answer.map(\.owner), link)
+            completion(answer.map(\.owner))
         }
     }
 
     private static func ask(
         _ name: String,
-        _ link: borrowing BusLink,
-        then completion:
-            @escaping @Sendable (Result<(owner: Owner, Credentials?), BusFault>, borrowing BusLink) -> Void
+        _ link: BusLink,
+        then completion: @escaping (Result<(owner: Owner, Credentials?), BusFault>) -> Void
     ) {
-        link.callBus("GetConnectionCredentials", [.string(name)]) { answer, link in
+        link.callBus("GetConnectionCredentials", [.string(name)]) { answer in
             if let credentials = credentials(in: answer) {
-                return completion(.success((owner(credentials), credentials)), link)
+                return completion(.success((owner(credentials), credentials)))
             }
             // A bus may not know the process of a connection, but knows its user.
-            link.findUser(of: name) { user, link in
-                completion(
-                    user.map { (Owner(user: $0, program: .unknown, agentUser: geteuid()), nil) },
-                    link
-                )
+            link.findUser(of: name) { user in
+                completion(user.map { (Owner(user: $0, program: .unknown, agentUser: geteuid()), nil) })
             }
         }
     }
@@ -145,37 +139,35 @@ final class Identity: @unchecked Sendable {
     /// Identifies a registering connection, and opens its process.
     func findClient(
         _ name: String,
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Result<Client, BusFault>, borrowing BusLink) -> Void
+        then completion: @escaping (Result<Client, BusFault>) -> Void
     ) {
         if let reported, reported.name == name {
             self.reported = nil
-            return check(reported.credentials, of: name, link, then: completion)
+            return check(reported.credentials, of: name, then: completion)
         }
-        link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer, link in
+        link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer in
             guard let credentials = Identity.credentials(in: answer) else {
-                return completion(.failure(BusFault(Refusal.unidentified(name))), link)
+                return completion(.failure(BusFault(Refusal.unidentified(name))))
             }
-            check(credentials, of: name, link, then: completion)
+            check(credentials, of: name, then: completion)
         }
     }
 
     private func check(
         _ credentials: Credentials,
         of name: String,
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Result<Client, BusFault>, borrowing BusLink) -> Void
+        then completion: @escaping (Result<Client, BusFault>) -> Void
     ) {
         let (user, pid) = (credentials.user, credentials.pid)
         switch ProcessHandle.open(pid, pidfd: credentials.pidfd, user: user) {
         case .failure(let doubt):
-            completion(.failure(.accessDenied(doubt.text(pid, user: user))), link)
+            completion(.failure(.accessDenied(doubt.text(pid, user: user))))
         case .success(let process):
             let client = look(at: process, label: credentials.label)
-            if credentials.pidfd >= 0 { return note(client, of: name, link, completion) }
-            confirm(process, of: name, link) { [self] isSo, link in
-                guard isSo else { return completion(.failure(BusFault(Refusal.unidentified(name))), link) }
-                note(client, of: name, link, completion)
+            if credentials.pidfd >= 0 { return note(client, of: name, completion) }
+            confirm(process, of: name) { [self] isSo in
+                guard isSo else { return completion(.failure(BusFault(Refusal.unidentified(name)))) }
+                note(client, of: name, completion)
             }
         }
     }
@@ -209,19 +201,18 @@ final class Identity: @unchecked Sendable {
     private func confirm(
         _ process: ProcessHandle,
         of name: String,
-        _ link: borrowing BusLink,
-        then completion: @escaping @Sendable (Bool, borrowing BusLink) -> Void
+        then completion: @escaping (Bool) -> Void
     ) {
-        link.callBus("GetConnectionUnixProcessID", [.string(name)]) { answer, link in
+        link.callBus("GetConnectionUnixProcessID", [.string(name)]) { answer in
             let pid: UInt32? = if case .success(let values) = answer { values.first?.uint32 } else { nil }
-            completion(pid == UInt32(process.pid), link)
+            completion(pid == UInt32(process.pid))
         }
     }
 
-    private func note(_ client: Client, of name: String, _ link: borrowing BusLink, _ completion: Completion) {
+    private func note(_ client: Client, of name: String, _ completion: Completion) {
         if callers.count >= Identity.limit { callers.removeAll() }
         callers[name] = client.caller
-        completion(.success(client), link)
+        completion(.success(client))
     }
 
     // MARK: - Sandboxes

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
 import Glibc
-import NotifyCore
+import NotifyEvents
 
 /// Notices when files of `launch.d` are created, changed or removed. See inotify(7).
 ///
 /// It watches each directory or, while that is missing, its nearest existing ancestor, where it looks only for the next
 /// directory on the path.
-final class LaunchWatch: Sendable {
-    /// How long nothing more may change before it reports that, in nanoseconds: an editor writes a file in several
+final class LaunchWatch {
+    /// How long nothing more may change before it reports that, in milliseconds: an editor writes a file in several
     /// steps.
-    private static let calm: Int64 = 200_000_000
+    private static let calm: Int64 = 200
 
     private static let goes = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
     private static let comes = UInt32(IN_CREATE | IN_MOVED_TO)
@@ -20,49 +19,45 @@ final class LaunchWatch: Sendable {
     /// A watched directory, and what may appear in it: nil for any file of `launch.d`.
     private typealias Wanted = Set<[UInt8]>?
 
-    private struct State {
-        var inotify: Int32 = -1
-        var timer: Int32 = -1
-        var watched: [Int32: Wanted] = [:]
-    }
-
-    private let watcher: Watcher
+    private let loop: EventLoop
     private let paths: [String]
-    private let changed = DeferredCall<Void>()
-    private let state = Monitor(State())
+    /// Called when files have changed.
+    private let changed: () -> Void
+    private var inotify: Int32 = -1
+    private var timer: Int?
+    private var watched: [Int32: Wanted] = [:]
 
-    init(_ watcher: Watcher, _ folders: LaunchFolders) {
-        self.watcher = watcher
+    init(_ folders: LaunchFolders, on loop: EventLoop, changed: @escaping () -> Void) {
+        (self.loop, self.changed) = (loop, changed)
         paths = folders.paths
     }
 
     deinit {
-        state.withLock { state in
-            for descriptor in [state.inotify, state.timer] where descriptor >= 0 { close(descriptor) }
-        }
+        guard inotify >= 0 else { return }
+        loop.forget(inotify)
+        close(inotify)
     }
-
-    /// - Parameter changed: called on the watcher's thread.
-    func set(_ changed: @escaping @Sendable () -> Void) { self.changed.set(changed) }
 
     /// Watches what exists now.
     func refresh() {
-        let isNew: Bool = state.withLock { state in
-            let isNew = state.inotify < 0
-            if isNew {
-                (state.inotify, state.timer) = (inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)), linux_timerfd())
-            }
-            guard state.inotify >= 0, state.timer >= 0 else { return false }
-            var found: [Int32: Wanted] = [:]
-            for path in paths {
-                // Anything created while its parent was about to be watched is seen the next time.
-                for _ in 0..<8 where !LaunchWatch.watch(path, by: state.inotify, &found) {}
-            }
-            for old in state.watched.keys where found[old] == nil { inotify_rm_watch(state.inotify, old) }
-            state.watched = found
-            return isNew
+        if inotify < 0 {
+            inotify = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+            guard inotify >= 0 else { return }
+            loop.watch(inotify) { [weak self] in self?.takeEvents() }
         }
-        if isNew { begin() }
+        var found: [Int32: Wanted] = [:]
+        for path in paths {
+            // Anything created while its parent was about to be watched is seen the next time.
+            for _ in 0..<8 where !LaunchWatch.watch(path, by: inotify, &found) {}
+        }
+        for old in watched.keys where found[old] == nil { inotify_rm_watch(inotify, old) }
+        watched = found
+    }
+
+    private func takeEvents() {
+        guard readsChange() else { return }
+        loop.cancel(timer)
+        timer = loop.after(LaunchWatch.calm) { [weak self] in self?.changed() }
     }
 
     /// - Returns: false if a directory has appeared in the meantime that should be watched instead.
@@ -89,21 +84,8 @@ final class LaunchWatch: Sendable {
         }
     }
 
-    private func begin() {
-        let (inotify, timer) = state.withLock { ($0.inotify, $0.timer) }
-        watcher.watch(source: inotify) { [weak self] in
-            if self?.readsChange(from: inotify) == true { linux_timerfd_fire(timer, LaunchWatch.calm) }
-        }
-        let changed = changed
-        watcher.watch(source: timer) {
-            var count: UInt64 = 0
-            _ = read(timer, &count, 8)
-            changed(())
-        }
-    }
-
     /// - Returns: whether something has happened to an entry, or to a directory on the path to one.
-    private func readsChange(from inotify: Int32) -> Bool {
+    private func readsChange() -> Bool {
         withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
             var isChange = false
             while true {
@@ -125,7 +107,7 @@ final class LaunchWatch: Sendable {
     private func concerns(_ event: inotify_event, _ name: [UInt8]) -> Bool {
         // The kernel has dropped some, or a directory has gone, after which its number is reported.
         if event.wd < 0 || event.mask & LaunchWatch.goes != 0 { return true }
-        guard let wanted = state.withLock({ $0.watched[event.wd] }) else { return false }
+        guard let wanted = watched[event.wd] else { return false }
         return wanted?.contains(name) ?? name.reversed().starts(with: LaunchFolders.suffix.utf8.reversed())
     }
 }

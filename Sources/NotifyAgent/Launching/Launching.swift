@@ -5,25 +5,24 @@ import NotifyCoordinator
 import NotifyCore
 
 /// Starts programs for names: passes the launcher what happens on the bus, and carries out its effects.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class Launching: PostListener, @unchecked Sendable {
+final class Launching: PostListener {
     /// What the rest of the agent does for it.
-    struct Surroundings: Sendable {
+    struct Environment {
         let identity: Identity
         /// The units and the process numbers of registered connections.
-        let process: @Sendable (ConnectionID) -> ProcessHandle?
-        let connections: @Sendable () -> [ConnectionID]
-        let subjects: @Sendable (ConnectionID) -> Subjects?
-        let deliver: @Sendable (ConnectionID, [NotifyName], borrowing BusLink) -> Void
-        let alarm: @Sendable (Int64) -> Void
+        let process: (ConnectionID) -> ProcessHandle?
+        let connections: () -> [ConnectionID]
+        let subjects: (ConnectionID) -> Subjects?
+        let deliver: (ConnectionID, [NotifyName]) -> Void
+        let alarm: (Int64) -> Void
         /// A program that was started has exited, or will not be started: `isAtWork` may have changed.
-        let workHasEnded: @Sendable (borrowing BusLink) -> Void
+        let workHasEnded: () -> Void
         /// A warning for administrators.
-        let warn: @Sendable (String) -> Void
+        let warn: (String) -> Void
     }
 
-    private let surroundings: Surroundings
+    private let link: BusLink
+    private let environment: Environment
     private let folders: LaunchFolders
     private var launcher = Launcher()
     private var manager: ServiceManager?
@@ -38,40 +37,41 @@ final class Launching: PostListener, @unchecked Sendable {
     private var unidentified = UnidentifiedPosts()
     private var units: ProcessUnits
 
-    init(servesMachine: Bool, _ folders: LaunchFolders, _ surroundings: Surroundings) {
+    init(_ link: BusLink, servesMachine: Bool, _ folders: LaunchFolders, _ environment: Environment) {
+        self.link = link
         units = ProcessUnits(servesMachine: servesMachine)
-        self.surroundings = surroundings
+        self.environment = environment
         self.folders = folders
     }
 
     // MARK: - Files
 
     /// Rereads the files.
-    func load(on link: borrowing BusLink) {
+    func load() {
         let files = folders.read()
         faults = files.filter { if case .failure = $0.content { true } else { false } }
         for file in faults {
-            if case .failure(let fault) = file.content { surroundings.warn(fault.text(in: file.path)) }
+            if case .failure(let fault) = file.content { environment.warn(fault.text(in: file.path)) }
         }
         let entries = files.compactMap { try? $0.content.get() }
         if entries.isEmpty, launcher.isEmpty { return }
         let needsManager = entries.contains { $0.needsManager && $0.isEnabled }
         if needsManager, manager == nil {
-            manager = ServiceManager { [weak self] event, link in self?.managerReports(event, on: link) }
+            manager = ServiceManager(link) { [weak self] event in self?.managerReports(event) }
         }
-        handle(.load(entries), on: link)
+        handle(.load(entries))
         if needsManager {
-            manager?.begin(on: link)
+            manager?.begin()
         } else {
-            manager?.end(on: link)
+            manager?.end()
             manager = nil
         }
-        showOnBus(on: link)
-        for connection in surroundings.connections() { observes(connection, isNew: false, on: link) }
+        showOnBus()
+        for connection in environment.connections() { observes(connection, isNew: false) }
     }
 
     /// Owns a name while there are entries.
-    private func showOnBus(on link: borrowing BusLink) {
+    private func showOnBus() {
         let isNeeded = !launcher.isEmpty
         guard isNeeded != ownsName else { return }
         ownsName = isNeeded
@@ -86,86 +86,86 @@ final class Launching: PostListener, @unchecked Sendable {
 
     // MARK: - Events and effects
 
-    private func handle(_ event: Launcher.Event, on link: borrowing BusLink) {
+    private func handle(_ event: Launcher.Event) {
         events.append(event)
         guard !isBusy else { return }
         isBusy = true
         defer { isBusy = false }
         while !events.isEmpty {
             let event = events.removeFirst()
-            for effect in launcher.handle(event, at: .now) { perform(effect, on: link) }
+            for effect in launcher.handle(event, at: .now) { perform(effect) }
         }
     }
 
-    private func managerReports(_ event: Launcher.Event, on link: borrowing BusLink) {
+    private func managerReports(_ event: Launcher.Event) {
         switch event {
         case .activity(let id, true, _) where launcher.isWaking(id):
             // With its first report about an entry the manager has also said which unit it is. If that runs, its
             // programs may have registered before.
-            for connection in connections(of: id) { observes(connection, isNew: false, on: link) }
-            handle(event, on: link)
+            for connection in connections(of: id) { observes(connection, isNew: false) }
+            handle(event)
         case .activity(let id, false, _) where launcher.isReplacing(id):
             // The next program may have registered before the agent learned that the last one has ended.
-            handle(event, on: link)
-            for connection in connections(of: id) where surroundings.process(connection)?.isAlive == true {
-                observes(connection, isNew: true, on: link)
+            handle(event)
+            for connection in connections(of: id) where environment.process(connection)?.isAlive == true {
+                observes(connection, isNew: true)
             }
-        default: handle(event, on: link)
+        default: handle(event)
         }
     }
 
     /// What has registered from the unit of an entry.
     private func connections(of id: LaunchID) -> [ConnectionID] {
         guard let unit = manager?.unit(of: id) else { return [] }
-        return surroundings.connections().filter { connection in
-            surroundings.process(connection).flatMap { self.units.unit(of: $0) } == unit
+        return environment.connections().filter { connection in
+            environment.process(connection).flatMap { self.units.unit(of: $0) } == unit
         }
     }
 
-    private func perform(_ effect: Launcher.Effect, on link: borrowing BusLink) {
+    private func perform(_ effect: Launcher.Effect) {
         switch effect {
-        case .hold(let id, let subjects): hold(subjects, for: id, on: link)
+        case .hold(let id, let subjects): hold(subjects, for: id)
         case .release(_, let subjects):
             let last = holds.remove(subjects)
             link.release(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
-        case .attach(let id, let entry): attach(id, entry, on: link)
+        case .attach(let id, let entry): attach(id, entry)
         case .detach(let id, let entry):
-            if case .activation = entry.action { names?.detach(id, on: link) } else { manager?.detach(id, on: link) }
+            if case .activation = entry.action { names?.detach(id) } else { manager?.detach(id) }
         case .start(let id, let number, let entry, let first, let restarts):
-            start(id, number, entry, first, restarts: restarts, on: link)
-        case .deliver(let connection, let names): surroundings.deliver(connection, names, link)
+            start(id, number, entry, first, restarts: restarts)
+        case .deliver(let connection, let names): environment.deliver(connection, names)
         case .mark(let connection):
             // The reply is at the point in the stream of posts at which the bus has routed everything sent before.
-            link.callBus("GetId", []) { [self] _, link in
-                if unidentified.mark(connection) { handle(.marked(connection), on: link) }
+            link.callBus("GetId", []) { [self] _ in
+                if unidentified.mark(connection) { handle(.marked(connection)) }
             }
-        case .complain(_, let entry, let reason): surroundings.warn("\(entry.title) was not started: \(reason)")
-        case .workHasEnded: surroundings.workHasEnded(link)
-        case .alarm(let moment): surroundings.alarm(moment)
+        case .complain(_, let entry, let reason): environment.warn("\(entry.title) was not started: \(reason)")
+        case .workHasEnded: environment.workHasEnded()
+        case .alarm(let moment): environment.alarm(moment)
         }
     }
 
-    private func hold(_ subjects: Subjects, for id: LaunchID, on link: borrowing BusLink) {
+    private func hold(_ subjects: Subjects, for id: LaunchID) {
         let first = holds.insert(subjects)
         guard !first.isEmpty else {
             // Another entry has requested them, and the bus replies in order.
-            return link.callBus("GetId", []) { [self] _, link in handle(.held(id, failure: nil), on: link) }
+            return link.callBus("GetId", []) { [self] _ in handle(.held(id, failure: nil)) }
         }
-        link.hold(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error, link in
-            handle(.held(id, failure: error?.description), on: link)
+        link.hold(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error in
+            handle(.held(id, failure: error?.description))
         }
     }
 
-    private func attach(_ id: LaunchID, _ entry: LaunchEntry, on link: borrowing BusLink) {
+    private func attach(_ id: LaunchID, _ entry: LaunchEntry) {
         switch entry.action {
-        case .unit(let unit): manager?.attach(id, unit, on: link)
-        case .command: manager?.attach(id, command: entry.title, on: link)
+        case .unit(let unit): manager?.attach(id, unit)
+        case .command: manager?.attach(id, command: entry.title)
         case .activation(let name):
-            if names == nil { names = NameWatch() }
-            names?.attach(id, name, on: link) { [weak self] change, link in
+            if names == nil { names = NameWatch(link) }
+            names?.attach(id, name) { [weak self] change in
                 switch change {
-                case .owned(let isOwned): self?.handle(.activity(id, isOwned), on: link)
-                case .processIsKnown: self?.programIsKnown(id, on: link)
+                case .owned(let isOwned): self?.handle(.activity(id, isOwned))
+                case .processIsKnown: self?.programIsKnown(id)
                 }
             }
         }
@@ -176,29 +176,28 @@ final class Launching: PostListener, @unchecked Sendable {
         _ number: UInt64,
         _ entry: LaunchEntry,
         _ first: NotifyName,
-        restarts: Bool,
-        on link: borrowing BusLink
+        restarts: Bool
     ) {
         switch entry.action {
-        case .unit(let unit): manager?.start(id, number: number, unit, restarts: restarts, on: link)
+        case .unit(let unit): manager?.start(id, number: number, unit, restarts: restarts)
         case .command(let words):
-            manager?.start(id, number: number, entry, command: words, first: first, restarts: restarts, on: link)
+            manager?.start(id, number: number, entry, command: words, first: first, restarts: restarts)
         case .activation(let name):
-            link.callBus("StartServiceByName", [.string(name), .uint32(0)]) { [self] answer, link in
+            link.callBus("StartServiceByName", [.string(name), .uint32(0)]) { [self] answer in
                 let outcome: Launcher.Outcome =
                     switch answer {
                     case .failure(let fault): .failed(fault.message.sentence)
                     // DBUS_START_REPLY_ALREADY_RUNNING
                     case .success(let values): values.first?.uint32 == 2 ? .wasRunning : .done
                     }
-                handle(.ended(id, number: number, outcome), on: link)
+                handle(.ended(id, number: number, outcome))
             }
         }
     }
 
     // MARK: - Posts
 
-    func handle(post name: NotifyName, from sender: String, on link: borrowing BusLink) {
+    func handle(post name: NotifyName, from sender: String) {
         // A program finds the name in its environment, and may well write it to a file line by line.
         if name.hasControlCharacters { return }
         var trusted: [LaunchID] = []
@@ -206,34 +205,34 @@ final class Launching: PostListener, @unchecked Sendable {
         for (id, trust) in launcher.entries(for: name) {
             if trust == .anyone { trusted.append(id) } else { questions.insert(trust) }
         }
-        if !trusted.isEmpty { handle(.heard(name, trusted), on: link) }
-        for trust in questions { identify(name, .init(sender: sender, trust: trust), on: link) }
+        if !trusted.isEmpty { handle(.heard(name, trusted)) }
+        for trust in questions { identify(name, .init(sender: sender, trust: trust)) }
     }
 
-    private func identify(_ name: NotifyName, _ question: UnidentifiedPosts.Question, on link: borrowing BusLink) {
+    private func identify(_ name: NotifyName, _ question: UnidentifiedPosts.Question) {
         guard unidentified.add(name, question) else { return }
         if question.trust == .root {
-            link.findUser(of: question.sender) { [self] user, link in
-                isAnswered(question, counts: (try? user.get()) == 0, on: link)
+            link.findUser(of: question.sender) { [self] user in
+                isAnswered(question, counts: (try? user.get()) == 0)
             }
         } else {
-            surroundings.identity.findCaller(question.sender, link) { [self] answer, link in
+            environment.identity.findCaller(question.sender) { [self] answer in
                 let caller = try? answer.get()
                 let counts = caller.map { $0.sandbox == nil && Identity.permits($0.user, over: geteuid()) }
-                isAnswered(question, counts: counts ?? false, on: link)
+                isAnswered(question, counts: counts ?? false)
             }
         }
     }
 
     /// - Parameter counts: whether the sender is one of those whose posts count.
-    private func isAnswered(_ question: UnidentifiedPosts.Question, counts: Bool, on link: borrowing BusLink) {
+    private func isAnswered(_ question: UnidentifiedPosts.Question, counts: Bool) {
         for name in unidentified.take(question) where counts {
             let ids = launcher.entries(for: name).filter { $0.1 == question.trust }.map(\.0)
-            if !ids.isEmpty { handle(.heard(name, ids), on: link) }
+            if !ids.isEmpty { handle(.heard(name, ids)) }
         }
         for ping in unidentified.takePings(of: question.sender) { link.reply(to: ping) }
-        for connection in unidentified.takeMarks(behind: question) { handle(.marked(connection), on: link) }
-        if unidentified.isEmpty { surroundings.workHasEnded(link) }
+        for connection in unidentified.takeMarks(behind: question) { handle(.marked(connection)) }
+        if unidentified.isEmpty { environment.workHasEnded() }
     }
 
     /// Leaves a Ping unanswered until its sender's posts have been identified: a program that has posted waits for that
@@ -250,9 +249,9 @@ final class Launching: PostListener, @unchecked Sendable {
     /// What a connection observes is new, or has changed.
     ///
     /// - Parameter isNew: whether the bus has just accepted the connection.
-    func observes(_ connection: ConnectionID, isNew: Bool, on link: borrowing BusLink) {
-        guard !launcher.isEmpty, let process = surroundings.process(connection),
-            let subjects = surroundings.subjects(connection)
+    func observes(_ connection: ConnectionID, isNew: Bool) {
+        guard !launcher.isEmpty, let process = environment.process(connection),
+            let subjects = environment.subjects(connection)
         else { return }
         let unit = units.unit(of: process)
         var (ids, possible): ([LaunchID], [LaunchID]) = ([], [])
@@ -267,34 +266,34 @@ final class Launching: PostListener, @unchecked Sendable {
                 ids.append(id)
             }
         }
-        if !ids.isEmpty { handle(.observes(connection, ids, subjects, isNew: isNew), on: link) }
-        if !possible.isEmpty { handle(.mayObserve(connection, possible, subjects, isNew: isNew), on: link) }
+        if !ids.isEmpty { handle(.observes(connection, ids, subjects, isNew: isNew)) }
+        if !possible.isEmpty { handle(.mayObserve(connection, possible, subjects, isNew: isNew)) }
     }
 
     /// The process that owns the name of an entry is known: what it has observed so far is the program's.
-    private func programIsKnown(_ id: LaunchID, on link: borrowing BusLink) {
+    private func programIsKnown(_ id: LaunchID) {
         let pid = names?.owner(of: id)
-        let connections = surroundings.connections().filter { surroundings.process($0)?.pid == pid }
+        let connections = environment.connections().filter { environment.process($0)?.pid == pid }
         let observers = connections.compactMap { connection in
-            surroundings.subjects(connection).map { (connection, $0) }
+            environment.subjects(connection).map { (connection, $0) }
         }
-        handle(.programIsKnown(id, pid == nil ? [] : observers), on: link)
+        handle(.programIsKnown(id, pid == nil ? [] : observers))
     }
 
-    func hasLeft(_ connection: ConnectionID, on link: borrowing BusLink) {
-        if !launcher.isEmpty { handle(.left(connection), on: link) }
+    func hasLeft(_ connection: ConnectionID) {
+        if !launcher.isEmpty { handle(.left(connection)) }
     }
 
     func forget(_ process: ProcessID) { units.forget(process) }
 
     // MARK: - Incoming messages
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
-        manager?.handle(signal, on: link)
-        names?.handle(signal, on: link)
+    func handle(_ signal: BusSignal) {
+        manager?.handle(signal)
+        names?.handle(signal)
     }
 
-    func alarmHasCome(on link: borrowing BusLink) { handle(.alarm, on: link) }
+    func alarmHasCome() { handle(.alarm) }
 
     // MARK: - Status
 

@@ -9,41 +9,41 @@ extension ServiceManager {
     enum Job {
         case start(LaunchID, number: UInt64)
         /// A command that runs is ended, to be started again.
-        case stop(then: @Sendable (borrowing BusLink) -> Void)
+        case stop(then: () -> Void)
     }
 
     static let jobRule =
         "type='signal',sender='\(name)',path='\(path)',interface='\(manager)',member='JobRemoved'"
 
-    private func jobBegins(on link: borrowing BusLink) {
+    private func jobBegins() {
         jobsUnderWay += 1
         if jobsUnderWay == 1 { link.callBus("AddMatch", [.string(ServiceManager.jobRule)]) }
     }
 
-    func jobEnds(on link: borrowing BusLink) {
+    func jobEnds() {
         guard jobsUnderWay > 0 else { return }
         jobsUnderWay -= 1
         if jobsUnderWay == 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
     }
 
-    func start(_ id: LaunchID, number: UInt64, _ name: String, restarts: Bool, on link: borrowing BusLink) {
-        if let unit = units[id] { reference(unit, on: link) }
+    func start(_ id: LaunchID, number: UInt64, _ name: String, restarts: Bool) {
+        if let unit = units[id] { reference(unit) }
         let member = restarts ? "RestartUnit" : "StartUnit"
-        jobBegins(on: link)
-        call(member, [.string(name), .string("replace")], on: link) { [self] answer, link in
-            take(answer, id, number, on: link)
+        jobBegins()
+        call(member, [.string(name), .string("replace")]) { [self] answer in
+            take(answer, id, number)
         }
     }
 
-    private func take(_ answer: BusAnswer, _ id: LaunchID, _ number: UInt64, on link: borrowing BusLink) {
+    private func take(_ answer: BusAnswer, _ id: LaunchID, _ number: UInt64) {
         switch answer {
         case .failure(let fault):
-            jobEnds(on: link)
-            report(.ended(id, number: number, .failed(fault.message.sentence)), link)
+            jobEnds()
+            report(.ended(id, number: number, .failed(fault.message.sentence)))
         case .success(let values):
-            guard case .text(_, let job)? = values.first else { return jobEnds(on: link) }
+            guard case .text(_, let job)? = values.first else { return jobEnds() }
             jobs[job, default: []].append(.start(id, number: number))
-            report(.accepted(id, number: number), link)
+            report(.accepted(id, number: number))
         }
     }
 
@@ -54,42 +54,40 @@ extension ServiceManager {
         _ entry: LaunchEntry,
         command: [String],
         first: NotifyName,
-        restarts: Bool,
-        on link: borrowing BusLink
+        restarts: Bool
     ) {
         if restarts, let unit = units[id] {
-            jobBegins(on: link)
-            return call("StopUnit", [.string(unit), .string("replace")], on: link) { [self] answer, link in
-                let next: @Sendable (borrowing BusLink) -> Void = { [self] link in
-                    start(id, number: number, entry, command: command, first: first, restarts: false, on: link)
+            jobBegins()
+            return call("StopUnit", [.string(unit), .string("replace")]) { [self] answer in
+                let next: () -> Void = { [self] in
+                    start(id, number: number, entry, command: command, first: first, restarts: false)
                 }
                 guard case .success(let values) = answer, case .text(_, let job)? = values.first else {
-                    jobEnds(on: link)
-                    return next(link)
+                    jobEnds()
+                    return next()
                 }
                 jobs[job, default: []].append(.stop(then: next))
             }
         }
-        if let unit = units.removeValue(forKey: id) { forget(unit, for: id, on: link) }
+        if let unit = units.removeValue(forKey: id) { forget(unit, for: id) }
         // The number may come from the name of a unit that somebody else has made.
         let count = (counts[entry.title] ?? 0) &+ 1
         counts[entry.title] = count
         let unit = ServiceManager.stem(of: entry.title) + "\(count).service"
         units[id] = unit
-        watch(unit, for: id, on: link)
+        watch(unit, for: id)
         let properties = ServiceManager.properties(of: entry, command, first: first)
-        jobBegins(on: link)
+        jobBegins()
         call(
             "StartTransientUnit",
-            [.string(unit), .string("fail"), properties, .array(element: "(sa(sv))", [])],
-            on: link
-        ) { [self] answer, link in
+            [.string(unit), .string("fail"), properties, .array(element: "(sa(sv))", [])]
+        ) { [self] answer in
             if case .failure(let fault) = answer, fault.name == "org.freedesktop.systemd1.UnitExists" {
                 // An agent before this one has started it.
-                jobEnds(on: link)
-                return start(id, number: number, entry, command: command, first: first, restarts: false, on: link)
+                jobEnds()
+                return start(id, number: number, entry, command: command, first: first, restarts: false)
             }
-            take(answer, id, number, on: link)
+            take(answer, id, number)
         }
     }
 
@@ -114,23 +112,23 @@ extension ServiceManager {
 
     // MARK: - The end of a job
 
-    func end(_ job: Job, _ result: String, on link: borrowing BusLink) {
+    func end(_ job: Job, _ result: String) {
         switch job {
-        case .stop(let next): next(link)
+        case .stop(let next): next()
         case .start(let id, let number):
             let text = "the start ended with '\(result.sentence)'"
             switch result {
             case "done":
-                findBegin(of: id, on: link) { [self] time, link in
-                    report(.ended(id, number: number, time.map { .begun(at: $0) } ?? .done), link)
+                findBegin(of: id) { [self] time in
+                    report(.ended(id, number: number, time.map { .begun(at: $0) } ?? .done))
                 }
-            case "skipped": report(.ended(id, number: number, .done), link)
-            case "canceled": report(.ended(id, number: number, .canceled), link)
+            case "skipped": report(.ended(id, number: number, .done))
+            case "canceled": report(.ended(id, number: number, .canceled))
             case "failed":
-                findWhetherRan(id, on: link) { [self] hasRun, link in
-                    report(.ended(id, number: number, hasRun ? .failed(text) : .neverRan(text)), link)
+                findWhetherRan(id) { [self] hasRun in
+                    report(.ended(id, number: number, hasRun ? .failed(text) : .neverRan(text)))
                 }
-            default: report(.ended(id, number: number, .failed(text)), link)
+            default: report(.ended(id, number: number, .failed(text)))
             }
         }
     }
@@ -140,11 +138,10 @@ extension ServiceManager {
     /// just before it starts it. Nil if this is not known, or nobody else can have started it.
     private func findBegin(
         of id: LaunchID,
-        on link: borrowing BusLink,
-        then completion: @escaping @Sendable (Int64?, borrowing BusLink) -> Void
+        then completion: @escaping (Int64?) -> Void
     ) {
         guard let owner, let unit = units[id], !unit.hasPrefix(ServiceManager.stem) else {
-            return completion(nil, link)
+            return completion(nil)
         }
         link.call(
             owner,
@@ -152,12 +149,12 @@ extension ServiceManager {
             interface: ServiceManager.properties,
             member: "Get",
             [.string(ServiceManager.unit), .string("ConditionTimestampMonotonic")]
-        ) { answer, link in
+        ) { answer in
             guard case .success(let values) = answer, case .variant(.number(_, let microseconds))? = values.first,
                 microseconds > 0, let time = Int64(exactly: microseconds)
-            else { return completion(nil, link) }
+            else { return completion(nil) }
             let nanoseconds = time.multipliedReportingOverflow(by: 1_000)
-            completion(nanoseconds.overflow ? nil : nanoseconds.partialValue, link)
+            completion(nanoseconds.overflow ? nil : nanoseconds.partialValue)
         }
     }
 
@@ -166,21 +163,20 @@ extension ServiceManager {
     /// systemd.exec(5).
     private func findWhetherRan(
         _ id: LaunchID,
-        on link: borrowing BusLink,
-        then completion: @escaping @Sendable (Bool, borrowing BusLink) -> Void
+        then completion: @escaping (Bool) -> Void
     ) {
-        guard let owner, let unit = units[id], unit.hasSuffix(".service") else { return completion(true, link) }
+        guard let owner, let unit = units[id], unit.hasSuffix(".service") else { return completion(true) }
         link.call(
             owner,
             path: UnitName.path(of: unit),
             interface: ServiceManager.properties,
             member: "Get",
             [.string(ServiceManager.service), .string("ExecMainStatus")]
-        ) { answer, link in
+        ) { answer in
             guard case .success(let values) = answer, case .variant(.number(_, let status))? = values.first else {
-                return completion(true, link)
+                return completion(true)
             }
-            completion(status != 219, link)
+            completion(status != 219)
         }
     }
 }

@@ -10,10 +10,8 @@ import NotifyNames
 /// There are match rules for each unit, so that nothing that happens to others wakes the agent. Job signals are
 /// received only while a job is pending: a bus can't filter them by unit, as dbus-broker matches no argument that
 /// follows a number.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class ServiceManager: @unchecked Sendable {
-    typealias Report = @Sendable (Launcher.Event, borrowing BusLink) -> Void
+final class ServiceManager {
+    typealias Report = (Launcher.Event) -> Void
 
     static let name = "org.freedesktop.systemd1"
     static let path = "/org/freedesktop/systemd1"
@@ -33,6 +31,7 @@ final class ServiceManager: @unchecked Sendable {
         var failure: String?
     }
 
+    let link: BusLink
     let report: Report
     private var isWanted = false
     /// Its unique name; nil while there is none.
@@ -47,27 +46,27 @@ final class ServiceManager: @unchecked Sendable {
     /// How often the command of an entry was started, by this agent and earlier ones.
     var counts: [String: UInt64] = [:]
 
-    init(report: @escaping Report) { self.report = report }
+    init(_ link: BusLink, report: @escaping Report) { (self.link, self.report) = (link, report) }
 
     /// The unit in which an entry's program runs.
     func unit(of id: LaunchID) -> String? { units[id] }
 
     // MARK: - Availability
 
-    func begin(on link: borrowing BusLink) {
+    func begin() {
         guard !isWanted else { return }
         isWanted = true
         link.callBus("AddMatch", [.string(ServiceManager.ownerRule)])
-        link.findOwner(of: ServiceManager.name) { [self] answer, link in
-            ownerHasChanged(to: (try? answer.get()) ?? "", on: link)
+        link.findOwner(of: ServiceManager.name) { [self] answer in
+            ownerHasChanged(to: (try? answer.get()) ?? "")
         }
     }
 
-    func end(on link: borrowing BusLink) {
+    func end() {
         guard isWanted else { return }
         isWanted = false
         link.callBus("RemoveMatch", [.string(ServiceManager.ownerRule)])
-        if owner != nil { call("Unsubscribe", on: link) { _, _ in } }
+        if owner != nil { call("Unsubscribe") { _ in } }
         owner = nil
     }
 
@@ -75,28 +74,27 @@ final class ServiceManager: @unchecked Sendable {
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
         + "arg0='\(name)'"
 
-    private func ownerHasChanged(to owner: String, on link: borrowing BusLink) {
+    private func ownerHasChanged(to owner: String) {
         guard isWanted, owner.isEmpty || owner != self.owner else { return }
         self.owner = owner.isEmpty ? nil : owner
         (jobs, units) = ([:], [:])
         if jobsUnderWay > 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
         jobsUnderWay = 0
-        for (unit, watch) in watches { drop(watch, unit, on: link) }
+        for (unit, watch) in watches { drop(watch, unit) }
         watches = [:]
-        report(.manager(obstacle: owner.isEmpty ? ServiceManager.absence : ServiceManager.silence), link)
+        report(.manager(obstacle: owner.isEmpty ? ServiceManager.absence : ServiceManager.silence))
         guard !owner.isEmpty else { return }
-        call("Subscribe", on: link) { [self] _, link in
-            if self.owner == owner { report(.manager(obstacle: nil), link) }
+        call("Subscribe") { [self] _ in
+            if self.owner == owner { report(.manager(obstacle: nil)) }
         }
     }
 
     func call(
         _ member: String,
         _ arguments: [BusValue] = [],
-        on link: borrowing BusLink,
-        then completion: @escaping @Sendable (BusAnswer, borrowing BusLink) -> Void
+        then completion: @escaping (BusAnswer) -> Void
     ) {
-        guard let owner else { return completion(.failure(.noManager), link) }
+        guard let owner else { return completion(.failure(.noManager)) }
         link.call(
             owner,
             path: ServiceManager.path,
@@ -110,29 +108,28 @@ final class ServiceManager: @unchecked Sendable {
     // MARK: - Units
 
     /// Finds out whether the unit of an entry is running, and reports whenever that changes.
-    func attach(_ id: LaunchID, _ name: String, on link: borrowing BusLink) {
-        call("LoadUnit", [.string(name)], on: link) { [self] answer, link in
+    func attach(_ id: LaunchID, _ name: String) {
+        call("LoadUnit", [.string(name)]) { [self] answer in
             // Its own name, if the entry uses an alias.
             var found = name
             if case .success(let values) = answer, case .text(_, let path)? = values.first {
                 found = UnitName.unit(ofPath: path) ?? name
             }
             units[id] = found
-            watch(found, for: id, on: link)
-            reference(found, on: link)
-            ask(found, on: link)
+            watch(found, for: id)
+            reference(found)
+            ask(found)
         }
     }
 
     /// Finds out which unit of a command is running.
-    func attach(_ id: LaunchID, command title: String, on link: borrowing BusLink) {
+    func attach(_ id: LaunchID, command title: String) {
         let stem = ServiceManager.stem(of: title)
         let pattern = stem.flatMap { $0 == "\\" ? ["\\", "\\"] : [$0] }
         call(
             "ListUnitsByPatterns",
-            [.strings([]), .strings([String(pattern) + "*.service"])],
-            on: link
-        ) { [self] answer, link in
+            [.strings([]), .strings([String(pattern) + "*.service"])]
+        ) { [self] answer in
             var running: String?
             if case .success(let values) = answer {
                 for case .structure(let fields) in values.first?.elements ?? [] where fields.count > 3 {
@@ -144,16 +141,16 @@ final class ServiceManager: @unchecked Sendable {
                     if ServiceManager.isActive(state) { running = unit }
                 }
             }
-            guard let running else { return report(.activity(id, false), link) }
+            guard let running else { return report(.activity(id, false)) }
             units[id] = running
-            watch(running, for: id, on: link)
-            ask(running, on: link)
+            watch(running, for: id)
+            ask(running)
         }
     }
 
-    func detach(_ id: LaunchID, on link: borrowing BusLink) {
+    func detach(_ id: LaunchID) {
         guard let unit = units.removeValue(forKey: id) else { return }
-        forget(unit, for: id, on: link)
+        forget(unit, for: id)
     }
 
     /// What the names of all units of commands begin with.
@@ -168,7 +165,7 @@ final class ServiceManager: @unchecked Sendable {
 
     private static func isActive(_ state: String) -> Bool { !["inactive", "failed", "maintenance"].contains(state) }
 
-    func watch(_ unit: String, for id: LaunchID, on link: borrowing BusLink) {
+    func watch(_ unit: String, for id: LaunchID) {
         var watch = watches.removeValue(forKey: unit) ?? Watch()
         if watch.rule.isEmpty {
             let sender = "type='signal',sender='\(ServiceManager.name)'"
@@ -182,29 +179,29 @@ final class ServiceManager: @unchecked Sendable {
         watches[unit] = watch
     }
 
-    func forget(_ unit: String, for id: LaunchID, on link: borrowing BusLink) {
+    func forget(_ unit: String, for id: LaunchID) {
         watches[unit]?.entries.remove(id)
         guard let watch = watches[unit], watch.entries.isEmpty else { return }
-        drop(watch, unit, on: link)
+        drop(watch, unit)
         watches[unit] = nil
     }
 
-    private func drop(_ watch: Watch, _ unit: String, on link: borrowing BusLink) {
+    private func drop(_ watch: Watch, _ unit: String) {
         link.callBus("RemoveMatch", [.string(watch.rule)])
-        if watch.isReferenced { call("UnrefUnit", [.string(unit)], on: link) { _, _ in } }
+        if watch.isReferenced { call("UnrefUnit", [.string(unit)]) { _ in } }
     }
 
     /// So that the manager keeps the unit, and counts its starts, in between.
-    func reference(_ unit: String, on link: borrowing BusLink) {
+    func reference(_ unit: String) {
         guard watches[unit]?.isReferenced == false else { return }
         watches[unit]?.isReferenced = true
-        call("RefUnit", [.string(unit)], on: link) { [self] answer, _ in
+        call("RefUnit", [.string(unit)]) { [self] answer in
             // It may come later.
             if case .failure = answer { watches[unit]?.isReferenced = false }
         }
     }
 
-    private func ask(_ unit: String, on link: borrowing BusLink) {
+    private func ask(_ unit: String) {
         guard let owner else { return }
         link.call(
             owner,
@@ -212,25 +209,25 @@ final class ServiceManager: @unchecked Sendable {
             interface: ServiceManager.properties,
             member: "Get",
             [.string(ServiceManager.unit), .string("ActiveState")]
-        ) { [self] answer, link in
+        ) { [self] answer in
             var state = "inactive"
             if case .success(let values) = answer, case .variant(let value)? = values.first {
                 state = value.string ?? state
             }
-            note(unit, state, on: link)
+            note(unit, state)
         }
     }
 
-    private func note(_ unit: String, _ state: String, on link: borrowing BusLink) {
+    private func note(_ unit: String, _ state: String) {
         let isActive = ServiceManager.isActive(state)
         for id in watches[unit]?.entries.sorted() ?? [] {
             let failure = state == "failed" ? watches[unit]?.failure ?? "the unit has failed" : nil
-            report(.activity(id, isActive, failure: failure), link)
+            report(.activity(id, isActive, failure: failure))
             // That of a command is gone for good.
             if !isActive, unit.hasPrefix(ServiceManager.stem), watches[unit]?.isReferenced == false,
                 !jobs.values.joined().contains(where: { if case .start(id, _) = $0 { true } else { false } })
             {
-                detach(id, on: link)
+                detach(id)
             }
         }
     }
@@ -249,12 +246,12 @@ final class ServiceManager: @unchecked Sendable {
 
     // MARK: - Signals
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+    func handle(_ signal: BusSignal) {
         let arguments = signal.arguments
         if signal.sender == "org.freedesktop.DBus" {
             guard signal.member == "NameOwnerChanged", arguments.count == 3, arguments[0].string == ServiceManager.name
             else { return }
-            return ownerHasChanged(to: arguments[2].string ?? "", on: link)
+            return ownerHasChanged(to: arguments[2].string ?? "")
         }
         // Anyone can send a signal to a single connection, regardless of its match rules.
         guard signal.sender == owner else { return }
@@ -267,15 +264,15 @@ final class ServiceManager: @unchecked Sendable {
             if arguments[0].string == ServiceManager.service {
                 watches[unit]?.failure = ServiceManager.failure(in: values)
             } else if arguments[0].string == ServiceManager.unit, let state = values["ActiveState"]?.string {
-                note(unit, state, on: link)
+                note(unit, state)
             }
         case (ServiceManager.manager, "JobRemoved"):
             guard arguments.count == 4, case .text(_, let path) = arguments[1], let result = arguments[3].string,
                 let ended = jobs.removeValue(forKey: path)
             else { return }
             for job in ended {
-                jobEnds(on: link)
-                end(job, result, on: link)
+                jobEnds()
+                end(job, result)
             }
         default: break
         }

@@ -5,9 +5,7 @@ import NotifyCoordinator
 import NotifyCore
 
 /// What the bus has queued for a stopped process, read on its behalf up to a mark.
-///
-/// `@unchecked Sendable`: handed to the watcher's thread, which alone touches it from then on.
-final class ParkedStream: @unchecked Sendable {
+final class ParkedStream {
     struct Outcome: Sendable {
         /// Posted names that anybody may post.
         var names = PendingNames()
@@ -41,7 +39,7 @@ final class ParkedStream: @unchecked Sendable {
     }
 
     /// How many bytes are read per turn.
-    private static let turn = 1_048_576
+    private static let turn = 262_144
     /// After this many checks without progress it ends.
     private static let patience = 3
     /// For how many senders' names the bus is asked.

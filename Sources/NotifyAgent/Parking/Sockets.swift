@@ -6,9 +6,7 @@ import NotifyCore
 
 /// The duplicates of observers' sockets, by which the end of a connection is noticed, and what the bus has queued for a
 /// stopped process is read.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class Sockets: @unchecked Sendable {
+final class Sockets {
     private let watcher: Watcher
     private var kept: [ConnectionID: Int32] = [:]
     /// Those of connections that are registering, by unique name.

@@ -7,21 +7,18 @@ import NotifyNames
 
 /// Hears posts on behalf of sandboxed programs, whose proxies let no broadcasts in, and passes them on.
 ///
-/// It has a connection of its own, because whoever may talk to one name of a connection can call all of its objects, and
-/// threads of its own, so that posts don't delay changes of state. The agent decides who may observe, and in which state
-/// each program is.
-///
-/// `@unchecked Sendable`: only the thread that reads the connection touches anything in it.
-final class Relay: BusPeer, PostListener, @unchecked Sendable {
-    /// How the relay reports to the agent, on the relay's thread.
-    struct Outlet: Sendable {
+/// It has a connection of its own, because whoever may talk to one name of a connection can call all of its objects. The
+/// agent decides who may observe, and in which state each program is.
+final class Relay: BusPeer, PostListener {
+    /// How the relay reports to the agent, which must not call the relay from within these.
+    struct Reporter {
         /// The relay owns its name, or failed to get it for this reason.
-        let opened: @Sendable (BusFault?) -> Void
-        let call: @Sendable (BusCall, Request) -> Void
+        let opened: (BusFault?) -> Void
+        let call: (BusCall, Request) -> Void
         /// A program has answered `tell`.
-        let told: @Sendable (String, Event.Reply) -> Void
+        let told: (String, Event.Reply) -> Void
         /// The relay has ended, and no longer hears for these programs.
-        let lost: @Sendable ([String]) -> Void
+        let lost: ([String]) -> Void
     }
 
     /// A pending call. A program that gives two of them the same number is refused.
@@ -50,12 +47,13 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         case posts(String)
     }
 
-    private typealias RuleWaiter = @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+    private typealias RuleWaiter = (NotifyBusError?) -> Void
 
-    /// How many calls may be on their way to the agent's thread. The others wait here, where their owners take turns.
+    /// How many calls may be on their way to the agent. The others wait here, where their owners take turns.
     private static let handOverLimit = 16
 
-    private let outlet: Outlet
+    private let link: BusLink
+    private let reporter: Reporter
     private let quotas: Quotas
     private var table: RelayTable
     /// Calls in the order in which they are handled, and what each owner may have pending.
@@ -77,8 +75,8 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     private var retryTime: MonotonicTime?
     private var rules = RuleQueue<RuleWaiter, NotifyBusError>()
 
-    init(_ outlet: Outlet, quotas: Quotas = Quotas()) {
-        self.outlet = outlet
+    init(_ link: BusLink, _ reporter: Reporter, quotas: Quotas = Quotas()) {
+        (self.link, self.reporter) = (link, reporter)
         turns = CallTurns(quotas)
         self.quotas = quotas
         table = RelayTable(room: quotas.pendingBytes)
@@ -88,22 +86,22 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
 
     var keepsConnection: Bool { false }
 
-    func linkIsReady(_ link: borrowing BusLink) {
+    func linkIsReady(_ link: BusLink) {
         // DO_NOT_QUEUE
-        link.callBus("RequestName", [.string(RelayInterface.name), .uint32(4)]) { [outlet] answer, _ in
+        link.callBus("RequestName", [.string(RelayInterface.name), .uint32(4)]) { [reporter] answer in
             switch answer {
-            case .failure(let fault): outlet.opened(fault)
+            case .failure(let fault): reporter.opened(fault)
             case .success(let values):
                 // PRIMARY_OWNER, ALREADY_OWNER
                 let isOwner = values.first?.uint32.map { $0 == 1 || $0 == 4 } ?? false
-                outlet.opened(isOwner ? nil : .failed("Another program owns the name \(RelayInterface.name)."))
+                reporter.opened(isOwner ? nil : .failed("Another program owns the name \(RelayInterface.name)."))
             }
         }
     }
 
     func linkIsLost(_ error: NotifyBusError) {
-        outlet.opened(.failed("\(error)"))
-        outlet.lost(table.clientNames)
+        reporter.opened(.failed("\(error)"))
+        reporter.lost(table.clientNames)
         table = RelayTable(room: quotas.pendingBytes)
         turns = CallTurns(quotas)
         window = CallWindow()
@@ -113,18 +111,18 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     }
 
     /// Gives up the name when nobody observes any more.
-    func giveNameBack(on link: borrowing BusLink) {
-        link.callBus("ReleaseName", [.string(RelayInterface.name)]) { [self] _, _ in
+    func giveNameBack() {
+        link.callBus("ReleaseName", [.string(RelayInterface.name)]) { [self] _ in
             // A program that has registered in the meantime sees the name go, and registers with the next relay.
-            outlet.lost(table.clientNames)
+            reporter.lost(table.clientNames)
         }
     }
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) { signal.arguments.closeDescriptors() }
+    func handle(_ signal: BusSignal) { signal.arguments.closeDescriptors() }
 
     // MARK: - Calls
 
-    func handle(_ call: BusCall, on link: borrowing BusLink) -> Bool {
+    func handle(_ call: BusCall) -> Bool {
         do throws(BusFault) {
             if try StandardInterfaces.answer(call, to: .relay, { .none }, on: link) { return true }
             guard call.path == RelayInterface.path, call.interface == RelayInterface.name,
@@ -136,41 +134,41 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
                 call.arguments.closeDescriptors()
                 return true
             }
-            take(call, on: link)
+            take(call)
         } catch {
             link.refuse(call, error)
         }
         return true
     }
 
-    private func take(_ call: BusCall, on link: borrowing BusLink) {
+    private func take(_ call: BusCall) {
         let load = CallLoad(callOf: call.size)
         switch turns.take(call, load, from: call.sender, mayBegin: handOverCount < Relay.handOverLimit) {
-        case .begin(let charge): begin(call, charge, on: link)
+        case .begin(let charge): begin(call, charge)
         case .waits: break
-        case .refused(let refusal): refuseEarly(call, BusFault(refusal), on: link)
+        case .refused(let refusal): refuseEarly(call, BusFault(refusal))
         case .unknown:
-            Identity.findOwner(call.sender, link) { [self] owner, link in
+            Identity.findOwner(call.sender, link) { [self] owner in
                 for (call, refusal) in turns.identify(call.sender, as: try? owner.get()) {
-                    refuseEarly(call, BusFault(refusal), on: link)
+                    refuseEarly(call, BusFault(refusal))
                 }
-                takeTurns(on: link)
+                takeTurns()
             }
         }
     }
 
-    private func refuseEarly(_ call: BusCall, _ fault: BusFault, on link: borrowing BusLink) {
+    private func refuseEarly(_ call: BusCall, _ fault: BusFault) {
         call.arguments.closeDescriptors()
         link.refuse(call, fault)
     }
 
-    private func takeTurns(on link: borrowing BusLink) {
+    private func takeTurns() {
         while handOverCount < Relay.handOverLimit, let turn = turns.next() {
-            if let charge = turn.charge { begin(turn.call, charge, on: link) }
+            if let charge = turn.charge { begin(turn.call, charge) }
         }
     }
 
-    private func begin(_ call: BusCall, _ charge: CallCharge, on link: borrowing BusLink) {
+    private func begin(_ call: BusCall, _ charge: CallCharge) {
         do throws(BusFault) {
             guard pending[Caller(call)] == nil else {
                 call.arguments.closeDescriptors()
@@ -179,7 +177,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
             if call.member == RelayInterface.Synchronize.member {
                 call.arguments.closeDescriptors()
                 pending[Caller(call)] = Pending(charge: charge, consequence: nil)
-                return synchronize(call, on: link)
+                return synchronize(call)
             }
             let request = try Request.read(call)
             let consequence: Consequence? =
@@ -191,7 +189,7 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
                 }
             pending[Caller(call)] = Pending(charge: charge, consequence: consequence)
             handOverCount += 1
-            outlet.call(call, request)
+            reporter.call(call, request)
         } catch {
             turns.end(charge)
             link.refuse(call, error)
@@ -199,17 +197,17 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     }
 
     /// The agent has taken a call, and is about to answer it.
-    func callIsTaken(on link: borrowing BusLink) {
+    func callIsTaken() {
         handOverCount -= 1
-        takeTurns(on: link)
+        takeTurns()
     }
 
-    private func reply(to call: BusCall, _ values: [BusValue] = [], on link: borrowing BusLink) {
+    private func reply(to call: BusCall, _ values: [BusValue] = []) {
         finish(call)
         link.reply(to: call, values)
     }
 
-    private func refuse(_ call: BusCall, _ fault: BusFault, on link: borrowing BusLink) {
+    private func refuse(_ call: BusCall, _ fault: BusFault) {
         finish(call)
         link.refuse(call, fault)
     }
@@ -220,63 +218,65 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     }
 
     /// The agent has answered a call. It counts towards its owner's quota until the program is answered.
-    func answer(_ call: BusCall, _ answer: BusAnswer, process: ProcessID?, on link: borrowing BusLink) {
+    func answer(_ call: BusCall, _ answer: BusAnswer, process: ProcessID?) {
         let values: [BusValue]
         switch answer {
-        case .failure(let fault): return refuse(call, fault, on: link)
+        case .failure(let fault): return refuse(call, fault)
         case .success(let all): values = all
         }
         let sender = call.sender
         switch pending[Caller(call)]?.consequence {
-        case nil: reply(to: call, values, on: link)
+        case nil: reply(to: call, values)
         case .remove(let subjects):
             let (unheard, due) = table.remove(subjects, from: sender)
-            release(unheard, on: link)
-            endWaits(due, on: link)
-            reply(to: call, values, on: link)
+            release(unheard)
+            endWaits(due)
+            reply(to: call, values)
         case .add(let subjects):
             let (heard, added) = table.add(subjects, to: sender)
-            hear(heard, for: sender, undo: { $0.remove(added, from: sender) }, on: link) { [self] error, link in
-                guard let error else { return reply(to: call, values, on: link) }
-                refuse(call, .failed(error.description), on: link)
+            hear(heard, for: sender, undo: { $0.remove(added, from: sender) }) { [self] error in
+                guard let error else { return reply(to: call, values) }
+                refuse(call, .failed(error.description))
             }
         case .register(let subjects):
             guard let process, let state = values.first?.string.flatMap(LifecycleState.init) else {
-                return refuse(call, .failed("The connection has left the bus."), on: link)
+                return refuse(call, .failed("The connection has left the bus."))
             }
             if !table.enter(sender, of: process, in: state), let old = table.subjects(of: sender) {
                 let (unheard, due) = table.remove(old.subtracting(subjects), from: sender)
-                release(unheard, on: link)
-                endWaits(due, on: link)
+                release(unheard)
+                endWaits(due)
             }
             let heard = table.add(subjects, to: sender).heard
-            hear(heard, for: sender, undo: { $0.stopHearing(sender) }, on: link) { [self] error, link in
+            hear(heard, for: sender, undo: { $0.stopHearing(sender) }) { [self] error in
                 if let error {
                     let fault = BusFault.failed(error.description)
-                    refuse(call, fault, on: link)
-                    forget(sender, fault, on: link)
-                    outlet.told(sender, .gone)
+                    refuse(call, fault)
+                    forget(sender, fault)
+                    reporter.told(sender, .gone)
                 } else {
-                    reply(to: call, values, on: link)
-                    pass(to: sender, on: link)
+                    reply(to: call, values)
+                    pass(to: sender)
                 }
             }
         }
     }
 
+    func emit(_ message: AgentInterface.Decided, to name: String) { link.emit(message, to: name, from: .relay) }
+
     /// A connection has left the bus.
-    func forget(_ name: String, on link: borrowing BusLink) {
-        forget(name, .failed("The connection has left the bus."), on: link)
+    func forget(_ name: String) {
+        forget(name, .failed("The connection has left the bus."))
     }
 
-    private func forget(_ name: String, _ fault: BusFault, on link: borrowing BusLink) {
+    private func forget(_ name: String, _ fault: BusFault) {
         let (unheard, due) = table.forget(name)
-        release(unheard, on: link)
-        endWaits(due, fault, on: link)
+        release(unheard)
+        endWaits(due, fault)
         window.forget(.state(name))
         window.forget(.posts(name))
         refusing.remove(name)
-        callPrograms(on: link)
+        callPrograms()
     }
 
     // MARK: - Rules
@@ -288,30 +288,29 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     private func hear(
         _ subjects: Subjects,
         for client: String,
-        undo: @escaping @Sendable (inout RelayTable) -> (unheard: Subjects, waiters: [Int]),
-        on link: borrowing BusLink,
+        undo: @escaping (inout RelayTable) -> (unheard: Subjects, waiters: [Int]),
         then completion: @escaping RuleWaiter
     ) {
         if !subjects.isEmpty {
             let number = rules.begin()
             link.hold(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self) {
-                [self] error, link in
-                guard let error else { return settle(number, on: link) }
+                [self] error in
+                guard let error else { return settle(number) }
                 rules.fail(client, error)
                 let (unheard, due) = undo(&table)
-                release(unheard, on: link)
-                endWaits(due, on: link)
+                release(unheard)
+                endWaits(due)
                 // What others want as well may have been refused because of the rest.
                 let isLost = error.code == .disconnected || error.code == .closed
-                hearOneByOne(isLost ? Subjects() : table.heard(among: subjects), number, on: link)
+                hearOneByOne(isLost ? Subjects() : table.heard(among: subjects), number)
             }
         }
         // Another program may have asked for the same names just before.
-        if !rules.wait(completion, of: client) { completion(nil, link) }
+        if !rules.wait(completion, of: client) { completion(nil) }
     }
 
     /// Starts to hear these, each for itself, and settles the request when the bus has replied about all.
-    private func hearOneByOne(_ subjects: Subjects, _ number: Int, on link: borrowing BusLink) {
+    private func hearOneByOne(_ subjects: Subjects, _ number: Int) {
         var rest = subjects
         let one: Subjects
         if let name = rest.names.popFirst() {
@@ -319,24 +318,24 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         } else if let prefix = rest.prefixes.popFirst() {
             one = Subjects(prefixes: [prefix])
         } else {
-            return settle(number, on: link)
+            return settle(number)
         }
-        link.hold(names: Array(one.names), prefixes: Array(one.prefixes), for: self) { [self, rest] error, link in
+        link.hold(names: Array(one.names), prefixes: Array(one.prefixes), for: self) { [self, rest] error in
             if let error {
                 for client in table.listeners(to: one) {
                     rules.fail(client, error)
-                    endWaits(table.remove(one, from: client).waiters, on: link)
+                    endWaits(table.remove(one, from: client).waiters)
                 }
             }
-            hearOneByOne(rest, number, on: link)
+            hearOneByOne(rest, number)
         }
     }
 
-    private func settle(_ number: Int, on link: borrowing BusLink) {
-        for (waiter, error) in rules.settle(number) { waiter(error, link) }
+    private func settle(_ number: Int) {
+        for (waiter, error) in rules.settle(number) { waiter(error) }
     }
 
-    private func release(_ subjects: Subjects, on link: borrowing BusLink) {
+    private func release(_ subjects: Subjects) {
         guard !subjects.isEmpty else { return }
         link.release(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self)
     }
@@ -344,94 +343,94 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
     // MARK: - States
 
     /// Puts a program into a state, and tells the agent when it is in force.
-    func tell(_ name: String, _ state: LifecycleState, on link: borrowing BusLink) {
-        guard table.contains(name) else { return outlet.told(name, .gone) }
+    func tell(_ name: String, _ state: LifecycleState) {
+        guard table.contains(name) else { return reporter.told(name, .gone) }
         let (heard, unheard) = table.prepare(state, of: name)
-        release(unheard, on: link)
-        endWaits(table.takeWaiters(of: name), on: link)
-        hear(heard, for: name, undo: { $0.stopHearing(name) }, on: link) { [self] error, link in
-            if let error { return outlet.told(name, .failed(error.description)) }
-            enqueue(.state(name), state, to: name, on: link)
+        release(unheard)
+        endWaits(table.takeWaiters(of: name))
+        hear(heard, for: name, undo: { $0.stopHearing(name) }) { [self] error in
+            if let error { return reporter.told(name, .failed(error.description)) }
+            enqueue(.state(name), state, to: name)
         }
     }
 
-    private func setState(_ state: LifecycleState, of name: String, on link: borrowing BusLink) {
+    private func setState(_ state: LifecycleState, of name: String) {
         let message = ObserverInterface.SetState(state: state, additions: 0)
-        link.call(message, ofObserver: name) { [self] answer, link in
+        link.call(message, ofObserver: name) { [self] answer in
             window.hasAnswered(.state(name))
             switch answer {
-            case .failure(let fault): outlet.told(name, fault.saysGone ? .gone : .failed(fault.message))
+            case .failure(let fault): reporter.told(name, fault.saysGone ? .gone : .failed(fault.message))
             case .success(let values):
                 values.closeDescriptors()
                 table.confirm(state, of: name)
                 refusing.remove(name)
                 // The program may answer any number.
                 let dropped = values.first?.uint64.map { $0.addingSaturated(table.droppedCount(of: name)) }
-                outlet.told(name, .done(dropped: dropped, isHoldingBack: false))
-                pass(to: name, on: link)
+                reporter.told(name, .done(dropped: dropped, isHoldingBack: false))
+                pass(to: name)
             }
-            callPrograms(on: link)
+            callPrograms()
         }
     }
 
     // MARK: - Calls to programs
 
     /// Makes a call when it is its turn: a bus lets a connection wait for a limited number of replies.
-    private func enqueue(_ call: ProgramCall, _ state: LifecycleState, to name: String, on link: borrowing BusLink) {
+    private func enqueue(_ call: ProgramCall, _ state: LifecycleState, to name: String) {
         guard let process = table.process(of: name) else {
-            if case .state = call { outlet.told(name, .gone) }
+            if case .state = call { reporter.told(name, .gone) }
             return
         }
         window.enqueue(call, state, of: Owner(process, agentUser: geteuid()))
-        callPrograms(on: link)
+        callPrograms()
     }
 
-    private func callPrograms(on link: borrowing BusLink) {
+    private func callPrograms() {
         while let (call, state) = window.next(now: MonotonicTime.now.nanoseconds) {
             switch call {
-            case .state(let name): setState(state, of: name, on: link)
-            case .posts(let name): deliver(to: name, on: link)
+            case .state(let name): setState(state, of: name)
+            case .posts(let name): deliver(to: name)
             }
         }
     }
 
     // MARK: - Posts
 
-    func handle(post name: NotifyName, from sender: String, on link: borrowing BusLink) {
-        for client in table.posted(RelayTable.Post(name, from: sender)) { pass(to: client, on: link) }
+    func handle(post name: NotifyName, from sender: String) {
+        for client in table.posted(RelayTable.Post(name, from: sender)) { pass(to: client) }
     }
 
     /// Passes on names that the agent has heard for a program.
-    func keep(_ found: [NotifyName], for name: String, on link: borrowing BusLink) {
+    func keep(_ found: [NotifyName], for name: String) {
         table.keep(found, for: name)
-        pass(to: name, on: link)
+        pass(to: name)
     }
 
     /// Passes on what is waiting, unless the program has yet to read the last batch.
-    private func pass(to name: String, on link: borrowing BusLink) {
+    private func pass(to name: String) {
         guard table.hasBatch(for: name), !refusing.contains(name) else { return }
-        enqueue(.posts(name), .foreground, to: name, on: link)
+        enqueue(.posts(name), .foreground, to: name)
     }
 
-    private func deliver(to name: String, on link: borrowing BusLink) {
+    private func deliver(to name: String) {
         guard let posts = table.takeBatch(for: name, limit: ObserverInterface.DeliverPosts.limit) else {
             return window.hasAnswered(.posts(name))
         }
         let message = ObserverInterface.DeliverPosts(names: posts.map(\.name.string), senders: posts.map(\.sender))
-        link.call(message, ofObserver: name) { [self] answer, link in
+        link.call(message, ofObserver: name) { [self] answer in
             window.hasAnswered(.posts(name))
             switch answer {
             case .success(let values):
                 values.closeDescriptors()
-                endWaits(table.batchIsRead(by: name), on: link)
-                pass(to: name, on: link)
+                endWaits(table.batchIsRead(by: name))
+                pass(to: name)
             case .failure:
                 // The program has gone, or can't take anything now.
                 table.batchWasRefused(by: name)
                 refusing.insert(name)
                 retryTime = retryTime ?? .now + 1_000
             }
-            callPrograms(on: link)
+            callPrograms()
         }
     }
 
@@ -439,26 +438,26 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
         .earlier(retryTime, window.deadline.map { MonotonicTime(nanoseconds: $0) })
     }
 
-    func deadlineHasPassed(_ link: borrowing BusLink) {
+    func deadlineHasPassed() {
         if let retryTime, retryTime <= .now {
             let names = refusing
             (refusing, self.retryTime) = ([], nil)
-            for name in names { pass(to: name, on: link) }
+            for name in names { pass(to: name) }
         }
-        callPrograms(on: link)
+        callPrograms()
     }
 
     // MARK: - Synchronize
 
     /// Replies when the caller has read everything that has been posted so far.
-    private func synchronize(_ call: BusCall, on link: borrowing BusLink) {
+    private func synchronize(_ call: BusCall) {
         toBeAsked.append(call)
-        if asking.isEmpty { askForPlace(on: link) }
+        if asking.isEmpty { askForPlace() }
     }
 
-    private func askForPlace(on link: borrowing BusLink) {
+    private func askForPlace() {
         (asking, toBeAsked) = (toBeAsked, [])
-        link.callBus("GetId", []) { [self] _, link in
+        link.callBus("GetId", []) { [self] _ in
             let calls = asking
             asking = []
             for call in calls {
@@ -466,17 +465,17 @@ final class Relay: BusPeer, PostListener, @unchecked Sendable {
                 if let number = table.wait(lastWaiter, for: call.sender) {
                     waiters[number, default: []].append(call)
                 } else {
-                    reply(to: call, on: link)
+                    reply(to: call)
                 }
             }
-            if !toBeAsked.isEmpty { askForPlace(on: link) }
+            if !toBeAsked.isEmpty { askForPlace() }
         }
     }
 
-    private func endWaits(_ numbers: [Int], _ fault: BusFault? = nil, on link: borrowing BusLink) {
+    private func endWaits(_ numbers: [Int], _ fault: BusFault? = nil) {
         for number in numbers {
             for call in waiters.removeValue(forKey: number) ?? [] {
-                if let fault { refuse(call, fault, on: link) } else { reply(to: call, on: link) }
+                if let fault { refuse(call, fault) } else { reply(to: call) }
             }
         }
     }

@@ -2,15 +2,13 @@
 
 import NotifyCoordinator
 import NotifyCore
+import NotifyEvents
 import NotifyNames
 
-/// Work for the agent's thread.
-typealias AgentWork = @Sendable (Agent, borrowing BusLink) -> Void
-
-/// The relay as the agent sees it. It is open while somebody may need it, on a connection with its own threads.
+/// The relay as the agent sees it. It is open while somebody may need it, on a connection of its own.
 ///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class Relaying: @unchecked Sendable {
+/// What one of them asks of the other is done soon, and not at once: neither is called in the middle of something.
+final class Relaying {
     /// How long the relay stays open when nobody needs it, in nanoseconds.
     private static let lingering: Int64 = 10_000_000_000
 
@@ -24,12 +22,13 @@ final class Relaying: @unchecked Sendable {
     }
 
     private let bus: NotifyCenter.Bus
+    private let link: BusLink
+    private let loop: EventLoop
     private let rules: RelayRules?
     private let quotas: Quotas
-    private let thread: DeferredCall<AgentWork>
+    weak var agent: Agent?
     private var phase = Phase.closed
-    private var center: NotifyCenter?
-    private var relay: Relay?
+    private var relay: (relay: Relay, link: BusLink)?
     /// The connections that have registered with the relay.
     private var names: Set<String> = []
     /// Counts the relays: one that has ended may report that when there is already another.
@@ -37,16 +36,16 @@ final class Relaying: @unchecked Sendable {
     /// When the relay ends unless somebody registers, in nanoseconds of the monotonic clock.
     private(set) var restTime: Int64 = 0
 
-    init(bus: NotifyCenter.Bus, rules: RelayRules?, quotas: Quotas, thread: DeferredCall<AgentWork>) {
-        self.bus = bus
+    /// - Parameter link: the agent's.
+    init(bus: NotifyCenter.Bus, _ link: BusLink, on loop: EventLoop, rules: RelayRules?, quotas: Quotas) {
+        (self.bus, self.link, self.loop) = (bus, link, loop)
         self.rules = rules
         self.quotas = quotas
-        self.thread = thread
     }
 
     // MARK: - Opening and closing
 
-    func open(for call: BusCall, on link: borrowing BusLink) {
+    func open(for call: BusCall) {
         guard rules != nil else {
             return link.refuse(call, .accessDenied("The agent's configuration says 'relay = none'."))
         }
@@ -54,60 +53,54 @@ final class Relaying: @unchecked Sendable {
         case .open: link.reply(to: call)
         case .opening(let calls): phase = .opening(calls + [call])
         case .closing:
-            relay = nil
-            center?.close()
-            center = nil
-            start(for: call, on: link)
-        case .closed: start(for: call, on: link)
+            closeRelay()
+            start(for: call)
+        case .closed: start(for: call)
         }
     }
 
-    private func start(for call: BusCall, on link: borrowing BusLink) {
+    private func start(for call: BusCall) {
         generation += 1
         let generation = generation
+        let link = BusLink(bus: bus)
         let relay = Relay(
-            Relay.Outlet(
-                opened: { [thread] fault in
-                    thread { agent, link in
-                        guard agent.relaying.generation == generation else { return }
-                        agent.relaying.opened(fault, agent, link)
+            link,
+            Relay.Reporter(
+                opened: { [weak self] fault in self?.soon(generation) { $0.opened(fault) } },
+                call: { [weak self] call, request in
+                    self?.soon { relaying in
+                        relaying.agent?.handleRelayed(call, request)
+                        if relaying.generation == generation { relaying.relayPerform { $0.callIsTaken() } }
                     }
                 },
-                call: { [thread] call, request in
-                    thread { agent, link in
-                        agent.handleRelayed(call, request, on: link)
-                        guard agent.relaying.generation == generation else { return }
-                        agent.relaying.relayPerform { relay, link in relay.callIsTaken(on: link) }
-                    }
-                },
-                told: { [thread] name, reply in thread { agent, link in agent.wasTold(name, reply, on: link) } },
-                lost: { [thread] names in
-                    thread { agent, link in
-                        guard agent.relaying.generation == generation else { return }
-                        agent.relayHasLost(names, on: link)
-                    }
-                }
+                told: { [weak self] name, reply in self?.soon { $0.agent?.wasTold(name, reply) } },
+                lost: { [weak self] names in self?.soon(generation) { $0.agent?.relayHasLost(names) } }
             ),
             quotas: quotas
         )
-        let center = NotifyCenter(bus: bus, peer: relay)
-        do throws(NotifyBusError) {
-            try center.open()
-        } catch {
-            return link.refuse(call, .failed("The relay can't start: \(error)"))
-        }
-        (self.relay, self.center) = (relay, center)
+        link.peer = relay
+        self.relay = (relay, link)
         phase = .opening([call])
+        loop.add(link)
+        link.open()
     }
 
-    private func opened(_ fault: BusFault?, _ agent: Agent, _ link: borrowing BusLink) {
+    /// - Parameter generation: only if this relay is still the current one.
+    private func soon(_ generation: Int? = nil, _ work: @escaping (Relaying) -> Void) {
+        loop.soon { [weak self] in
+            guard let self, generation ?? self.generation == self.generation else { return }
+            work(self)
+        }
+    }
+
+    private func opened(_ fault: BusFault?) {
         guard case .opening(let calls) = phase else { return }
         if let fault {
             close()
             for call in calls { link.refuse(call, fault) }
         } else {
             phase = .open
-            agent.alarms.set(.relaying, at: beginRest())
+            agent?.alarms.set(.relaying, at: beginRest())
             for call in calls { link.reply(to: call) }
         }
     }
@@ -121,15 +114,20 @@ final class Relaying: @unchecked Sendable {
     func restIfNobodyNeedsIt() {
         guard case .open = phase, names.isEmpty, restTime <= MonotonicTime.now.nanoseconds else { return }
         phase = .closing
-        relayPerform { relay, link in relay.giveNameBack(on: link) }
+        relayPerform { $0.giveNameBack() }
     }
 
     func close() {
         phase = .closed
-        relay = nil
         names = []
-        center?.close()
-        center = nil
+        closeRelay()
+    }
+
+    private func closeRelay() {
+        guard let old = relay else { return }
+        relay = nil
+        loop.remove(old.link)
+        loop.soon { old.link.end() }
     }
 
     // MARK: - What programs in sandboxes observe
@@ -145,7 +143,7 @@ final class Relaying: @unchecked Sendable {
     /// - Returns: whether nobody needs the relay any more; then `restTime` is set.
     func forget(_ name: String) -> Bool {
         guard names.remove(name) != nil else { return false }
-        relayPerform { relay, link in relay.forget(name, on: link) }
+        relayPerform { $0.forget(name) }
         guard names.isEmpty else { return false }
         _ = beginRest()
         return true
@@ -156,77 +154,21 @@ final class Relaying: @unchecked Sendable {
     /// - Parameter process: the caller's process, if the caller is registered.
     func answer(_ call: BusCall, _ answer: BusAnswer, process: ProcessID?) {
         if process != nil { names.insert(call.sender) }
-        relayPerform { relay, link in relay.answer(call, answer, process: process, on: link) }
+        relayPerform { $0.answer(call, answer, process: process) }
     }
 
     func tell(_ name: String, _ state: LifecycleState) {
-        relayPerform { relay, link in relay.tell(name, state, on: link) }
+        relayPerform { $0.tell(name, state) }
     }
 
     func keep(_ found: [NotifyName], for name: String) {
-        relayPerform { relay, link in relay.keep(found, for: name, on: link) }
+        relayPerform { $0.keep(found, for: name) }
     }
 
-    func emit(_ message: AgentInterface.Decided, to name: String) {
-        relayPerform { _, link in link.emit(message, to: name, from: .relay) }
-    }
+    func emit(_ message: AgentInterface.Decided, to name: String) { relayPerform { $0.emit(message, to: name) } }
 
-    private func relayPerform(_ work: @escaping @Sendable (Relay, borrowing BusLink) -> Void) {
-        guard let relay, let center else { return }
-        center.perform { link in work(relay, link) }
-    }
-}
-
-// How calls to the relay reach the coordinator.
-extension Agent {
-    func handleRelayed(_ call: BusCall, _ request: Request, on link: borrowing BusLink) {
-        let sender = call.sender
-        do throws(BusFault) {
-            switch request {
-            case .register(let statement, let socket): try register(call, statement, socket, on: link)
-            case .addNames(let names):
-                if let fault = relaying.fault(in: names, of: application(of: sender)) { throw fault }
-                handle(.addNames(face.keep(call), from: sender, names), on: link)
-            case .removeNames(let names): handle(.removeNames(face.keep(call), from: sender, names), on: link)
-            case .report(let state): handle(.report(face.keep(call), from: sender, state), on: link)
-            case .followDesktop(let follows): handle(.followDesktop(face.keep(call), from: sender, follows), on: link)
-            case .getNameState(let name): answerState(of: name, call, on: link)
-            case .setNameState(let name, let value):
-                guard let id = coordinator.id(of: sender), let user = coordinator.user(of: sender),
-                    coordinator.subjects(of: id)?.names.contains(name) == true
-                else {
-                    let refusal =
-                        "A program in a sandbox can set the state of a name that it observes, and of no other."
-                    throw BusFault(name: AgentInterface.ErrorName.notObserved, message: refusal)
-                }
-                handle(.setNameState(face.keep(call), by: Caller(user: user), name, value), on: link)
-            case .setState, .release, .setForeground, .list, .status, .openRelay: throw .unknownMethod(call)
-            }
-        } catch {
-            face.refuse(call, error, on: link)
-        }
-    }
-
-    private func application(of name: String) -> String {
-        coordinator.id(of: name).flatMap(coordinator.process).flatMap(coordinator.facts)?.application ?? ""
-    }
-
-    func wasTold(_ name: String, _ reply: Event.Reply, on link: borrowing BusLink) {
-        if let id = coordinator.id(of: name) { handle(.told(id, reply), on: link) }
-    }
-
-    /// Hands names to the relay, which keeps them until the program has read them.
-    func deliverRelayed(_ names: [NotifyName], to id: ConnectionID, on link: borrowing BusLink) {
-        guard let name = coordinator.name(of: id), !names.isEmpty else { return }
-        relaying.keep(names, for: name)
-        handle(.delivered(id), on: link)
-    }
-
-    /// The relay has ended, so nobody hears for these connections until they register with the next one.
-    func relayHasLost(_ names: [String], on link: borrowing BusLink) {
-        relaying.close()
-        for name in names {
-            if let id = coordinator.id(of: name) { handle(.connectionEnded(id), on: link) }
-        }
+    private func relayPerform(_ work: @escaping (Relay) -> Void) {
+        guard let relay = relay?.relay else { return }
+        loop.soon { [weak self] in if self?.relay?.relay === relay { work(relay) } }
     }
 }

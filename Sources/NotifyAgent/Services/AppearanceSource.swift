@@ -5,9 +5,7 @@ import NotifyEvents
 import NotifyNames
 
 /// Whether the user wants things dark or light: the desktop's portal for settings. See org.freedesktop.portal.Settings.
-///
-/// `@unchecked Sendable`: the variables are touched only by the thread that reads the bus.
-final class AppearanceSource: ServiceClient, @unchecked Sendable {
+final class AppearanceSource: ServiceClient {
     private static let settings = "org.freedesktop.portal.Settings"
     private static let path = "/org/freedesktop/portal/desktop"
     private static let (group, key) = ("org.freedesktop.appearance", "color-scheme")
@@ -18,45 +16,45 @@ final class AppearanceSource: ServiceClient, @unchecked Sendable {
         signals: ["interface='\(settings)',member='SettingChanged',path='\(path)',arg0='\(group)',arg1='\(key)'"],
         isActivated: true
     )
-    private let outlet: EventOutlet
+    private let reporter: EventReporter
     private var last = LastState("org.notifybus.session.appearance")
     /// Whether a signal has come since it was asked: the answer is older than that.
     private var isAnswered = false
 
-    init(_ outlet: EventOutlet) { self.outlet = outlet }
+    init(_ reporter: EventReporter) { self.reporter = reporter }
 
-    func serviceHasCome(_ service: Service, on link: borrowing BusLink) {
+    func serviceHasCome(_ service: Service) {
         isAnswered = false
         // ReadOne would be newer; every portal has this one.
         let arguments = [BusValue.string(AppearanceSource.group), .string(AppearanceSource.key)]
-        service.call("Read", of: AppearanceSource.settings, at: AppearanceSource.path, arguments, on: link) {
-            [self] answer, _ in
+        service.call("Read", of: AppearanceSource.settings, at: AppearanceSource.path, arguments) {
+            [self] answer in
             switch answer {
             case .success(let values):
                 values.closeDescriptors()
-                if !isAnswered { say(values.first) }
+                if !isAnswered { report(values.first) }
             case .failure(let fault):
-                if !isAnswered { outlet.say(.off("the desktop's portal has no such setting: \(fault.message)")) }
+                if !isAnswered { reporter.report(.off("the desktop's portal has no such setting: \(fault.message)")) }
             }
         }
     }
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+    func handle(_ signal: BusSignal) {
         guard signal.member == "SettingChanged", signal.arguments.count == 3,
             signal.arguments[0].string == AppearanceSource.group, signal.arguments[1].string == AppearanceSource.key
         else { return }
         isAnswered = true
-        say(signal.arguments[2])
+        report(signal.arguments[2])
     }
 
-    func serviceIsAway(_ reason: String) { outlet.say(.off(reason)) }
+    func serviceIsAway(_ reason: String) { reporter.report(.off(reason)) }
 
-    private func say(_ value: BusValue?) {
+    private func report(_ value: BusValue?) {
         var value = value
         // Read answers with a variant in a variant.
         while case .variant(let inner)? = value { value = inner }
         let scheme = UInt64(value?.uint32 ?? 0)
-        last.say(scheme <= 2 ? scheme : 0, by: outlet)
-        outlet.say(.live)
+        last.report(scheme <= 2 ? scheme : 0, to: reporter)
+        reporter.report(.live)
     }
 }

@@ -4,9 +4,7 @@ import Glibc
 import NotifyCore
 
 /// The locks by which logind waits with sleep or shutdown until programs have been told. See systemd-inhibit(1).
-///
-/// `@unchecked Sendable`: only the thread that reads the bus touches it.
-final class LogindDelays: @unchecked Sendable {
+final class LogindDelays {
     /// What logind lets programs delay.
     enum Delay: String {
         case sleep, shutdown
@@ -29,19 +27,19 @@ final class LogindDelays: @unchecked Sendable {
     }
 
     /// These are to be delayed from now on, and no others.
-    func want(_ wanted: Set<Delay>, on link: borrowing BusLink) {
+    func want(_ wanted: Set<Delay>) {
         self.wanted = wanted
         for (delay, lock) in locks where !wanted.contains(delay) {
             close(lock)
             locks[delay] = nil
         }
-        take(on: link)
+        take()
     }
 
     /// Takes the locks that are missing, unless sleep or shutdown has begun.
-    func allow(_ mayDelay: Bool, on link: borrowing BusLink) {
+    func allow(_ mayDelay: Bool) {
         self.mayDelay = mayDelay
-        take(on: link)
+        take()
     }
 
     /// Lets what has begun go on.
@@ -50,7 +48,7 @@ final class LogindDelays: @unchecked Sendable {
         locks = [:]
     }
 
-    private func take(on link: borrowing BusLink) {
+    private func take() {
         guard mayDelay, let logind else { return }
         for delay in wanted where locks[delay] == nil && asked.insert(delay).inserted {
             let texts = [delay.rawValue, "notify-agent", "Programs are told of it first.", "delay"]
@@ -58,9 +56,8 @@ final class LogindDelays: @unchecked Sendable {
                 "Inhibit",
                 of: LogindSource.manager,
                 at: LogindSource.path,
-                texts.map { .string($0) },
-                on: link
-            ) { [self] answer, link in
+                texts.map { .string($0) }
+            ) { [self] answer in
                 asked.remove(delay)
                 guard let values = try? answer.get() else { return }
                 // One that came too late or for nobody is given back.
@@ -68,7 +65,7 @@ final class LogindDelays: @unchecked Sendable {
                     mayDelay
                 else {
                     values.closeDescriptors()
-                    return take(on: link)
+                    return take()
                 }
                 locks[delay] = lock
             }

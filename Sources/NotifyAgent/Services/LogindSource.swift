@@ -7,9 +7,7 @@ import NotifyCore
 /// See org.freedesktop.login1(5).
 ///
 /// It looks at properties alone: the signals Lock and Unlock are requests, which nobody need follow.
-///
-/// `@unchecked Sendable`: the variables are touched only by the thread that reads the system bus.
-final class LogindSource: LifecycleSource, ServiceClient, @unchecked Sendable {
+final class LogindSource: LifecycleSource, ServiceClient {
     static let path = "/org/freedesktop/login1"
     static let manager = "org.freedesktop.login1.Manager"
     private static let session = "org.freedesktop.login1.Session"
@@ -25,7 +23,7 @@ final class LogindSource: LifecycleSource, ServiceClient, @unchecked Sendable {
         ]
     )
 
-    private let outlet: FactOutlet
+    private let reporter: FactReporter
     /// Whose sessions count; nil means everyone's.
     private let user: UInt32?
     private let services: MachineServices
@@ -40,8 +38,8 @@ final class LogindSource: LifecycleSource, ServiceClient, @unchecked Sendable {
     /// Sessions of other users, and the ids of all sessions that people work in.
     private var classOfSession: [String: String] = [:]
 
-    init(_ outlet: FactOutlet, user: UInt32?, on services: MachineServices) {
-        self.outlet = outlet
+    init(_ reporter: FactReporter, user: UInt32?, on services: MachineServices) {
+        self.reporter = reporter
         self.user = user
         self.services = services
     }
@@ -49,31 +47,31 @@ final class LogindSource: LifecycleSource, ServiceClient, @unchecked Sendable {
     func start() { services.add(self) }
 
     func stop() {
-        outlet.close()
-        services.perform { [delays] link in delays.want([], on: link) }
+        reporter.close()
+        delays.want([])
         services.remove(self)
     }
 
-    /// Has logind wait with one of these until `letGo`, from now on, or no longer. From any thread.
+    /// Has logind wait with one of these until `letGo`, from now on, or no longer.
     func delay(_ wanted: Set<LogindDelays.Delay>) {
-        services.perform { [delays] link in delays.want(wanted, on: link) }
+        delays.want(wanted)
     }
 
     /// Whoever is to know of the sleep or the shutdown that has begun knows of it.
     func letGo() {
-        services.perform { [delays] _ in delays.letGo() }
+        delays.letGo()
     }
 
     // MARK: - Being there
 
-    func serviceHasCome(_ service: Service, on link: borrowing BusLink) {
+    func serviceHasCome(_ service: Service) {
         forget(service)
-        askForEverything(on: link)
+        askForEverything()
     }
 
     func serviceIsAway(_ reason: String) {
         forget(nil)
-        outlet.say(.off(reason))
+        reporter.report(.off(reason))
     }
 
     private func forget(_ new: Service?) {
@@ -88,27 +86,27 @@ final class LogindSource: LifecycleSource, ServiceClient, @unchecked Sendable {
 
     // MARK: - Questions
 
-    private func askForEverything(on link: borrowing BusLink) {
+    private func askForEverything() {
         guard openQuestions == 0 else {
             mustAskAgain = true
             return
         }
         mustAskAgain = false
-        askForProperties(of: LogindSource.manager, at: LogindSource.path, on: link) { [self] values, link in
+        askForProperties(of: LogindSource.manager, at: LogindSource.path) { [self] values in
             if let isAsleep = values["PreparingForSleep"]?.boolean { logins.isAsleep = isAsleep }
             if let isEnding = values["PreparingForShutdown"]?.boolean { logins.isShuttingDown = isEnding }
             if let limit = values["InhibitDelayMaxUSec"]?.uint64 { logins.longestDelay = limit }
-            delays.allow(!logins.isEnding, on: link)
+            delays.allow(!logins.isEnding)
         }
-        ask(on: link) { [self] logind, link, isAnswered in
-            logind.call("ListSessions", of: LogindSource.manager, at: LogindSource.path, on: link) { answer, link in
-                if let list = (try? answer.get())?.first?.elements { self.takeSessions(list, on: link) }
-                isAnswered(link)
+        ask { [self] logind, isAnswered in
+            logind.call("ListSessions", of: LogindSource.manager, at: LogindSource.path) { answer in
+                if let list = (try? answer.get())?.first?.elements { self.takeSessions(list) }
+                isAnswered()
             }
         }
     }
 
-    private func takeSessions(_ list: [BusValue], on link: borrowing BusLink) {
+    private func takeSessions(_ list: [BusValue]) {
         var paths: [String: String] = [:]
         var sessions: [String: Logins.Session] = [:]
         var all: Set<String> = []
@@ -119,7 +117,7 @@ final class LogindSource: LifecycleSource, ServiceClient, @unchecked Sendable {
             all.insert(id)
             guard user == nil || owner == user else {
                 // Of others it counts only whether people work in them.
-                if classOfSession[id] == nil { askForClass(of: id, path, on: link) }
+                if classOfSession[id] == nil { askForClass(of: id, path) }
                 continue
             }
             paths[path] = id
@@ -130,11 +128,11 @@ final class LogindSource: LifecycleSource, ServiceClient, @unchecked Sendable {
         classOfSession = classOfSession.filter { all.contains($0.key) }
         countPeople()
         idOfPath = paths
-        for path in paths.keys { askForSession(path, on: link) }
+        for path in paths.keys { askForSession(path) }
     }
 
-    private func askForClass(of id: String, _ path: String, on link: borrowing BusLink) {
-        askForProperties(of: LogindSource.session, at: path, on: link) { [self] values, _ in
+    private func askForClass(of id: String, _ path: String) {
+        askForProperties(of: LogindSource.session, at: path) { [self] values in
             classOfSession[id] = values["Class"]?.string
             countPeople()
         }
@@ -144,42 +142,38 @@ final class LogindSource: LifecycleSource, ServiceClient, @unchecked Sendable {
         logins.people = Set(classOfSession.filter { $0.value.utf8.starts(with: "user".utf8) }.keys)
     }
 
-    private func askForSession(_ path: String, on link: borrowing BusLink) {
-        askForProperties(of: LogindSource.session, at: path, on: link) { [self] values, _ in note(values, of: path) }
+    private func askForSession(_ path: String) {
+        askForProperties(of: LogindSource.session, at: path) { [self] values in note(values, of: path) }
     }
 
     private func askForProperties(
         of interface: String,
         at path: String,
-        on link: borrowing BusLink,
-        then completion: @escaping @Sendable ([String: BusValue], borrowing BusLink) -> Void
+        then completion: @escaping ([String: BusValue]) -> Void
     ) {
-        ask(on: link) { logind, link, isAnswered in
-            logind.properties(of: interface, at: path, on: link) { values, link in
-                if let values { completion(values, link) }
-                isAnswered(link)
+        ask { logind, isAnswered in
+            logind.properties(of: interface, at: path) { values in
+                if let values { completion(values) }
+                isAnswered()
             }
         }
     }
 
     /// Asks logind; when all is answered, what it comes to is said.
-    private func ask(
-        on link: borrowing BusLink,
-        _ question: (Service, borrowing BusLink, @escaping @Sendable (borrowing BusLink) -> Void) -> Void
-    ) {
+    private func ask(_ question: (Service, @escaping () -> Void) -> Void) {
         guard let logind else { return }
         openQuestions += 1
-        question(logind, link) { [self] link in
+        question(logind) { [self] in
             openQuestions -= 1
             guard openQuestions == 0 else { return }
-            say()
-            if mustAskAgain { askForEverything(on: link) }
+            report()
+            if mustAskAgain { askForEverything() }
         }
     }
 
-    private func say() {
-        outlet.say(.live)
-        outlet.say(.logins(logins))
+    private func report() {
+        reporter.report(.live)
+        reporter.report(.logins(logins))
     }
 
     private func note(_ values: [String: BusValue], of path: String) {
@@ -199,33 +193,33 @@ final class LogindSource: LifecycleSource, ServiceClient, @unchecked Sendable {
 
     // MARK: - Signals
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+    func handle(_ signal: BusSignal) {
         switch (signal.interface, signal.member) {
         case (LogindSource.manager, "SessionNew"), (LogindSource.manager, "SessionRemoved"):
-            askForEverything(on: link)
-        case (LogindSource.manager, "PrepareForSleep"): prepare(\.isAsleep, signal, on: link)
-        case (LogindSource.manager, "PrepareForShutdown"): prepare(\.isShuttingDown, signal, on: link)
+            askForEverything()
+        case (LogindSource.manager, "PrepareForSleep"): prepare(\.isAsleep, signal)
+        case (LogindSource.manager, "PrepareForShutdown"): prepare(\.isShuttingDown, signal)
         default:
-            if let change = PropertyChange(signal) { propertiesHaveChanged(change, of: signal.path, on: link) }
+            if let change = PropertyChange(signal) { propertiesHaveChanged(change, of: signal.path) }
         }
     }
 
-    private func prepare(_ what: WritableKeyPath<Logins, Bool>, _ signal: BusSignal, on link: borrowing BusLink) {
+    private func prepare(_ what: WritableKeyPath<Logins, Bool>, _ signal: BusSignal) {
         guard let isAboutTo = signal.arguments.first?.boolean else { return }
         logins[keyPath: what] = isAboutTo
-        delays.allow(!logins.isEnding, on: link)
-        if openQuestions == 0 { say() }
+        delays.allow(!logins.isEnding)
+        if openQuestions == 0 { report() }
     }
 
-    private func propertiesHaveChanged(_ change: PropertyChange, of path: String, on link: borrowing BusLink) {
+    private func propertiesHaveChanged(_ change: PropertyChange, of path: String) {
         // Another user's, or one that is being asked for.
         guard change.interface == LogindSource.session, idOfPath[path] != nil else { return }
         // Answers that are under way were given after this, and say the same or what is newer.
         note(change.values, of: path)
         if !Set(change.invalidated).isDisjoint(with: ["Active", "LockedHint", "IdleHint", "State"]) {
-            if openQuestions == 0 { askForSession(path, on: link) } else { mustAskAgain = true }
+            if openQuestions == 0 { askForSession(path) } else { mustAskAgain = true }
         } else if openQuestions == 0 {
-            say()
+            report()
         }
     }
 }

@@ -16,7 +16,7 @@ enum PowerSource {
         interface: "org.freedesktop.UPower.Device"
     )
 
-    static func make(_ outlet: EventOutlet) -> [any ServiceClient] {
+    static func make(_ reporter: EventReporter) -> [any ServiceClient] {
         let last = Monitor<(state: PowerState?, isLive: Bool)>((nil, false))
         return [
             PropertyClient(
@@ -32,14 +32,14 @@ enum PowerSource {
                         defer { last = (new, true) }
                         return new.changes(from: last.state, isNew: !last.isLive)
                     }
-                    if !changes.isEmpty { outlet.say(.found(changes)) }
-                    outlet.say(.live)
+                    if !changes.isEmpty { reporter.report(.found(changes)) }
+                    reporter.report(.live)
                 case .signal(let signal):
                     guard signal.member == "DeviceAdded" || signal.member == "DeviceRemoved" else { return }
-                    outlet.say(.found([EventChange(PowerState.attach), EventChange(PowerState.any)]))
+                    reporter.report(.found([EventChange(PowerState.attach), EventChange(PowerState.any)]))
                 case .away(let reason):
                     last.withLock { $0.isLive = false }
-                    outlet.say(.off(reason))
+                    reporter.report(.off(reason))
                 }
             }
         ]

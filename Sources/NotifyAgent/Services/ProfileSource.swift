@@ -20,7 +20,7 @@ enum ProfileSource {
         let reason: String
     }
 
-    static func make(_ outlet: EventOutlet) -> [any ServiceClient] {
+    static func make(_ reporter: EventReporter) -> [any ServiceClient] {
         let state = Monitor(State())
         return [
             ("net.hadess.PowerProfiles", "/net/hadess/PowerProfiles"),
@@ -34,21 +34,21 @@ enum ProfileSource {
                     case .away(let reason): state.said[index] = .failure(Obstacle(reason: reason))
                     case .signal: return
                     }
-                    tell(&state, outlet)
+                    tell(&state, reporter)
                 }
             }
         }
     }
 
-    private static func tell(_ state: inout State, _ outlet: EventOutlet) {
+    private static func tell(_ state: inout State, _ reporter: EventReporter) {
         // Until both have said whether they are there, nothing is said.
         guard let first = state.said.compactMap({ try? $0?.get() }).first else {
             guard case .failure(let obstacle)? = state.said[0], state.said[1] != nil else { return }
-            return outlet.say(.off(obstacle.reason))
+            return reporter.report(.off(obstacle.reason))
         }
-        state.mode.say(first["ActiveProfile"]?.string == "power-saver" ? 1 : 0, by: outlet)
+        state.mode.report(first["ActiveProfile"]?.string == "power-saver" ? 1 : 0, to: reporter)
         // Darwin's levels: nominal, moderate, heavy, trapping, sleeping.
-        state.pressure.say(first["PerformanceDegraded"]?.string == "high-operating-temperature" ? 2 : 0, by: outlet)
-        outlet.say(.live)
+        state.pressure.report(first["PerformanceDegraded"]?.string == "high-operating-temperature" ? 2 : 0, to: reporter)
+        reporter.report(.live)
     }
 }

@@ -3,9 +3,7 @@
 import NotifyCore
 
 /// Follows properties of a service's objects.
-///
-/// `@unchecked Sendable`: the variables are touched only by the thread that reads the bus.
-final class PropertyClient: ServiceClient, @unchecked Sendable {
+final class PropertyClient: ServiceClient {
     struct Object: Hashable, Sendable {
         let path: String
         let interface: String
@@ -23,7 +21,7 @@ final class PropertyClient: ServiceClient, @unchecked Sendable {
 
     let service: FollowedService
     private let objects: [Object]
-    private let tell: @Sendable (News) -> Void
+    private let tell: (News) -> Void
     private var current: Service?
     private var values: Values = [:]
 
@@ -35,7 +33,7 @@ final class PropertyClient: ServiceClient, @unchecked Sendable {
         _ title: String,
         _ objects: [Object],
         signals: [String] = [],
-        tell: @escaping @Sendable (News) -> Void
+        tell: @escaping (News) -> Void
     ) {
         let rules = objects.map { object in
             "interface='\(PropertyChange.interface)',member='PropertiesChanged',path='\(object.path)',"
@@ -46,10 +44,10 @@ final class PropertyClient: ServiceClient, @unchecked Sendable {
         self.tell = tell
     }
 
-    func serviceHasCome(_ service: Service, on link: borrowing BusLink) {
+    func serviceHasCome(_ service: Service) {
         current = service
         values = [:]
-        for object in objects { ask(object, on: link) }
+        for object in objects { ask(object) }
     }
 
     func serviceIsAway(_ reason: String) {
@@ -58,26 +56,26 @@ final class PropertyClient: ServiceClient, @unchecked Sendable {
         tell(.away(reason))
     }
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+    func handle(_ signal: BusSignal) {
         guard let change = PropertyChange(signal) else { return tell(.signal(signal)) }
         let object = Object(path: signal.path, interface: change.interface)
         // The answer that is under way was given after this.
         guard objects.contains(object), values[object] != nil else { return }
-        if !change.invalidated.isEmpty { ask(object, on: link) }
+        if !change.invalidated.isEmpty { ask(object) }
         values[object]?.merge(change.values) { $1 }
-        say()
+        report()
     }
 
-    private func ask(_ object: Object, on link: borrowing BusLink) {
+    private func ask(_ object: Object) {
         guard let current else { return }
-        current.properties(of: object.interface, at: object.path, on: link) { [self] answer, _ in
+        current.properties(of: object.interface, at: object.path) { [self] answer in
             guard let answer else { return tell(.away("\(service.title) did not report its properties")) }
             values[object] = answer
-            say()
+            report()
         }
     }
 
-    private func say() {
+    private func report() {
         if values.count == objects.count { tell(.found(values)) }
     }
 }

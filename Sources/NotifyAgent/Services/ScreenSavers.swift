@@ -3,9 +3,7 @@
 import NotifyCore
 
 /// Screen savers on the session bus, for desktops that do not tell logind that they have locked the screen.
-///
-/// `@unchecked Sendable`: the variables are touched only by the thread that reads the bus.
-final class ScreenSavers: @unchecked Sendable {
+final class ScreenSavers {
     /// Names on the bus, which their interfaces have as well, and where the object is.
     private static let savers = [
         ("org.freedesktop.ScreenSaver", "/org/freedesktop/ScreenSaver"),
@@ -20,11 +18,11 @@ final class ScreenSavers: @unchecked Sendable {
 
     private let bus: any ServiceBus
     /// Is told whether one is active, when that is known of all.
-    private let tell: @Sendable (Bool) -> Void
+    private let tell: (Bool) -> Void
     private var clients: [ScreenSaver] = []
     private var conditions: [String: Condition] = [:]
 
-    init(_ bus: any ServiceBus, tell: @escaping @Sendable (Bool) -> Void) {
+    init(_ bus: any ServiceBus, tell: @escaping (Bool) -> Void) {
         (self.bus, self.tell) = (bus, tell)
     }
 
@@ -53,8 +51,7 @@ final class ScreenSavers: @unchecked Sendable {
     }
 }
 
-/// `@unchecked Sendable`: the variables are touched only by the thread that reads the bus.
-private final class ScreenSaver: ServiceClient, @unchecked Sendable {
+private final class ScreenSaver: ServiceClient {
     let service: FollowedService
     private let path: String
     private let tell: (ScreenSavers.Condition) -> Void
@@ -68,9 +65,9 @@ private final class ScreenSaver: ServiceClient, @unchecked Sendable {
         (self.path, self.tell) = (path, tell)
     }
 
-    func serviceHasCome(_ service: Service, on link: borrowing BusLink) {
+    func serviceHasCome(_ service: Service) {
         isAnswered = false
-        service.call("GetActive", of: self.service.name, at: path, on: link) { [self] answer, _ in
+        service.call("GetActive", of: self.service.name, at: path) { [self] answer in
             let values = try? answer.get()
             values?.closeDescriptors()
             // One that can't say so is none that locks.
@@ -78,7 +75,7 @@ private final class ScreenSaver: ServiceClient, @unchecked Sendable {
         }
     }
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+    func handle(_ signal: BusSignal) {
         guard signal.interface == service.name, signal.member == "ActiveChanged",
             let isActive = signal.arguments.first?.boolean
         else { return }

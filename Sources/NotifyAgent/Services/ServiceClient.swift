@@ -5,12 +5,12 @@ import NotifyCore
 /// Somebody who follows a service on a bus: is told when it comes and goes, and hears its signals.
 ///
 /// All of it happens on the thread that reads the bus.
-protocol ServiceClient: AnyObject, Sendable {
+protocol ServiceClient: AnyObject {
     var service: FollowedService { get }
     /// A connection owns the service's name.
-    func serviceHasCome(_ service: Service, on link: borrowing BusLink)
+    func serviceHasCome(_ service: Service)
     /// The service has sent a signal.
-    func handle(_ signal: BusSignal, on link: borrowing BusLink)
+    func handle(_ signal: BusSignal)
     /// Nobody owns the name, for this reason.
     func serviceIsAway(_ reason: String)
 }
@@ -28,14 +28,13 @@ struct FollowedService: Sendable {
 }
 
 /// A service, for as long as one connection owns its name.
-///
-/// `@unchecked Sendable`: only the thread that reads the bus touches it.
-final class Service: @unchecked Sendable {
+final class Service {
     /// The unique name of that connection, which nobody else can have.
     let owner: String
     private(set) var isThere = true
+    private let link: BusLink
 
-    init(owner: String) { self.owner = owner }
+    init(owner: String, on link: BusLink) { (self.owner, self.link) = (owner, link) }
 
     func leave() { isThere = false }
 
@@ -47,11 +46,10 @@ final class Service: @unchecked Sendable {
         of interface: String,
         at path: String,
         _ arguments: [BusValue] = [],
-        on link: borrowing BusLink,
-        then completion: @escaping @Sendable (BusAnswer, borrowing BusLink) -> Void
+        then completion: @escaping (BusAnswer) -> Void
     ) {
-        link.call(owner, path: path, interface: interface, member: member, arguments) { [self] answer, link in
-            if isThere { return completion(answer, link) }
+        link.call(owner, path: path, interface: interface, member: member, arguments) { [self] answer in
+            if isThere { return completion(answer) }
             (try? answer.get())?.closeDescriptors()
         }
     }
@@ -62,13 +60,12 @@ final class Service: @unchecked Sendable {
     func properties(
         of interface: String,
         at path: String,
-        on link: borrowing BusLink,
-        then completion: @escaping @Sendable ([String: BusValue]?, borrowing BusLink) -> Void
+        then completion: @escaping ([String: BusValue]?) -> Void
     ) {
-        call("GetAll", of: PropertyChange.interface, at: path, [.string(interface)], on: link) { answer, link in
+        call("GetAll", of: PropertyChange.interface, at: path, [.string(interface)]) { answer in
             let values = try? answer.get()
             values?.closeDescriptors()
-            completion(values?.first?.dictionary, link)
+            completion(values?.first?.dictionary)
         }
     }
 }

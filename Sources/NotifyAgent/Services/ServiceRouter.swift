@@ -3,10 +3,8 @@
 import NotifyCore
 
 /// The services that are followed on one connection: who owns their names, and whom their signals are for.
-///
-/// `@unchecked Sendable`: only the thread that reads the bus touches it.
-final class ServiceRouter: @unchecked Sendable {
-    private final class Entry: @unchecked Sendable {
+final class ServiceRouter {
+    private final class Entry {
         let client: any ServiceClient
         var current: Service?
         /// When to have it started again.
@@ -35,8 +33,11 @@ final class ServiceRouter: @unchecked Sendable {
     /// started again at once.
     private static let patience: Int64 = 30_000
 
+    private let link: BusLink
     private var entries: [Entry] = []
     private var isReady = false
+
+    init(_ link: BusLink) { self.link = link }
 
     private static func ownerRule(_ name: String) -> String {
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
@@ -46,14 +47,14 @@ final class ServiceRouter: @unchecked Sendable {
     // MARK: - Who follows what
 
     /// Adds a client; it hears of the service as soon as the bus has said whether it is there.
-    func add(_ client: any ServiceClient, on link: borrowing BusLink) {
+    func add(_ client: any ServiceClient) {
         let entry = Entry(client)
         entries.append(entry)
-        if isReady { follow(entry, on: link) }
+        if isReady { follow(entry) }
     }
 
     /// After this the client is told nothing more.
-    func remove(_ client: any ServiceClient, on link: borrowing BusLink) {
+    func remove(_ client: any ServiceClient) {
         for entry in entries where entry.client === client {
             entry.leave()
             entry.round += 1
@@ -65,9 +66,9 @@ final class ServiceRouter: @unchecked Sendable {
 
     // MARK: - The connection
 
-    func linkIsReady(_ link: borrowing BusLink) {
+    func linkIsReady() {
         isReady = true
-        for entry in entries { follow(entry, on: link) }
+        for entry in entries { follow(entry) }
     }
 
     func linkIsLost(_ reason: String) {
@@ -86,29 +87,29 @@ final class ServiceRouter: @unchecked Sendable {
         entries.reduce(nil) { MonotonicTime.earlier($0, $1.retry.time) }
     }
 
-    func deadlineHasPassed(_ link: borrowing BusLink) {
+    func deadlineHasPassed() {
         for entry in entries {
             guard let time = entry.retry.time, time <= .now else { continue }
             entry.retry.cancel()
-            findOwner(entry, on: link)
+            findOwner(entry)
         }
     }
 
     // MARK: - Owners
 
-    private func follow(_ entry: Entry, on link: borrowing BusLink) {
+    private func follow(_ entry: Entry) {
         entry.isFollowed = true
         for rule in entry.rules { link.callBus("AddMatch", [.string(rule)]) }
-        findOwner(entry, on: link)
+        findOwner(entry)
     }
 
-    private func findOwner(_ entry: Entry, on link: borrowing BusLink) {
+    private func findOwner(_ entry: Entry) {
         entry.round += 1
         let (round, facts) = (entry.round, entry.facts)
-        link.findOwner(of: facts.name, activates: facts.isActivated) { [self] answer, link in
+        link.findOwner(of: facts.name, activates: facts.isActivated) { [self] answer in
             guard round == entry.round, entry.current == nil else { return }
             switch answer {
-            case .success(let owner): ownerHasChanged(entry, to: owner, on: link)
+            case .success(let owner): ownerHasChanged(entry, to: owner)
             case .failure(let fault) where !facts.isActivated || fault.saysNobodyKnows:
                 entry.client.serviceIsAway("\(facts.title) is not running")
             case .failure(let fault):
@@ -118,7 +119,7 @@ final class ServiceRouter: @unchecked Sendable {
         }
     }
 
-    private func ownerHasChanged(_ entry: Entry, to owner: String, on link: borrowing BusLink) {
+    private func ownerHasChanged(_ entry: Entry, to owner: String) {
         guard owner != entry.current?.owner ?? "" else { return }
         entry.leave()
         guard !owner.isEmpty else {
@@ -129,26 +130,26 @@ final class ServiceRouter: @unchecked Sendable {
         }
         entry.retry.cancel()
         entry.since = .now
-        let service = Service(owner: owner)
+        let service = Service(owner: owner, on: link)
         entry.current = service
-        entry.client.serviceHasCome(service, on: link)
+        entry.client.serviceHasCome(service)
     }
 
     // MARK: - Signals
 
-    func handle(_ signal: BusSignal, on link: borrowing BusLink) {
+    func handle(_ signal: BusSignal) {
         if signal.sender == "org.freedesktop.DBus" {
             guard signal.member == "NameOwnerChanged", signal.interface == "org.freedesktop.DBus" else { return }
             let texts = signal.arguments.compactMap(\.string)
             guard texts.count == 3 else { return }
             for entry in entries where entry.facts.name == texts[0] {
                 entry.round += 1
-                ownerHasChanged(entry, to: texts[2], on: link)
+                ownerHasChanged(entry, to: texts[2])
             }
             return
         }
         // Anyone can send a signal to one connection, whatever its match rules.
-        for entry in entries where entry.current?.owner == signal.sender { entry.client.handle(signal, on: link) }
+        for entry in entries where entry.current?.owner == signal.sender { entry.client.handle(signal) }
     }
 }
 

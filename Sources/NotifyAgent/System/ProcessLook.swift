@@ -3,9 +3,7 @@
 import Glibc
 
 /// Whether a process is stopped, as last seen.
-///
-/// `@unchecked Sendable`: created by one thread, and after that only the watcher's thread uses it.
-final class ProcessLook: @unchecked Sendable {
+final class ProcessLook {
     /// A debugger stops a process briefly; it counts after this many checks in a row.
     private static let patience = 3
 

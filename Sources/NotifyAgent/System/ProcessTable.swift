@@ -4,9 +4,7 @@ import Glibc
 import NotifyCoordinator
 
 /// The processes behind the coordinator's numbers: has them watched, stops them, and lets them continue.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class ProcessTable: @unchecked Sendable {
+final class ProcessTable {
     private struct Entry {
         /// The number by which the watcher's thread identifies it.
         let number: UInt64

@@ -48,6 +48,17 @@ extension NotifyCenter.Bus {
         }
     }
 
+    /// Whether so many wait to be accepted by the bus that connecting to it would block. libdbus connects to the first
+    /// address at which somebody listens.
+    package var isCongested: Bool {
+        guard let address = try? resolveAddress(), address.hasPrefix("unix:path=") else { return false }
+        let path = address.dropFirst("unix:path=".count).prefix { $0 != "," && $0 != ";" }
+        if path.contains("%") { return false }
+        let socket = linux_connect_unix(String(path))
+        if socket >= 0 { Glibc.close(socket) }
+        return socket < 0 && errno == EAGAIN
+    }
+
     /// How to refer to the bus in a sentence.
     var title: String {
         switch self {

@@ -66,9 +66,10 @@ public final class NotifyCenter: Sendable {
         onConnectionChange: (@Sendable (ConnectionChange) -> Void)? = nil
     ) {
         self.bus = bus
-        let peer = LifecyclePeer()
-        self.peer = peer
-        engine = Engine(bus: bus, waitsForBus: waitsForBus, peer: peer, onConnectionChange: onConnectionChange)
+        let link = BusLink(bus: bus, onConnectionChange: onConnectionChange)
+        let peer = LifecyclePeer(link)
+        (self.peer, link.peer) = (peer, peer)
+        engine = Engine(link, waitsForBus: waitsForBus)
     }
 
     /// Creates a center that also reports who posts what its observers hear.
@@ -82,16 +83,21 @@ public final class NotifyCenter: Sendable {
         onPost: @escaping @Sendable (NotifyName, UnsafePointer<CChar>) -> Void
     ) {
         self.bus = bus
-        let peer = LifecyclePeer()
-        self.peer = peer
-        engine = Engine(bus: bus, peer: peer, onConnectionChange: onConnectionChange, onPost: onPost)
+        let link = BusLink(bus: bus, onConnectionChange: onConnectionChange, onPost: onPost)
+        let peer = LifecyclePeer(link)
+        (self.peer, link.peer) = (peer, peer)
+        engine = Engine(link)
     }
 
     /// Creates a center whose observing connection also serves a peer.
-    package init(bus: Bus, peer: any BusPeer) {
+    ///
+    /// - Parameter other: belongs to the threads of the center from now on.
+    package init(bus: Bus, peer other: sending any BusPeer) {
         self.bus = bus
-        self.peer = nil
-        engine = Engine(bus: bus, peer: peer, onConnectionChange: nil)
+        peer = nil
+        let link = BusLink(bus: bus)
+        link.peer = other
+        engine = Engine(link)
     }
 
     deinit {
@@ -122,7 +128,7 @@ public final class NotifyCenter: Sendable {
     }
 
     /// Runs a closure with the observing connection, on the thread that reads.
-    package func perform(_ body: @escaping @Sendable (borrowing BusLink) -> Void) {
+    package func perform(_ body: @escaping @Sendable (BusLink) -> Void) {
         engine.command(.perform(body))
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
+package import Glibc
 import Synchronization
 
 extension Engine {
@@ -19,17 +19,17 @@ extension Engine {
             observing.batchStart = MonotonicTime(nanoseconds: batch)
             if events.isAwake {
                 threads.wakeDescriptor.clear()
-                observing.run(registry.takeCommands(), on: self)
+                observing.run(registry.takeCommands())
             }
             outbox.service(events.posting, on: events.postingConnection)
-            observing.service(events.observing, on: self)
+            observing.service(events.observing)
 
             let waiting = takeDelivery()
             let delivers = waiting != nil
             // What is queued was posted before what arrives now.
             if let waiting { leads = run(waiting, as: number, of: threads, leads: leads, givesUp: false) }
             var arrivals = 0
-            while leads, let arrival = observing.nextArrival(on: self) {
+            while leads, let arrival = observing.nextArrival() {
                 arrivals += 1
                 leads = deliver(arrival, as: number, of: threads, delivers: delivers)
             }
@@ -55,7 +55,7 @@ extension Engine {
     ///
     /// A posting thread may close its socket meanwhile: poll(2) keeps the one that it was called with.
     private func waitForEvents(_ wakeDescriptor: WakeDescriptor, mayWait: Bool) -> Events {
-        let reading = observing.pollRequest
+        let reading = observing.serviceRequest
         let posting = outbox.pollRequest
         let deadline = MonotonicTime.earlier(reading.deadline, posting.deadline)
         var requests = (
@@ -127,12 +127,12 @@ struct Arrival {
 }
 
 /// The events for which a connection is to be woken.
-struct PollRequest {
-    var descriptor: Int32 = -1
+package struct PollRequest {
+    package var descriptor: Int32 = -1
     var events: Int16 = 0
-    var deadline: MonotonicTime?
+    package var deadline: MonotonicTime?
     /// Which of a center's connections this is for: another one may have replaced it by the time the leader wakes up.
     var connection = 0
 
-    var pollfd: Glibc.pollfd { Glibc.pollfd(fd: descriptor, events: events, revents: 0) }
+    package var pollfd: Glibc.pollfd { Glibc.pollfd(fd: descriptor, events: events, revents: 0) }
 }

@@ -48,10 +48,12 @@ final class Engine: Sendable {
         }
     }
 
-    let counters = Counters()
-    let registry = Registry()
+    let counters: Counters
+    let registry: Registry
     let outbox: Outbox
-    let observing: ObservingConnection
+    /// `nonisolated(unsafe)`: only the leading thread touches what changes in it. The lead passes between threads by an
+    /// atomic exchange, which orders what both do.
+    nonisolated(unsafe) let observing: BusLink
     let delivery = Monitor(Delivery())
     /// Everyone registered with this center.
     let observers = Monitor(Registered())
@@ -61,21 +63,14 @@ final class Engine: Sendable {
     let waitsForBus: Bool
     private let life = Monitor(Life.idle)
 
-    init(
-        bus: NotifyCenter.Bus,
-        waitsForBus: Bool = false,
-        peer: (any BusPeer)?,
-        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?,
-        onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
-    ) {
+    /// - Parameter observing: belongs to the engine's threads from now on.
+    init(_ observing: BusLink, waitsForBus: Bool = false) {
         self.waitsForBus = waitsForBus
-        outbox = Outbox(bus: bus, counters: counters)
-        observing = ObservingConnection(
-            bus: bus,
-            peer: peer,
-            onConnectionChange: onConnectionChange,
-            onPost: onPost
-        )
+        self.observing = observing
+        counters = observing.counters
+        registry = observing.registry
+        outbox = Outbox(bus: observing.bus, counters: observing.counters, ownName: observing.ownName)
+        observing.engine = self
     }
 
     var threads: EngineThreads? {

@@ -23,6 +23,6 @@ extension NotifyCenter {
 
     /// The agent's report about itself.
     package func agentStatus(timeout: Duration = .seconds(2)) throws(AgentError) -> AgentInterface.Status.Answer {
-        try askAgent(timeout) { peer, link, completion in peer.ask(AgentInterface.Status(), link, then: completion) }
+        try askAgent(timeout) { peer, completion in peer.ask(AgentInterface.Status(), then: completion) }
     }
 }

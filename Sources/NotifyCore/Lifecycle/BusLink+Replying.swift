@@ -4,11 +4,11 @@
 extension BusLink {
     func reply(to call: ObserverLifecycle.Call, _ arguments: [BusValue] = []) {
         guard call.wantsReply else { return }
-        _ = observing.connection?.send(.reply(to: call.sender, call.serial, arguments))
+        _ = connection?.send(.reply(to: call.sender, call.serial, arguments))
     }
 
     func refuse(_ call: ObserverLifecycle.Call, _ fault: BusFault) {
         guard call.wantsReply else { return }
-        _ = observing.connection?.send(.error(to: call.sender, call.serial, name: fault.name, fault.message))
+        _ = connection?.send(.error(to: call.sender, call.serial, name: fault.name, fault.message))
     }
 }

@@ -28,7 +28,7 @@ extension NotifyCenter {
             nonmutating set {
                 guard let peer = center.peer, peer.states.followsDesktop != newValue else { return }
                 peer.states.followsDesktop = newValue
-                center.perform { link in peer.followDesktop(newValue, link) }
+                center.perform { _ in peer.followDesktop(newValue) }
             }
         }
 
@@ -62,7 +62,7 @@ extension NotifyCenter {
             let outcome = Barrier()
             try center.open()
             center.engine.prepareToWait()
-            center.perform { link in peer.report(state, link) { outcome.complete($0) } }
+            center.perform { _ in peer.report(state) { outcome.complete($0) } }
             try outcome.wait(until: .after(timeout))
         }
     }

@@ -12,7 +12,7 @@ final class Registry: Sendable {
         /// Connect, even if there are no observers.
         case open
         /// Do something with the connection, whatever state it is in.
-        case perform(@Sendable (borrowing BusLink) -> Void)
+        case perform(@Sendable (BusLink) -> Void)
     }
 
     struct State {

@@ -11,9 +11,9 @@ extension BusLink {
     package func hold(
         names: [NotifyName],
         prefixes: [NamePrefix] = [],
-        then completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+        then completion: @escaping (NotifyBusError?) -> Void
     ) {
-        hold(BusLink.keys(names, prefixes), for: observing.peerObserver(on: engine), completion)
+        hold(BusLink.keys(names, prefixes), for: observerForPeer(), completion)
     }
 
     /// Hears names for a listener besides the peer, and reports who posted: the peer may hold the same names.
@@ -23,39 +23,39 @@ extension BusLink {
         names: [NotifyName],
         prefixes: [NamePrefix] = [],
         for listener: any PostListener,
-        then completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+        then completion: @escaping (NotifyBusError?) -> Void
     ) {
-        hold(BusLink.keys(names, prefixes), for: observing.observer(for: listener, on: engine), completion)
+        hold(BusLink.keys(names, prefixes), for: observer(for: listener), completion)
     }
 
     private func hold(
         _ keys: [Topic.Key],
-        for observer: Observer?,
-        _ completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+        for observer: Observer,
+        _ completion: @escaping (NotifyBusError?) -> Void
     ) {
-        guard let observer, let topics = try? engine.registry.add(observer, to: keys) else {
-            return completion(.closed, self)
+        guard let topics = try? registry.add(observer, to: keys) else {
+            return completion(.closed)
         }
-        observing.run(engine.registry.takeCommands(), on: engine)
+        run(registry.takeCommands())
         confirm(topics[...], keys, observer, completion)
     }
 
     /// Stops hearing these names.
     package func release(names: [NotifyName], prefixes: [NamePrefix] = []) {
-        if let observer = observing.peerObserver(on: engine) { release(BusLink.keys(names, prefixes), observer) }
+        release(BusLink.keys(names, prefixes), observerForPeer())
     }
 
     package func release(names: [NotifyName], prefixes: [NamePrefix] = [], for listener: any PostListener) {
-        release(BusLink.keys(names, prefixes), observing.observer(for: listener, on: engine))
+        release(BusLink.keys(names, prefixes), observer(for: listener))
     }
 
     /// Whether posts have come whose sender is still being determined. They are passed on once the bus has replied, out
     /// of order.
-    package var isHoldingPostsBack: Bool { observing.senders.isHolding }
+    package var isHoldingPostsBack: Bool { senders.isHolding }
 
     private func release(_ keys: [Topic.Key], _ observer: Observer) {
-        if engine.registry.remove(observer, fromKeys: keys) {
-            observing.run(engine.registry.takeCommands(), on: engine)
+        if registry.remove(observer, fromKeys: keys) {
+            run(registry.takeCommands())
         }
     }
 
@@ -64,20 +64,20 @@ extension BusLink {
         _ topics: ArraySlice<Topic>,
         _ keys: [Topic.Key],
         _ observer: Observer,
-        _ completion: @escaping @Sendable (NotifyBusError?, borrowing BusLink) -> Void
+        _ completion: @escaping (NotifyBusError?) -> Void
     ) {
-        switch engine.registry.outcome(of: topics) {
+        switch registry.outcome(of: topics) {
         case .failure(let error):
             release(keys, observer)
-            completion(error, self)
+            completion(error)
         case .success(let rest) where rest.isEmpty:
-            completion(nil, self)
+            completion(nil)
         case .success(let rest):
-            callBus("GetId", []) { answer, link in
+            callBus("GetId", []) { [self] answer in
                 if case .failure(let fault) = answer, fault.name == BusFault.lost.name {
-                    return completion(.disconnected, link)
+                    return completion(.disconnected)
                 }
-                link.confirm(rest, keys, observer, completion)
+                confirm(rest, keys, observer, completion)
             }
         }
     }
@@ -87,51 +87,30 @@ extension BusLink {
     }
 }
 
-/// The engine that keeps a client, and so outlives it.
-///
-/// `@unchecked Sendable`: the reference never changes, and an `Engine` is `Sendable`; the compiler rejects only `unowned`.
-private struct UnownedEngine: @unchecked Sendable { unowned let engine: Engine }
-
-/// Passes posts to the peer as they come.
-final class PeerClient: ObserverClient {
-    private let peer: any BusPeer
-    private let engine: UnownedEngine
-
-    init(peer: any BusPeer, engine: Engine) {
-        self.peer = peer
-        self.engine = UnownedEngine(engine: engine)
-    }
-
-    func wake(for observer: Observer) {
-        while let name = observer.takeNext() {
-            peer.handle(post: name, on: BusLink(observing: engine.engine.observing, engine: engine.engine))
-        }
-    }
-
-    func end() {}
-}
-
-/// A listener, which is notified of posts and their senders.
-package protocol PostListener: AnyObject, Sendable {
+/// Who is notified of the posts of certain names besides the peer, and of who has posted them.
+package protocol PostListener: AnyObject {
     /// - Parameter sender: the unique name of the connection that posted; it may have left the bus since.
-    func handle(post name: NotifyName, from sender: String, on link: borrowing BusLink)
+    func handle(post name: NotifyName, from sender: String)
 }
 
-/// Passes posts to a listener as they come.
-final class ListenerClient: ObserverClient {
-    let listener: any PostListener
-    private let engine: UnownedEngine
+/// Passes the posts of held names to the peer or to the listener as they come.
+///
+/// `@unchecked Sendable`: only the thread that drives the connection offers posts to it, and the connection, which keeps
+/// the observer that this belongs to, outlives it.
+final class HeldPosts: ObserverClient, @unchecked Sendable {
+    enum Receiver { case peer, listener }
 
-    init(listener: any PostListener, engine: Engine) {
-        self.listener = listener
-        self.engine = UnownedEngine(engine: engine)
-    }
+    private unowned let link: BusLink
+    private let receiver: Receiver
+
+    init(_ link: BusLink, for receiver: Receiver) { (self.link, self.receiver) = (link, receiver) }
 
     func wake(for observer: Observer) {
-        let engine = engine.engine
         while let name = observer.takeNext() {
-            let link = BusLink(observing: engine.observing, engine: engine)
-            listener.handle(post: name, from: engine.observing.postSender, on: link)
+            switch receiver {
+            case .peer: link.peer?.handle(post: name)
+            case .listener: link.listener?.handle(post: name, from: link.postSender)
+            }
         }
     }
 

@@ -9,7 +9,7 @@ extension BusLink {
         to agent: String = AgentInterface.name,
         of service: LifecycleService = .agent,
         activates: Bool = false,
-        then completion: @escaping @Sendable (Result<Call.Answer, BusFault>, borrowing BusLink) -> Void
+        then completion: @escaping (Result<Call.Answer, BusFault>) -> Void
     ) {
         self.call(
             agent,
@@ -18,7 +18,7 @@ extension BusLink {
             member: Call.member,
             call.arguments,
             activates: activates
-        ) { answer, link in completion(answer.reading(Call.self), link) }
+        ) { answer in completion(answer.reading(Call.self)) }
     }
 
     /// Emits a signal of the agent, to everyone or to one connection.

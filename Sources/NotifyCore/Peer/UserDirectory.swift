@@ -4,7 +4,7 @@
 ///
 /// A bus never reuses a unique name, so an answer is valid as long as the connection to the bus lasts.
 struct UserDirectory {
-    typealias Completion = @Sendable (Result<UInt32, BusFault>, borrowing BusLink) -> Void
+    typealias Completion = (Result<UInt32, BusFault>) -> Void
 
     /// How many names are remembered; beyond that the bus is asked again.
     private static let limit = 4_096
@@ -42,16 +42,16 @@ extension BusLink {
     ///
     package func findUser(
         of name: String,
-        then completion: @escaping @Sendable (Result<UInt32, BusFault>, borrowing BusLink) -> Void
+        then completion: @escaping (Result<UInt32, BusFault>) -> Void
     ) {
-        if let user = observing.users[name] { return completion(.success(user), self) }
-        guard observing.users.wait(for: name, completion) else { return }
-        callBus("GetConnectionUnixUser", [.string(name)]) { answer, link in
+        if let user = users[name] { return completion(.success(user)) }
+        guard users.wait(for: name, completion) else { return }
+        callBus("GetConnectionUnixUser", [.string(name)]) { [self] answer in
             let user = answer.flatMap { values in
                 values.first?.uint32.map { .success($0) } ?? .failure(BusFault.unknownUser(of: name))
             }
-            if case .success(let user) = user { link.observing.users.note(user, of: name) }
-            while let next = link.observing.users.nextWaiting(for: name) { next(user, link) }
+            if case .success(let user) = user { users.note(user, of: name) }
+            while let next = users.nextWaiting(for: name) { next(user) }
         }
     }
 }

@@ -81,10 +81,11 @@ final class Outbox: Sendable {
 
     let bus: NotifyCenter.Bus
     let counters: Counters
-    let ownName = OwnName()
+    let ownName: OwnName
     let state = Monitor(State())
 
-    init(bus: NotifyCenter.Bus, counters: Counters) {
+    init(bus: NotifyCenter.Bus, counters: Counters, ownName: OwnName) {
+        self.ownName = ownName
         self.bus = bus
         self.counters = counters
     }

@@ -19,7 +19,7 @@ extension NotifyCenter {
         of name: NotifyName,
         timeout: Duration = .seconds(2)
     ) throws(AgentError) {
-        try askAgent(timeout) { peer, link, completion in peer.setState(value, of: name, link, then: completion) }
+        try askAgent(timeout) { peer, completion in peer.setState(value, of: name, then: completion) }
     }
 
     /// The state of a name; 0 if nobody has set it.
@@ -27,7 +27,7 @@ extension NotifyCenter {
     /// The corresponding C function is `notify_get_state`.
     package func state(of name: NotifyName, timeout: Duration = .seconds(2)) throws(AgentError) -> UInt64 {
         let question = AgentInterface.GetNameState(name: name.string)
-        return try askAgent(timeout) { peer, link, completion in peer.ask(question, link, then: completion) }.value
+        return try askAgent(timeout) { peer, completion in peer.ask(question, then: completion) }.value
     }
 
     /// Stops reporting the state of a name to a new agent.
@@ -44,7 +44,7 @@ extension NotifyCenter {
         timeout: Duration = .seconds(10)
     ) throws(AgentError) {
         let request = AgentInterface.SetState(target: "pid:\(process)", state: state, freezes: false)
-        _ = try askAgent(timeout) { peer, link, completion in peer.ask(request, link, then: completion) }
+        _ = try askAgent(timeout) { peer, completion in peer.ask(request, then: completion) }
     }
 
     /// Asks the agent something and waits for the reply. Opens the observing connection if necessary.
@@ -52,7 +52,7 @@ extension NotifyCenter {
         _ timeout: Duration,
         _ ask:
             @escaping @Sendable (
-                LifecyclePeer, borrowing BusLink, @escaping @Sendable (Result<Answer, AgentError>) -> Void
+                LifecyclePeer, @escaping @Sendable (Result<Answer, AgentError>) -> Void
             ) -> Void
     ) throws(AgentError) -> Answer {
         guard let peer else { throw .unreachable(.closed) }
@@ -63,8 +63,8 @@ extension NotifyCenter {
             throw .unreachable(error)
         }
         engine.prepareToWait()
-        perform { link in
-            ask(peer, link) { answer in
+        perform { _ in
+            ask(peer) { answer in
                 outcome.withLock { $0 = answer }
                 outcome.wakeAll()
             }

@@ -9,11 +9,11 @@ package import NotifyNames
 package final class ClockSource: EventSource {
     package static let name: NotifyName = "com.apple.system.clock_set"
 
-    private let outlet: EventOutlet
+    private let reporter: EventReporter
     private var timer: Int32 = -1
     private weak var loop: EventLoop?
 
-    package init(_ outlet: EventOutlet) { self.outlet = outlet }
+    package init(_ reporter: EventReporter) { self.reporter = reporter }
 
     package func begin(on driver: SourceDriver) throws(SourceFault) {
         timer = linux_clock_timer()
@@ -24,7 +24,7 @@ package final class ClockSource: EventSource {
             var count: UInt64 = 0
             let wasSet = read(timer, &count, 8) < 0 && errno == ECANCELED
             if linux_clock_timer_arm(timer) != 0 { return driver.fail(.system("can't watch the clock")) }
-            if wasSet { outlet.post(ClockSource.name) }
+            if wasSet { reporter.post(ClockSource.name) }
         }
         driver.isLive()
     }

@@ -20,7 +20,7 @@ package final class FileSource: EventSource {
         }
     }
 
-    private let outlet: EventOutlet
+    private let reporter: EventReporter
     private let rules: [Rule]
     /// The rules of each name, by their place: there may be a thousand, and names are wanted one after another.
     private let places: [NotifyName: [Int]]
@@ -31,8 +31,8 @@ package final class FileSource: EventSource {
     private var contents: [Int: [[UInt8]]] = [:]
     private var obstacles: [String: String] = [:]
 
-    package init(_ outlet: EventOutlet, _ rules: [Rule]) {
-        self.outlet = outlet
+    package init(_ reporter: EventReporter, _ rules: [Rule]) {
+        self.reporter = reporter
         self.rules = rules
         var places: [NotifyName: [Int]] = [:]
         for (index, rule) in rules.enumerated() {
@@ -85,7 +85,7 @@ package final class FileSource: EventSource {
     private func tell() {
         guard let driver else { return }
         if let first = obstacles.min(by: { $0.key < $1.key }) {
-            outlet.say(.off(first.value))
+            reporter.report(.off(first.value))
         } else {
             driver.isLive()
         }
@@ -98,7 +98,7 @@ package final class FileSource: EventSource {
             guard contents[index] != new else { return }
             contents[index] = new
         }
-        for name in rule.names { outlet.post(name) }
+        for name in rule.names { reporter.post(name) }
     }
 
     private static func read(_ path: String) -> [UInt8] {

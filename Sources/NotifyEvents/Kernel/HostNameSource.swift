@@ -7,11 +7,11 @@ package import NotifyNames
 package final class HostNameSource: EventSource {
     package static let name: NotifyName = "com.apple.system.hostname"
 
-    private let outlet: EventOutlet
+    private let reporter: EventReporter
     private var file: KernelFile?
     private var text: [UInt8]?
 
-    package init(_ outlet: EventOutlet) { self.outlet = outlet }
+    package init(_ reporter: EventReporter) { self.reporter = reporter }
 
     package func begin(on driver: SourceDriver) throws(SourceFault) {
         let file = try KernelFile("/proc/sys/kernel/hostname", on: driver.loop)
@@ -27,6 +27,6 @@ package final class HostNameSource: EventSource {
         guard let new = file?.contents() else { return }
         let isNews = text != nil && text != new
         text = new
-        if isNews { outlet.post(HostNameSource.name) }
+        if isNews { reporter.post(HostNameSource.name) }
     }
 }

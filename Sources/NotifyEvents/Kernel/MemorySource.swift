@@ -14,7 +14,7 @@ package final class MemorySource: EventSource {
     /// How long a level lasts after the kernel has last reported it, in milliseconds.
     private static let patience: Int64 = 10_000
 
-    private let outlet: EventOutlet
+    private let reporter: EventReporter
     private let path: String
     private var files: [KernelFile] = []
     private var reported = [MonotonicTime?](repeating: nil, count: 2)
@@ -22,8 +22,8 @@ package final class MemorySource: EventSource {
     private var loop: EventLoop?
     private var timer: Int?
 
-    package init(_ outlet: EventOutlet, path: String = "/proc/pressure/memory") {
-        self.outlet = outlet
+    package init(_ reporter: EventReporter, path: String = "/proc/pressure/memory") {
+        self.reporter = reporter
         self.path = path
     }
 
@@ -38,7 +38,7 @@ package final class MemorySource: EventSource {
                 self?.look()
             }
         }
-        outlet.note(MemorySource.name, state: level)
+        reporter.note(MemorySource.name, state: level)
         driver.isLive()
     }
 
@@ -54,7 +54,7 @@ package final class MemorySource: EventSource {
         let new = UInt64(ends.lastIndex { $0.map { $0 > now } ?? false }.map { $0 + 1 } ?? 0)
         if new != level {
             level = new
-            outlet.post(MemorySource.name, state: new)
+            reporter.post(MemorySource.name, state: new)
         }
         loop?.cancel(timer)
         // The only time it wakes by itself, and only while there is pressure.

@@ -14,14 +14,14 @@ package final class MountSource: EventSource {
     /// The minimum time between two checks, in milliseconds, so that a thousand mounts in a row are only a few posts.
     private static let pause: Int64 = 250
 
-    private let outlet: EventOutlet
+    private let reporter: EventReporter
     private var file: KernelFile?
     private var mounts: [Substring: Substring]?
     private var loop: EventLoop?
     private var timer: Int?
     private var nextLook = MonotonicTime(nanoseconds: 0)
 
-    package init(_ outlet: EventOutlet) { self.outlet = outlet }
+    package init(_ reporter: EventReporter) { self.reporter = reporter }
 
     package func begin(on driver: SourceDriver) throws(SourceFault) {
         let file = try KernelFile("/proc/self/mountinfo", on: driver.loop)
@@ -52,9 +52,9 @@ package final class MountSource: EventSource {
         let new = MountSource.parse(String(decoding: bytes, as: UTF8.self))
         defer { mounts = new }
         guard let old = mounts else { return }
-        if new.contains(where: { old[$0.key] == nil }) { outlet.post(MountSource.mounted) }
-        if old.contains(where: { new[$0.key] == nil }) { outlet.post(MountSource.unmounted) }
-        if new.contains(where: { old[$0.key] != nil && old[$0.key] != $0.value }) { outlet.post(MountSource.updated) }
+        if new.contains(where: { old[$0.key] == nil }) { reporter.post(MountSource.mounted) }
+        if old.contains(where: { new[$0.key] == nil }) { reporter.post(MountSource.unmounted) }
+        if new.contains(where: { old[$0.key] != nil && old[$0.key] != $0.value }) { reporter.post(MountSource.updated) }
     }
 
     /// The options of each mount and of its file system, by mount ID.

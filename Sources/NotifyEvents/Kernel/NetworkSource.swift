@@ -14,7 +14,7 @@ package final class NetworkSource: EventSource {
     private static let pause: Int64 = 250
     private static let patience: Int64 = 5_000
 
-    private let outlet: EventOutlet
+    private let reporter: EventReporter
     private var socket: Int32 = -1
     private var loop: EventLoop?
     private weak var driver: SourceDriver?
@@ -22,7 +22,7 @@ package final class NetworkSource: EventSource {
     private var limit: MonotonicTime?
     private var digest: NetworkDigest?
 
-    package init(_ outlet: EventOutlet) { self.outlet = outlet }
+    package init(_ reporter: EventReporter) { self.reporter = reporter }
 
     package func begin(on driver: SourceDriver) throws(SourceFault) {
         socket = linux_route_socket(true)
@@ -62,9 +62,9 @@ package final class NetworkSource: EventSource {
         }
         defer { digest = new }
         if let digest, digest != new {
-            outlet.post(NetworkSource.name, state: new.state)
+            reporter.post(NetworkSource.name, state: new.state)
         } else {
-            outlet.note(NetworkSource.name, state: new.state)
+            reporter.note(NetworkSource.name, state: new.state)
         }
     }
 }

@@ -13,26 +13,25 @@ extension EventSource {
     package func want(_ names: Set<NotifyName>) {}
 }
 
-/// The interface of a source of events to the agent, for use on any thread until it is closed.
-package final class EventOutlet: Sendable {
-    private let isOpen = Monitor(true)
-    private let deliver: @Sendable (EventNews) -> Void
+/// How a source of events reports, until it is closed.
+package final class EventReporter {
+    private var isOpen = true
+    private let deliver: (EventNews) -> Void
 
-    package init(_ deliver: @escaping @Sendable (EventNews) -> Void) { self.deliver = deliver }
+    package init(_ deliver: @escaping (EventNews) -> Void) { self.deliver = deliver }
 
-    package func close() { isOpen.withLock { $0 = false } }
+    package func close() { isOpen = false }
 
-    package func say(_ news: EventNews) {
-        // With the lock held: after `close` nothing more is reported.
-        isOpen.withLock { if $0 { deliver(news) } }
+    package func report(_ news: EventNews) {
+        if isOpen { deliver(news) }
     }
 
     /// Something has happened.
-    package func post(_ name: NotifyName, state: UInt64? = nil) { say(.found([EventChange(name, state: state)])) }
+    package func post(_ name: NotifyName, state: UInt64? = nil) { report(.found([EventChange(name, state: state)])) }
 
     /// The current state, without counting as a change.
     package func note(_ name: NotifyName, state: UInt64) {
-        say(.found([EventChange(name, state: state, isPosted: false)]))
+        report(.found([EventChange(name, state: state, isPosted: false)]))
     }
 }
 
@@ -43,8 +42,8 @@ package struct LastState {
 
     package init(_ name: NotifyName) { self.name = name }
 
-    package mutating func say(_ new: UInt64, by outlet: EventOutlet) {
+    package mutating func report(_ new: UInt64, to reporter: EventReporter) {
         defer { value = new }
-        if let value, value != new { outlet.post(name, state: new) } else { outlet.note(name, state: new) }
+        if let value, value != new { reporter.post(name, state: new) } else { reporter.note(name, state: new) }
     }
 }

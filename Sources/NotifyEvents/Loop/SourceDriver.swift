@@ -30,16 +30,16 @@ package final class SourceDriver {
     package let loop: EventLoop
     package let source: any Source
     /// Called with the reason when the source is off, and with nil when it is live.
-    private let say: (String?) -> Void
+    private let report: (String?) -> Void
     private var backOff = BackOff(first: 250, last: 30_000)
     private var retry: Int?
     private var isBegun = false
     private var isEnded = false
 
-    package init(_ source: any Source, on loop: EventLoop, say: @escaping (String?) -> Void) {
+    package init(_ source: any Source, on loop: EventLoop, report: @escaping (String?) -> Void) {
         self.source = source
         self.loop = loop
-        self.say = say
+        self.report = report
     }
 
     package func begin() {
@@ -56,7 +56,7 @@ package final class SourceDriver {
     package func isLive() {
         guard isBegun else { return }
         backOff.reset()
-        say(nil)
+        report(nil)
     }
 
     /// Called by the source when it can't continue.
@@ -64,7 +64,7 @@ package final class SourceDriver {
         guard isBegun else { return }
         isBegun = false
         source.end()
-        say(fault.reason)
+        report(fault.reason)
         guard fault.isPassing, !isEnded else { return }
         retry = loop.after(backOff.next()) { [weak self] in self?.begin() }
     }

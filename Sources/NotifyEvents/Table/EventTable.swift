@@ -33,7 +33,7 @@ package struct EventTable {
         case wanted(NotifyName, Bool)
         /// The state of a name is requested; ends in `answer`.
         case asked(NotifyName, UInt64)
-        case said(String, EventNews)
+        case reported(String, EventNews)
         case alarm
     }
 
@@ -154,7 +154,7 @@ package struct EventTable {
             } else {
                 states[source]?.questions.append((question, now + EventTable.patience))
             }
-        case .said(let source, let news): if states[source]?.isRunning == true { take(news, from: source) }
+        case .reported(let source, let news): if states[source]?.isRunning == true { take(news, from: source) }
         case .alarm: expire()
         }
         if let next = nextAlarm { outputs.append(.alarm(at: next)) }

@@ -34,8 +34,8 @@ import Testing
         var table = Self.makeTable()
         #expect(table.handle(.asked(Self.c, 1), at: 0).first == .start(source: "two", wanted: [Self.c]))
         let change = EventChange(Self.c, state: 5, isPosted: false)
-        #expect(table.handle(.said("two", .found([change])), at: 1).first == .set(Self.c, 5))
-        #expect(table.handle(.said("two", .live), at: 1).first == .answer(1))
+        #expect(table.handle(.reported("two", .found([change])), at: 1).first == .set(Self.c, 5))
+        #expect(table.handle(.reported("two", .live), at: 1).first == .answer(1))
         #expect(table.handle(.asked(Self.c, 2), at: 2).first == .answer(2))
         _ = table.handle(.asked(Self.a, 3), at: 2)
         #expect(!table.handle(.alarm, at: 1 + EventTable.patience).contains(.answer(3)))
@@ -47,12 +47,12 @@ import Testing
     @Test func `a source that fails is off and says why, and its states are unknown until it is live again`() {
         var table = Self.makeTable()
         _ = table.handle(.wanted(Self.c, true), at: 0)
-        #expect(table.handle(.said("two", .off("it is not there")), at: 0) == [.set(Self.c, nil)])
+        #expect(table.handle(.reported("two", .off("it is not there")), at: 0) == [.set(Self.c, nil)])
         #expect(table.entries.first { $0.name == Self.c }?.reason == "it is not there")
-        _ = table.handle(.said("two", .live), at: 0)
+        _ = table.handle(.reported("two", .live), at: 0)
         #expect(table.entries.first { $0.name == Self.c }?.isLive == true)
         // A stopped source reports nothing more.
-        #expect(table.handle(.said("one", .found([EventChange(Self.a)])), at: 0).isEmpty)
+        #expect(table.handle(.reported("one", .found([EventChange(Self.a)])), at: 0).isEmpty)
     }
 
     @Test func `two aliases are posted on one edge each`() throws {
@@ -61,7 +61,7 @@ import Testing
         var table = EventTable([lock.name: ["locker"]], aliases: [lock.name: aliases])
         _ = table.handle(.wanted(lock.name, true), at: 0)
         func posts(_ state: UInt64) -> Set<String> {
-            let outputs = table.handle(.said("locker", .found([EventChange(lock.name, state: state)])), at: 0)
+            let outputs = table.handle(.reported("locker", .found([EventChange(lock.name, state: state)])), at: 0)
             return Set(outputs.compactMap { if case .post(let name, _) = $0 { name.string } else { nil } })
         }
         let always: Set = ["org.notifybus.session.lock", "com.apple.springboard.lockstate"]

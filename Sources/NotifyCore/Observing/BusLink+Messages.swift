@@ -1,59 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 
-extension ObservingConnection {
+extension BusLink {
     /// Processes what has been read, up to the next post that has observers.
-    func nextArrival(on engine: Engine) -> Arrival? {
+    func nextArrival() -> Arrival? {
         while true {
             guard let connection else { return nil }
             if isUndisturbed {
                 if let message = connection.peek(), let post = posts.find(message) {
                     connection.passOver(message)
-                    if let arrival = arrival(of: post, on: engine) { return arrival }
+                    if let arrival = arrival(of: post) { return arrival }
                     continue
                 }
-            } else if let arrival = nextReplayed(on: engine) ?? nextRelayed(on: engine)
-                ?? nextVerified(on: engine)
+            } else if let arrival = nextReplayed() ?? nextRelayed()
+                ?? nextVerified()
             {
                 return arrival
+            }
+            if let sliceEnd, sliceEnd <= .now {
+                isBehind = true
+                return nil
             }
             guard let message = connection.next() else { return nil }
             switch message.kind {
             case .signal:
-                if let arrival = arrival(from: message, on: engine) { return arrival }
-                if !message.looksLikePost { passOnSignal(message, on: engine) }
+                if let arrival = arrival(from: message) { return arrival }
+                if !message.looksLikePost { passOnSignal(message) }
             case .reply, .error:
-                if let question = questions.end(with: message) { answer(question, with: message, on: engine) }
+                if let question = questions.end(with: message) { answer(question, with: message) }
             case .call:
-                passOnCall(message, on: engine)
+                passOnCall(message)
             case .longCall:
                 if message.wantsReply { connection.refuse(message) }
             case .useless:
-                engine.counters.ignored.increment()
+                counters.ignored.increment()
             case .disconnected:
-                lose(BusConnection.lossError(bus.title), on: engine)
+                lose(BusConnection.lossError(bus.title))
             }
         }
     }
 
-    private func welcome(_ message: BusMessage, on engine: Engine) {
+    private func welcome(_ message: BusMessage) {
         if message.kind == .reply {
             uniqueName = message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
-            becomeReady(on: engine)
+            becomeReady()
         } else {
-            lose(message.refusalError(by: bus.title), on: engine)
+            lose(message.refusalError(by: bus.title))
         }
     }
 
-    func answer(_ question: Question, with message: BusMessage, on engine: Engine) {
+    func answer(_ question: Question, with message: BusMessage) {
         switch question {
         case .hello:
-            welcome(message, on: engine)
+            welcome(message)
         case .rule(let topic, generation):
-            ruleAnswered(for: topic, message.ruleOutcome(by: bus.title), on: engine)
-            peer?.ruleIsAnswered(BusLink(observing: self, engine: engine))
+            ruleAnswered(for: topic, message.ruleOutcome(by: bus.title))
+            peer?.ruleIsAnswered()
         case .wideRule(generation):
-            wideRuleAnswered(message.ruleOutcome(by: bus.title), on: engine)
-            peer?.ruleIsAnswered(BusLink(observing: self, engine: engine))
+            wideRuleAnswered(message.ruleOutcome(by: bus.title))
+            peer?.ruleIsAnswered()
         case .rule, .wideRule:
             break  // About rules that have been taken off since.
         case .call(let completion):
@@ -62,9 +66,9 @@ extension ObservingConnection {
                 name: message.errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",
                 message: message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
             )
-            completion(values.map { .success($0) } ?? .failure(fault), BusLink(observing: self, engine: engine))
+            completion(values.map { .success($0) } ?? .failure(fault))
         case .barrier(let barrier):
-            engine.enqueueLast { barrier.complete(.success(())) }
+            enqueueLast { barrier.complete(.success(())) }
         }
     }
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-extension ObservingConnection {
+extension BusLink {
     /// Sends the rules of a topic, unless this connection has them.
-    func sendRules(of topic: Topic, on engine: Engine) {
+    func sendRules(of topic: Topic) {
         // The peer tells the relay.
         guard topic.generation != generation, !hearsByRelay else { return }
-        guard lifecycle.hasRules else { return activate([topic], on: engine) }
+        guard lifecycle.hasRules else { return activate([topic]) }
         topic.generation = generation
         reach.add(rules: topic.ruleCount)
-        if reach.hearsEverything { activate([topic], on: engine) }
+        if reach.hearsEverything { activate([topic]) }
         guard reach.sendsRules else { return }
-        askForRules(of: topic, on: engine)
+        askForRules(of: topic)
         keepSpares()
     }
 
@@ -20,47 +20,47 @@ extension ObservingConnection {
         for rule in MatchRule.spares { connection?.tellBus("AddMatch", rule) }
     }
 
-    private func askForRules(of topic: Topic, on engine: Engine) {
+    private func askForRules(of topic: Topic) {
         let rules = topic.rules
-        engine.registry.settle { _ in topic.unanswered = rules.count }
+        registry.settle { _ in topic.unanswered = rules.count }
         reach.narrows(by: rules.count)
         lifecycle.rulesAreAsked(rules.count)
-        for rule in rules { ask("AddMatch", rule, .rule(topic, generation: generation), on: engine) }
+        for rule in rules { ask("AddMatch", rule, .rule(topic, generation: generation)) }
     }
 
-    func removeRules(of topic: Topic, on engine: Engine) {
+    func removeRules(of topic: Topic) {
         guard lifecycle.hasRules, topic.generation == generation else { return }
         reach.remove(rules: topic.ruleCount)
         if reach.mode != .wide { withdraw(topic.rules) }
-        if reach.shouldNarrow { narrow(on: engine) }
+        if reach.shouldNarrow { narrow() }
     }
 
-    func ruleAnswered(for topic: Topic, _ outcome: BusMessage.RuleOutcome, on engine: Engine) {
-        if reach.mode == .narrowing { return narrowRuleAnswered(outcome, on: engine) }
+    func ruleAnswered(for topic: Topic, _ outcome: BusMessage.RuleOutcome) {
+        if reach.mode == .narrowing { return narrowRuleAnswered(outcome) }
         switch outcome {
         case .accepted:
             topic.unanswered -= 1
-            if topic.unanswered == 0 { activate([topic], on: engine) }
+            if topic.unanswered == 0 { activate([topic]) }
         case .limitReached:
             // The topic waits for the wide rules.
-            if reach.mode == .narrow { widen(on: engine) }
+            if reach.mode == .narrow { widen() }
         case .refused(let error):
-            engine.registry.settle { _ in
+            registry.settle { _ in
                 topic.state = .failed(error)
                 if topic.isOwed { unrestored -= 1 }
                 topic.isOwed = false
             }
-            noteRestored(on: engine)
+            noteRestored()
         }
     }
 
-    func activate(_ topics: [Topic], on engine: Engine) {
+    func activate(_ topics: [Topic]) {
         // It is not known yet whether the program may listen at all, or whether the agent listens for it.
         if lifecycle.holdsConfirmations {
             heldTopics += topics
             return
         }
-        engine.registry.settle { _ in
+        registry.settle { _ in
             for topic in topics {
                 if case .failed = topic.state { continue }
                 if topic.isOwed { unrestored -= 1 }
@@ -69,7 +69,7 @@ extension ObservingConnection {
                 topic.wasActive = true
             }
         }
-        noteRestored(on: engine)
+        noteRestored()
     }
 
     func withdraw(_ rules: [String]) {
@@ -78,20 +78,20 @@ extension ObservingConnection {
 
     // MARK: - Too many names for one rule each
 
-    private func widen(on engine: Engine) {
+    private func widen() {
         if reach.beginWidening(rules: MatchRule.everything.count) { withdraw(MatchRule.spares) }
         lifecycle.rulesAreAsked(MatchRule.everything.count)
-        for rule in MatchRule.everything { ask("AddMatch", rule, .wideRule(generation: generation), on: engine) }
+        for rule in MatchRule.everything { ask("AddMatch", rule, .wideRule(generation: generation)) }
     }
 
-    func wideRuleAnswered(_ outcome: BusMessage.RuleOutcome, on engine: Engine) {
+    func wideRuleAnswered(_ outcome: BusMessage.RuleOutcome) {
         let change = reach.changeAnswered(isAccepted: outcome.isAccepted)
         if case .none = change { return }
         var topics: [Topic] = []
-        engine.registry.settle { table in table.forEach { topics.append($0) } }
+        registry.settle { table in table.forEach { topics.append($0) } }
         if case .refused = change {
             withdraw(MatchRule.everything)
-            engine.registry.settle { _ in
+            registry.settle { _ in
                 for topic in topics {
                     if case .adding = topic.state { topic.state = .failed(.limitExceeded) }
                 }
@@ -99,24 +99,24 @@ extension ObservingConnection {
         } else {
             // Those that are no longer in the table count as registered again.
             unrestored = topics.count { $0.isOwed }
-            activate(topics, on: engine)
+            activate(topics)
             for topic in topics where topic.generation == generation { withdraw(topic.rules) }
         }
     }
 
-    private func narrow(on engine: Engine) {
+    private func narrow() {
         reach.beginNarrowing()
         var topics: [Topic] = []
-        engine.registry.settle { table in table.forEach { topics.append($0) } }
-        for topic in topics where topic.generation == generation { askForRules(of: topic, on: engine) }
-        if topics.isEmpty { finishNarrowing(reach.finish(), on: engine) }
+        registry.settle { table in table.forEach { topics.append($0) } }
+        for topic in topics where topic.generation == generation { askForRules(of: topic) }
+        if topics.isEmpty { finishNarrowing(reach.finish()) }
     }
 
-    private func narrowRuleAnswered(_ outcome: BusMessage.RuleOutcome, on engine: Engine) {
-        finishNarrowing(reach.changeAnswered(isAccepted: outcome.isAccepted), on: engine)
+    private func narrowRuleAnswered(_ outcome: BusMessage.RuleOutcome) {
+        finishNarrowing(reach.changeAnswered(isAccepted: outcome.isAccepted))
     }
 
-    private func finishNarrowing(_ change: RuleReach.Outcome, on engine: Engine) {
+    private func finishNarrowing(_ change: RuleReach.Outcome) {
         switch change {
         case .none: break
         case .changed:
@@ -124,7 +124,7 @@ extension ObservingConnection {
             // There is room for them now, whatever has been added meanwhile.
             keepSpares()
         case .refused:
-            engine.registry.settle { table in
+            registry.settle { table in
                 table.forEach { topic in withdraw(topic.rules) }
             }
         }

@@ -4,9 +4,8 @@ import NotifyCoordinator
 import NotifyCore
 
 /// Makes the bus report the end of connections whose socket the agent does not have.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class EndWatch: @unchecked Sendable {
+final class EndWatch {
+    private let link: BusLink
     /// The match rule by which the bus reports it.
     private enum Rule { case own, shared }
 
@@ -18,6 +17,8 @@ final class EndWatch: @unchecked Sendable {
     private var own = 0
     private var shared = 0
 
+    init(_ link: BusLink) { self.link = link }
+
     var isEmpty: Bool { rules.isEmpty }
     func watches(_ id: ConnectionID) -> Bool { rules[id] != nil }
 
@@ -25,8 +26,7 @@ final class EndWatch: @unchecked Sendable {
     func begin(
         _ id: ConnectionID,
         _ name: String,
-        on link: borrowing BusLink,
-        ifGone completion: @escaping @Sendable (borrowing BusLink) -> Void
+        ifGone completion: @escaping () -> Void
     ) {
         guard rules[id] == nil else { return }
         if own < EndWatch.limit {
@@ -39,12 +39,12 @@ final class EndWatch: @unchecked Sendable {
             if shared == 1 { link.callBus("AddMatch", [.string(EndWatch.rule(for: nil))]) }
         }
         // It may have gone before the rule was in place.
-        link.callBus("NameHasOwner", [.string(name)]) { answer, link in
-            if case .success(let values) = answer, values.first?.boolean == false { completion(link) }
+        link.callBus("NameHasOwner", [.string(name)]) { answer in
+            if case .success(let values) = answer, values.first?.boolean == false { completion() }
         }
     }
 
-    func end(_ id: ConnectionID, _ name: String, on link: borrowing BusLink) {
+    func end(_ id: ConnectionID, _ name: String) {
         switch rules.removeValue(forKey: id) {
         case nil: break
         case .own:

@@ -30,59 +30,59 @@ struct RelayedPosts {
 }
 
 // A sandboxed program, which hears others through the relay and has no match rules on the bus.
-extension ObservingConnection {
+extension BusLink {
     /// The relay hears these; from now on nothing comes but by the relay.
-    func hearByRelay(_ topics: [Topic], on engine: Engine) {
+    func hearByRelay(_ topics: [Topic]) {
         if !hearsByRelay {
-            withdrawAllRules(on: engine)
+            withdrawAllRules()
             hearsByRelay = true
         }
-        activate(topics, on: engine)
+        activate(topics)
     }
 
-    func hearByBus(on engine: Engine) {
+    func hearByBus() {
         guard hearsByRelay else { return }
         hearsByRelay = false
-        putAllRules(on: engine)
+        putAllRules()
     }
 
     /// The relay has answered an addition.
-    func relayAnswered(_ answer: Result<Void, BusFault>, _ names: [String], _ prefixes: [String], on engine: Engine) {
+    func relayAnswered(_ answer: Result<Void, BusFault>, _ names: [String], _ prefixes: [String]) {
         guard hearsByRelay else { return }
         let keys =
             names.compactMap { try? NotifyName($0) }.map { Topic.Key.name($0) }
             + prefixes.map { Topic.Key.prefix(NamePrefix($0)) }
         switch answer {
-        case .success: activate(engine.registry.topics(of: keys), on: engine)
+        case .success: activate(registry.topics(of: keys))
         // The next relay is told everything.
         case .failure(let fault) where fault.saysGone: break
         case .failure(let fault):
-            let topics = engine.registry.topics(of: keys)
-            engine.registry.settle { _ in
+            let topics = registry.topics(of: keys)
+            registry.settle { _ in
                 for topic in topics { topic.state = .failed(NotifyBusError(.failed, fault.message)) }
             }
         }
     }
 
     /// Accepts posts, which are delivered before anything else is read.
-    func receive(_ message: ObserverInterface.DeliverPosts, on engine: Engine) {
-        guard lifecycle.gate != .closed else { return engine.counters.dropped.increment(by: message.names.count) }
+    func receive(_ message: ObserverInterface.DeliverPosts) {
+        guard lifecycle.gate != .closed else { return counters.dropped.increment(by: message.names.count) }
         for (text, sender) in zip(message.names, message.senders) {
             if let name = try? NotifyName(text) { relayed.append(name, from: sender) }
         }
     }
 
     /// The next post that the relay has passed on.
-    func nextRelayed(on engine: Engine) -> Arrival? {
+    func nextRelayed() -> Arrival? {
         guard lifecycle.isOpen else { return nil }
         while let (name, sender) = relayed.takeNext() {
-            let audience = engine.registry.state.withLock { $0.topics.audience(of: name) }
+            let audience = registry.state.withLock { $0.topics.audience(of: name) }
             if audience.isEmpty { continue }
             let arrival = Arrival(name: name, audience: audience)
             if sender.isEmpty { return arrival }
             if keepsSenders { postSender = sender }
             onPost?(name, sender)
-            let rest = arrival.leavingOut(ownPostsFrom: sender, on: engine)
+            let rest = arrival.leavingOut(postsOf: ownName, from: sender)
             if !rest.audience.isEmpty { return rest }
         }
         return nil

@@ -140,9 +140,7 @@ enum Request {
 }
 
 /// A descriptor that is closed unless somebody takes it.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class DescriptorBox: @unchecked Sendable {
+final class DescriptorBox {
     private(set) var value: Int32
 
     init(_ descriptor: Int32) { value = descriptor }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-extension ObservingConnection {
-    func tellPeer(of topic: Topic, added: Bool, on engine: Engine) {
-        let link = BusLink(observing: self, engine: engine)
+extension BusLink {
+    func tellPeer(of topic: Topic, added: Bool) {
         switch topic.key {
-        case .name(let name): peer?.namesHaveChanged(names: [name.string], prefixes: [], added: added, link)
-        case .prefix(let prefix): peer?.namesHaveChanged(names: [], prefixes: [prefix.string], added: added, link)
+        case .name(let name): peer?.namesHaveChanged(names: [name.string], prefixes: [], added: added)
+        case .prefix(let prefix): peer?.namesHaveChanged(names: [], prefixes: [prefix.string], added: added)
         }
     }
 
-    func passOnSignal(_ message: BusMessage, on engine: Engine) {
+    func passOnSignal(_ message: BusMessage) {
         guard let peer, let connection, let sender = message.sender, let path = message.path,
             let interface = message.interface, let member = message.member, let arguments = connection.arguments()
         else { return }
@@ -20,15 +19,14 @@ extension ObservingConnection {
             member: String(cString: member),
             arguments: arguments
         )
-        peer.handle(signal, on: BusLink(observing: self, engine: engine))
+        peer.handle(signal)
     }
 
-    func passOnCall(_ message: BusMessage, on engine: Engine) {
+    func passOnCall(_ message: BusMessage) {
         guard let connection else { return }
         if let peer, let start = message.sender, let path = message.path, let member = message.member {
             let sender = String(cString: start)
-            let link = BusLink(observing: self, engine: engine)
-            if peer.refuses(BusCall.Head(sender: sender, message: message), on: link) { return }
+            if peer.refuses(BusCall.Head(sender: sender, message: message)) { return }
             guard let arguments = connection.arguments() else { return connection.refuseIfAsked(message) }
             let call = BusCall(
                 sender: sender,
@@ -42,7 +40,7 @@ extension ObservingConnection {
                 size: message.bytes.count,
                 hasDescriptors: message.descriptorCount > 0
             )
-            if peer.handle(call, on: link) { return }
+            if peer.handle(call) { return }
             arguments.closeDescriptors()
         }
         connection.refuseIfAsked(message)

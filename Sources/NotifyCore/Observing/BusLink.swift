@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The connection for reading: it is opened for the first observer, makes every registration again when the bus comes
-/// back, and determines who observes what arrives.
+/// A connection to a bus that reads, for observers and for a peer: it is opened when somebody needs it, makes every
+/// registration again when the bus comes back, determines who observes what arrives, and passes calls and signals to the
+/// peer.
 ///
-/// `@unchecked Sendable`: only the leading thread touches it. The lead passes between threads by an atomic exchange, which
-/// orders what both do.
+/// It belongs to one thread at a time, which drives it: the leader of a center, or the event loop of the agent.
 ///
 /// A run-time check for exclusive access takes some 60 instructions. The compiler omits it if it sees that each access
 /// to a variable is instantaneous. So everything on the path of a delivery is a plain value or a reference to an
 /// object, not a struct that mutates itself: `isUndisturbed` summarizes those.
-final class ObservingConnection: @unchecked Sendable {
+package final class BusLink {
     private enum Phase { case closed, opening(until: MonotonicTime), ready }
 
     /// The purpose of a call to the bus.
@@ -18,7 +18,7 @@ final class ObservingConnection: @unchecked Sendable {
         case rule(Topic, generation: Int)
         case wideRule(generation: Int)
         case barrier(Barrier)
-        case call(@Sendable (BusAnswer, borrowing BusLink) -> Void)
+        case call((BusAnswer) -> Void)
     }
 
     /// How long the bus may take to answer Hello, in milliseconds.
@@ -28,7 +28,15 @@ final class ObservingConnection: @unchecked Sendable {
     private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
     /// Notified of each post that observers hear and of its sender; nil if nobody is interested.
     let onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)?
-    let peer: (any BusPeer)?
+    /// Who is called for whatever is not a post. Set before the connection is opened; `close` lets go of it.
+    package var peer: (any BusPeer)?
+    let registry = Registry()
+    let counters = Counters()
+    /// By which a center recognizes its own posts.
+    let ownName = OwnName()
+    /// The center whose threads drive this; nil if an event loop does. The engine owns the connection, and its threads,
+    /// which alone use this, own the engine.
+    unowned var engine: Engine?
     private var phase = Phase.closed
     private var retry = BackOff()
     var questions = BusCalls<Question>()
@@ -41,14 +49,14 @@ final class ObservingConnection: @unchecked Sendable {
     /// The bus that the connection is or was last on. See the D-Bus specification, "Server Addresses", `guid`.
     private var busIdentity: String?
     /// Whether this connection replaces one that the same bus cut off, along with posts that were not heard.
-    private(set) var wasCutOff = false
+    package private(set) var wasCutOff = false
     /// Whether the last connection, if any, was to another bus: the bus was restarted.
-    private(set) var isOnAnotherBus = false
+    package private(set) var isOnAnotherBus = false
     /// Why there is no connection.
     private(set) var lossError: NotifyBusError?
 
     private(set) var connection: BusConnection?
-    var uniqueName = ""
+    package var uniqueName = ""
     /// Counts the sets of rules: one for each connection, and one for each opening of the gate. A topic remembers the
     /// set that its rules belong to.
     var generation = 0
@@ -72,21 +80,27 @@ final class ObservingConnection: @unchecked Sendable {
     var heldTopics: [Topic] = []
     /// Represents the peer among the observers of the names that it holds.
     private var peerObserver: Observer?
+    weak var listener: (any PostListener)?
     /// Represents the listener, and knows who sent the post that it is notified of.
     private var listenerObserver: Observer?
     private(set) var keepsSenders = false
     var postSender = ""
     /// When the leader began to work on what had arrived.
-    var batchStart = MonotonicTime(nanoseconds: 0)
+    package var batchStart = MonotonicTime(nanoseconds: 0)
+    /// When an event loop wants its turn back; nil if a center's threads drive the connection.
+    var sliceEnd: MonotonicTime?
+    /// Whether messages have been read that are not handled yet, because the time was up.
+    var isBehind = false
+
+    /// A connection for a peer alone.
+    package convenience init(bus: NotifyCenter.Bus) { self.init(bus: bus, onConnectionChange: nil) }
 
     init(
         bus: NotifyCenter.Bus,
-        peer: (any BusPeer)?,
         onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?,
         onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.bus = bus
-        self.peer = peer
         self.onConnectionChange = onConnectionChange
         self.onPost = onPost
     }
@@ -96,7 +110,8 @@ final class ObservingConnection: @unchecked Sendable {
             lifecycle.isOpen && !lifecycle.hasReplay && !senders.isHolding && !senders.hasVerified && relayed.isEmpty
     }
 
-    var pollRequest: PollRequest {
+    /// What `service` is to be called for.
+    var serviceRequest: PollRequest {
         switch phase {
         case .closed: PollRequest(deadline: retry.time)
         case .opening(let limit): request(deadline: limit)
@@ -119,98 +134,96 @@ final class ObservingConnection: @unchecked Sendable {
     var isReady: Bool { if case .ready = phase { true } else { false } }
 
     /// Handles timeouts and the socket.
-    func service(_ events: Int16, on engine: Engine) {
+    func service(_ events: Int16) {
         switch phase {
         case .closed:
-            if let time = retry.time, time <= .now { open(on: engine) }
+            if let time = retry.time, time <= .now { connect() }
         case .opening(let limit) where limit <= .now:
-            lose(.timedOut("accept the connection"), on: engine)
+            lose(.timedOut("accept the connection"))
         case .opening, .ready:
             if events != 0 { connection?.service(events) }
             if let limit = stallDeadline, limit <= .now {
-                return lose(.timedOut("accept what was sent to it"), on: engine)
+                return lose(.timedOut("accept what was sent to it"))
             }
             if let deadline = peer?.deadline, deadline <= .now {
-                peer?.deadlineHasPassed(BusLink(observing: self, engine: engine))
+                peer?.deadlineHasPassed()
             }
         }
     }
 
-    func run(_ commands: [Registry.Command], on engine: Engine) {
+    func run(_ commands: [Registry.Command]) {
         for command in commands {
             switch command {
-            case .add(let topic): add(topic, on: engine)
-            case .remove(let topic): remove(topic, on: engine)
-            case .barrier(let barrier): raise(barrier, on: engine)
-            case .perform(let body): body(BusLink(observing: self, engine: engine))
-            case .open: if case .closed = phase, retry.time == nil { open(on: engine) }
+            case .add(let topic): add(topic)
+            case .remove(let topic): remove(topic)
+            case .barrier(let barrier): raise(barrier)
+            case .perform(let body): body(self)
+            case .open: if case .closed = phase, retry.time == nil { connect() }
             }
         }
     }
 
-    private func add(_ topic: Topic, on engine: Engine) {
+    private func add(_ topic: Topic) {
         switch phase {
         case .ready:
             // In this order: when the bus has the rules, it has passed on to the agent what they are for.
-            tellPeer(of: topic, added: true, on: engine)
-            sendRules(of: topic, on: engine)
+            tellPeer(of: topic, added: true)
+            sendRules(of: topic)
         case .opening where !isReplacement:
             break  // Everything that is registered is sent when the connection is ready.
         case .closed where retry.time == nil:
-            open(on: engine)
+            connect()
         default:
             // Those who wait for the bus are served once it is there.
-            engine.registry.settle { _ in if !topic.waitsForBus { topic.state = .failed(.disconnected) } }
+            registry.settle { _ in if !topic.waitsForBus { topic.state = .failed(.disconnected) } }
         }
     }
 
-    private func remove(_ topic: Topic, on engine: Engine) {
+    private func remove(_ topic: Topic) {
         guard case .ready = phase else { return }
-        removeRules(of: topic, on: engine)
-        tellPeer(of: topic, added: false, on: engine)
+        removeRules(of: topic)
+        tellPeer(of: topic, added: false)
     }
 
-    private func raise(_ barrier: Barrier, on engine: Engine) {
+    private func raise(_ barrier: Barrier) {
         switch phase {
         case .ready:
             // What a relay holds for this program was posted before.
-            let isWaiting = peer?.synchronize(BusLink(observing: self, engine: engine)) { link in
-                link.observing.ask("GetId", nil, .barrier(barrier), on: link.engine)
-            }
-            if isWaiting != true { ask("GetId", nil, .barrier(barrier), on: engine) }
+            let isWaiting = peer?.synchronize { [self] in ask("GetId", nil, .barrier(barrier)) }
+            if isWaiting != true { ask("GetId", nil, .barrier(barrier)) }
         case .opening where !isReplacement:
             earlyBarriers.append(barrier)
         case .closed where retry.time == nil:
-            engine.enqueueLast { barrier.complete(.success(())) }
+            enqueueLast { barrier.complete(.success(())) }
         default:
             barrier.complete(.failure(.disconnected))
         }
     }
 
-    func peerObserver(on engine: Engine) -> Observer? {
-        if peerObserver == nil, let peer {
-            let client = PeerClient(peer: peer, engine: engine)
-            peerObserver = Observer(runner: .client(client), counters: engine.counters) { _ in }
-        }
-        return peerObserver
+    /// The observer that stands for the peer.
+    func observerForPeer() -> Observer {
+        if let peerObserver { return peerObserver }
+        let observer = Observer(runner: .client(HeldPosts(self, for: .peer)), counters: counters) { _ in }
+        peerObserver = observer
+        return observer
     }
 
-    func observer(for listener: any PostListener, on engine: Engine) -> Observer {
+    func observer(for listener: any PostListener) -> Observer {
+        self.listener = listener
         if let listenerObserver { return listenerObserver }
-        let client = ListenerClient(listener: listener, engine: engine)
-        let observer = Observer(runner: .client(client), counters: engine.counters) { _ in }
+        let observer = Observer(runner: .client(HeldPosts(self, for: .listener)), counters: counters) { _ in }
         listenerObserver = observer
         keepsSenders = true
         return observer
     }
 
     /// Calls a method of the bus, and remembers the purpose.
-    func ask(_ member: String, _ argument: String?, _ question: Question, on engine: Engine) {
+    func ask(_ member: String, _ argument: String?, _ question: Question) {
         let serial = connection?.callBus(member, argument) ?? 0
         if serial != 0 {
             questions.begin(serial, to: .bus, for: question)
         } else {
-            answer(question, with: BusMessage(kind: .error), on: engine)
+            answer(question, with: BusMessage(kind: .error))
         }
     }
 
@@ -219,19 +232,18 @@ final class ObservingConnection: @unchecked Sendable {
         _ message: OutgoingMessage,
         to peer: BusCalls<Question>.Peer,
         _ question: Question,
-        on engine: Engine
     ) {
         let serial = connection?.send(message) ?? 0
         if serial != 0 {
             questions.begin(serial, to: peer, for: question)
         } else {
-            answer(question, with: BusMessage(kind: .error), on: engine)
+            answer(question, with: BusMessage(kind: .error))
         }
     }
 
     // MARK: - Connecting and disconnecting
 
-    private func open(on engine: Engine) {
+    private func connect() {
         generation += 1
         do throws(NotifyBusError) {
             let connection = try BusConnection(
@@ -241,13 +253,13 @@ final class ObservingConnection: @unchecked Sendable {
             )
             questions.begin(connection.helloSerial, to: .bus, for: .hello)
             self.connection = connection
-            phase = .opening(until: .now + ObservingConnection.openingLimit)
+            phase = .opening(until: .now + BusLink.openingLimit)
         } catch {
-            lose(error, on: engine)
+            lose(error)
         }
     }
 
-    func becomeReady(on engine: Engine) {
+    func becomeReady() {
         phase = .ready
         retry.reset()
         lossError = nil
@@ -255,10 +267,10 @@ final class ObservingConnection: @unchecked Sendable {
         isOnAnotherBus = identity == nil || identity != busIdentity
         wasCutOff = isReplacement && !isOnAnotherBus
         busIdentity = identity
-        peer?.linkIsReady(BusLink(observing: self, engine: engine))
+        peer?.linkIsReady(self)
         var topics: [Topic] = []
         unrestored = 0
-        engine.registry.settle(absence: nil) { table in
+        registry.settle(absence: nil) { table in
             table.forEach { topic in
                 topics.append(topic)
                 topic.isOwed =
@@ -270,22 +282,22 @@ final class ObservingConnection: @unchecked Sendable {
                 if topic.isOwed { unrestored += 1 }
             }
         }
-        for topic in topics { sendRules(of: topic, on: engine) }
-        noteRestored(on: engine)
+        for topic in topics { sendRules(of: topic) }
+        noteRestored()
         let barriers = earlyBarriers
         earlyBarriers = []
-        for barrier in barriers { raise(barrier, on: engine) }
+        for barrier in barriers { raise(barrier) }
     }
 
     /// Counts the return of the bus, once everything is registered again.
-    func noteRestored(on engine: Engine) {
+    func noteRestored() {
         guard isReplacement || isAwaited, unrestored == 0 else { return }
-        if isReplacement { engine.counters.reconnects.increment() }
+        if isReplacement { counters.reconnects.increment() }
         (isReplacement, isAwaited) = (false, false)
-        if let onConnectionChange { engine.enqueue { onConnectionChange(.reconnected) } }
+        if let onConnectionChange { enqueue { onConnectionChange(.reconnected) } }
     }
 
-    func lose(_ error: NotifyBusError, on engine: Engine) {
+    func lose(_ error: NotifyBusError) {
         let wasReady = isReady
         lossError = error
         let unanswered = questions.purposes
@@ -293,15 +305,15 @@ final class ObservingConnection: @unchecked Sendable {
         forgetConnection(error)
         heldTopics = []
         for case .call(let completion) in unanswered {
-            completion(.failure(.lost), BusLink(observing: self, engine: engine))
+            completion(.failure(.lost))
         }
-        peer?.linkIsLost(error, on: BusLink(observing: self, engine: engine))
+        peer?.linkIsLost(error)
         reach = RuleReach()
         users = UserDirectory()
 
         var hasLost = false
         var hasWaiters = false
-        engine.registry.settle(absence: wasReady ? .disconnected : error) { topics in
+        registry.settle(absence: wasReady ? .disconnected : error) { topics in
             topics.forEach { topic in
                 switch topic.state {
                 case .active, .lost:
@@ -321,11 +333,28 @@ final class ObservingConnection: @unchecked Sendable {
         isReplacement = hasLost
         let isNews = hasLost && wasReady || hasWaiters && !hasLost && !isAwaited
         isAwaited = hasWaiters && !hasLost
-        if isNews, let onConnectionChange { engine.enqueue { onConnectionChange(.disconnected(error)) } }
+        if isNews, let onConnectionChange { enqueue { onConnectionChange(.disconnected(error)) } }
+    }
+
+    /// Empties the caches of what was read. Of little size themselves, they lie among what was freed since, and keep the
+    /// allocator from returning it.
+    package func emptyCaches() {
+        names = NameCache()
+        posts.removeAll()
     }
 
     func close() {
         forgetConnection(.closed)
+        retry.reset()
+    }
+
+    /// Schedules a call after the callbacks of observers. Without a center there are none.
+    func enqueue(_ call: @escaping @Sendable () -> Void) {
+        if let engine { engine.enqueue(call) } else { call() }
+    }
+
+    func enqueueLast(_ call: @escaping @Sendable () -> Void) {
+        if let engine { engine.enqueueLast(call) } else { call() }
     }
 
     private func forgetConnection(_ error: NotifyBusError) {

@@ -34,7 +34,7 @@ enum StandardInterfaces {
         _ call: BusCall,
         to service: LifecycleService = .agent,
         _ properties: () -> Properties,
-        on link: borrowing BusLink
+        on link: BusLink
     ) throws(BusFault) -> Bool {
         let isStandard = [peer, introspectable, self.properties].contains(call.interface)
         if isStandard, !call.wantsReply {
@@ -57,7 +57,7 @@ enum StandardInterfaces {
     private static func introspect(
         _ call: BusCall,
         _ service: LifecycleService,
-        on link: borrowing BusLink
+        on link: BusLink
     ) throws(BusFault) {
         guard call.member == "Introspect" else {
             call.arguments.closeDescriptors()
@@ -68,7 +68,7 @@ enum StandardInterfaces {
         link.reply(to: call, [.string(xml)])
     }
 
-    private static func answerPeer(_ call: BusCall, on link: borrowing BusLink) throws(BusFault) {
+    private static func answerPeer(_ call: BusCall, on link: BusLink) throws(BusFault) {
         switch call.member {
         case "Ping":
             try expect(call, "")
@@ -89,7 +89,7 @@ enum StandardInterfaces {
     private static func answerProperties(
         _ call: BusCall,
         _ properties: Properties,
-        on link: borrowing BusLink
+        on link: BusLink
     ) throws(BusFault) {
         switch call.member {
         case "Get":

@@ -6,14 +6,15 @@ import NotifyCore
 
 /// The agent on the bus: turns incoming calls into typed requests, and replies and effects into outgoing messages. It
 /// does not interpret them.
-///
-/// `@unchecked Sendable`, like everything that belongs to the agent: only the reading thread touches it.
-final class Face: @unchecked Sendable {
+final class Frontend {
+    private let link: BusLink
     /// Calls that have not been answered yet.
     private var calls: [CallID: BusCall] = [:]
     private var lastCall: UInt64 = 0
     /// Answers calls that have come to the relay.
     var answerRelayed: ((BusCall, BusAnswer) -> Void)?
+
+    init(_ link: BusLink) { self.link = link }
 
     /// Reads a call.
     ///
@@ -21,8 +22,7 @@ final class Face: @unchecked Sendable {
     /// - Returns: nil if it was for an interface that every object has, and has been answered.
     func read(
         _ call: BusCall,
-        _ properties: () -> StandardInterfaces.Properties,
-        on link: borrowing BusLink
+        _ properties: () -> StandardInterfaces.Properties
     ) throws(BusFault) -> Request? {
         if try StandardInterfaces.answer(call, properties, on: link) { return nil }
         guard call.path == AgentInterface.path, call.interface == AgentInterface.name || call.interface.isEmpty else {
@@ -42,7 +42,7 @@ final class Face: @unchecked Sendable {
         return id
     }
 
-    func answer(_ id: CallID, _ answer: Effect.Answer, on link: borrowing BusLink) {
+    func answer(_ id: CallID, _ answer: Effect.Answer) {
         guard let call = calls.removeValue(forKey: id) else { return }
         let arguments: [BusValue] =
             switch answer {
@@ -57,26 +57,26 @@ final class Face: @unchecked Sendable {
             case .stamp(let stamp): AgentInterface.SetNameState.Answer(stamp: stamp).arguments
             case .value(let value): AgentInterface.GetNameState.Answer(value: value).arguments
             }
-        reply(to: call, arguments, on: link)
+        reply(to: call, arguments)
     }
 
-    func refuse(_ id: CallID, _ refusal: Refusal, on link: borrowing BusLink) {
+    func refuse(_ id: CallID, _ refusal: Refusal) {
         guard let call = calls.removeValue(forKey: id) else { return }
-        refuse(call, BusFault(refusal), on: link)
+        refuse(call, BusFault(refusal))
     }
 
     /// Refuses whatever is to be answered later.
-    func refuseAll(_ fault: BusFault, on link: borrowing BusLink) {
+    func refuseAll(_ fault: BusFault) {
         let unanswered = calls
         calls = [:]
-        for (_, call) in unanswered.sorted(by: { $0.key.number < $1.key.number }) { refuse(call, fault, on: link) }
+        for (_, call) in unanswered.sorted(by: { $0.key.number < $1.key.number }) { refuse(call, fault) }
     }
 
-    func reply(to call: BusCall, _ arguments: [BusValue] = [], on link: borrowing BusLink) {
+    func reply(to call: BusCall, _ arguments: [BusValue] = []) {
         if call.isRelayed { answerRelayed?(call, .success(arguments)) } else { link.reply(to: call, arguments) }
     }
 
-    func refuse(_ call: BusCall, _ fault: BusFault, on link: borrowing BusLink) {
+    func refuse(_ call: BusCall, _ fault: BusFault) {
         if call.isRelayed { answerRelayed?(call, .failure(fault)) } else { link.refuse(call, fault) }
     }
 
@@ -88,17 +88,16 @@ final class Face: @unchecked Sendable {
     func tell(
         _ name: String,
         _ message: ObserverInterface.SetState,
-        on link: borrowing BusLink,
-        then completion: @escaping @Sendable (Event.Reply, borrowing BusLink) -> Void
+        then completion: @escaping (Event.Reply) -> Void
     ) {
-        link.call(message, ofObserver: name) { answer, link in
+        link.call(message, ofObserver: name) { [link] answer in
             switch answer {
             case .success(let values):
                 let dropped = values.first?.uint64
                 values.closeDescriptors()
-                completion(.done(dropped: dropped, isHoldingBack: link.isHoldingPostsBack), link)
-            case .failure(let fault) where fault.name == ObserverInterface.namesAdded: completion(.namesAdded, link)
-            case .failure(let fault): completion(fault.saysGone ? .gone : .failed(fault.message), link)
+                completion(.done(dropped: dropped, isHoldingBack: link.isHoldingPostsBack))
+            case .failure(let fault) where fault.name == ObserverInterface.namesAdded: completion(.namesAdded)
+            case .failure(let fault): completion(fault.saysGone ? .gone : .failed(fault.message))
             }
         }
     }
@@ -110,31 +109,30 @@ final class Face: @unchecked Sendable {
     func deliver(
         _ names: [NotifyName],
         to name: String,
-        on link: borrowing BusLink,
-        then completion: @escaping @Sendable (borrowing BusLink) -> Void
+        then completion: @escaping () -> Void
     ) {
         var rest = names[...]
         while rest.count >= ObserverInterface.Deliver.limit {
             let message = ObserverInterface.Deliver(names: rest.prefix(ObserverInterface.Deliver.limit).map(\.string))
-            send(message.arguments, ObserverInterface.Deliver.member, to: name, on: link)
+            send(message.arguments, ObserverInterface.Deliver.member, to: name)
             rest = rest.dropFirst(ObserverInterface.Deliver.limit)
         }
         let last = ObserverInterface.Deliver(names: rest.map(\.string))
-        if names.isEmpty { return send(last.arguments, ObserverInterface.Deliver.member, to: name, on: link) }
-        link.call(last, ofObserver: name) { answer, link in
+        if names.isEmpty { return send(last.arguments, ObserverInterface.Deliver.member, to: name) }
+        link.call(last, ofObserver: name) { answer in
             // One that has gone is forgotten along with everything that it was to receive.
             if case .success(let values) = answer { values.closeDescriptors() }
-            completion(link)
+            completion()
         }
     }
 
     /// Puts a mark into the stream of an observer, for the agent itself.
-    func mark(_ name: String, _ number: UInt64, on link: borrowing BusLink) {
+    func mark(_ name: String, _ number: UInt64) {
         let message = ObserverInterface.Mark(number: number)
-        send(message.arguments, ObserverInterface.Mark.member, to: name, on: link)
+        send(message.arguments, ObserverInterface.Mark.member, to: name)
     }
 
-    private func send(_ arguments: [BusValue], _ member: String, to name: String, on link: borrowing BusLink) {
+    private func send(_ arguments: [BusValue], _ member: String, to name: String) {
         link.tell(
             name,
             path: ObserverInterface.path,
@@ -146,7 +144,7 @@ final class Face: @unchecked Sendable {
 
     // MARK: - To everyone
 
-    func announce(_ change: Effect.StateChange, on link: borrowing BusLink) {
+    func announce(_ change: Effect.StateChange) {
         link.emit(
             AgentInterface.StateChanged(
                 connection: change.name,
@@ -169,7 +167,7 @@ extension BusLink {
     func call<Call: ProtocolCall>(
         _ call: Call,
         ofObserver name: String,
-        then completion: @escaping @Sendable (BusAnswer, borrowing BusLink) -> Void
+        then completion: @escaping (BusAnswer) -> Void
     ) {
         self.call(
             name,

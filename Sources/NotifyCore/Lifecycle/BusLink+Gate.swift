@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The effects of the lifecycle on match rules.
-extension ObservingConnection {
+extension BusLink {
     /// Confirms the registrations that have waited for the agent.
-    func confirmHeldTopics(on engine: Engine) {
+    func confirmHeldTopics() {
         let topics = heldTopics
         heldTopics = []
-        activate(topics, on: engine)
+        activate(topics)
     }
 
     /// Removes every rule from the bus.
-    func withdrawAllRules(on engine: Engine) {
+    func withdrawAllRules() {
         if reach.mode != .narrow { withdraw(MatchRule.everything) }
         if reach.hasSpares { withdraw(MatchRule.spares) }
         var rules: [String] = []
         // Pending registrations succeed: they will be heard when the gate opens.
         var waiting: [Topic] = []
-        engine.registry.settle { table in
+        registry.settle { table in
             table.forEach { topic in
                 // One that was added only now: the agent has not been told, nor the bus.
                 guard topic.generation == generation else { return }
@@ -30,15 +30,15 @@ extension ObservingConnection {
         if reach.mode != .wide { withdraw(rules) }
         reach = RuleReach()
         generation += 1
-        activate(waiting, on: engine)
+        activate(waiting)
     }
 
     /// Sends the rules of every topic again.
-    func putAllRules(on engine: Engine) {
+    func putAllRules() {
         generation += 1
         heldTopics = []
         var topics: [Topic] = []
-        engine.registry.settle { table in table.forEach { topics.append($0) } }
-        for topic in topics { sendRules(of: topic, on: engine) }
+        registry.settle { table in table.forEach { topics.append($0) } }
+        for topic in topics { sendRules(of: topic) }
     }
 }

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+import NotifyEvents
+import NotifyNames
+
+// Events of the machine and the session, as posts and states of names.
+extension Agent {
+    func handle(_ input: EventTable.Input) {
+        perform(eventPart.handle(input))
+    }
+
+    /// Replies to a request for the state of a name; for an event, once its source has reported.
+    func answerState(of name: NotifyName, _ call: BusCall) {
+        guard eventPart.names.contains(name) else {
+            return handle(.getNameState(frontend.keep(call), name))
+        }
+        perform(eventPart.ask(name, call))
+    }
+
+    private func perform(_ actions: [EventPart.Action]) {
+        for action in actions {
+            switch action {
+            case .set(let name, let state): handle(.eventState(name, state))
+            case .post(let name, let isAlias):
+                let observed = coordinator.observedNames
+                guard isAlias ? observed.containsExactly(name) : observed.contains(name) else { continue }
+                link.post(name)
+                eventPart.hasPosted(name)
+            case .answer(let number):
+                guard let (call, name) = eventPart.takeQuestion(number) else { continue }
+                handle(.getNameState(frontend.keep(call), name))
+            case .alarm(let time): alarms.set(.events, at: time)
+            case .factsAreWanted:
+                startSources()
+                tellLogins()
+                sources.delay(delays)
+                followScreenSavers()
+            case .factsAreNotWanted:
+                followScreenSavers()
+                sources.delay(delays)
+                restIfNobodyObserves()
+            }
+        }
+    }
+}
+
+// What follows from logind's facts.
+extension Agent {
+    private var delays: Set<LogindDelays.Delay> {
+        let wanted = eventPart.factNames[SystemEvent.Source.sleep.rawValue] ?? []
+        return Set(
+            (wanted.contains(LoginEvents.willSleep) ? [.sleep] : [])
+                + (wanted.contains(LoginEvents.willShutDown) ? [.shutdown] : [])
+        )
+    }
+
+    /// Handles what logind reports, before the coordinator does.
+    ///
+    /// - Returns: the posts to make once the state changes that it leads to are in effect.
+    func applyLogins(_ news: SourceNews?) -> [EventChange] {
+        guard let news else { return [] }
+        var after: [EventChange] = []
+        if case .logins(let logins)? = news.fact {
+            let wasEnding = loginEvents.state.map { $0.isAsleep || $0.isShuttingDown } ?? false
+            after = publish(loginEvents.take(LoginState(logins, of: geteuid())))
+            followScreenSavers()
+            if !wasEnding, logins.isEnding { beginDelay(logins) }
+            if !logins.isEnding { sleepDelay = nil }
+        }
+        if let condition = news.condition { tell(condition) }
+        return after
+    }
+
+    /// Makes these posts once the pending changes are in effect.
+    func postAfterChanges(_ changes: [EventChange]) {
+        guard !changes.isEmpty else { return }
+        lastWait += 1
+        waiting.append((lastWait, changes))
+        handle(Event.awaitChanges(lastWait))
+    }
+
+    /// The changes that were pending then have completed.
+    func changesAreInForce(_ number: UInt64) {
+        while let first = waiting.first, first.number <= number {
+            waiting.removeFirst()
+            publish(first.changes)
+        }
+    }
+
+    /// - Returns: what is to be posted later.
+    private func publish(_ changes: LoginEvents.Changes) -> [EventChange] {
+        // What waits for changes that are overtaken by now goes out first.
+        if changes.before.contains(where: \.isPosted) { postWhatWaits() }
+        publish(changes.before)
+        return changes.after
+    }
+
+    private func postWhatWaits() { changesAreInForce(.max) }
+
+    private func publish(_ changes: [EventChange]) {
+        for source in eventPart.factNames.keys.sorted() {
+            let names = SystemEvent.Source(rawValue: source).flatMap { LoginEvents.names[$0] } ?? []
+            let own = changes.filter { names.contains($0.name) }
+            if !own.isEmpty { handle(EventTable.Input.reported(source, .found(own))) }
+        }
+    }
+
+    private func tell(_ condition: SourceCondition) {
+        if condition != .live { loginEvents.loseLogind() }
+        for source in eventPart.factNames.keys.sorted() {
+            switch condition {
+            case .live: handle(EventTable.Input.reported(source, .live))
+            case .off where source == SystemEvent.Source.locker.rawValue && screenSavers.isThere: break
+            case .off(let reason): handle(EventTable.Input.reported(source, .off(reason)))
+            }
+        }
+    }
+
+    /// A source that is started learns what is already known.
+    private func tellLogins() {
+        guard let condition = coordinator.sources.entries.first(where: { $0.name == "logind" })?.condition else {
+            return
+        }
+        if condition == .live {
+            guard let state = loginEvents.state else { return }
+            publish(LoginEvents.facts(state))
+        }
+        tell(condition)
+    }
+}
+
+// Screen savers, where logind does not know of the lock.
+extension Agent {
+    func makeScreenSavers() -> ScreenSavers {
+        ScreenSavers(session) { [unowned self] isActive in
+            guard screenSavers.isFollowed else { return }
+            let later = publish(loginEvents.take(isSaverActive: isActive))
+            if screenSavers.isThere {
+                handle(EventTable.Input.reported(SystemEvent.Source.locker.rawValue, .live))
+            }
+            postAfterChanges(later)
+        }
+    }
+
+    private func followScreenSavers() {
+        screenSavers.follow(eventPart.factNames[SystemEvent.Source.locker.rawValue] != nil && !loginEvents.hasHinted)
+    }
+}
+
+/// Delays sleep or shutdown, so that programs can prepare for it.
+struct SleepDelay {
+    /// The minimum time for observers, in nanoseconds.
+    private static let shortest: Int64 = 1_000_000_000
+    /// How long before the end of logind's own limit the delay is released, in nanoseconds.
+    private static let margin: Int64 = 500_000_000
+    /// More than any configuration says, in microseconds.
+    private static let maximum: UInt64 = 3_600_000_000
+
+    /// What was posted.
+    let name: NotifyName
+    /// The earliest and the latest time to continue, in nanoseconds of the monotonic clock.
+    let earliest, latest: Int64
+    /// Whether the bus has routed the post, so that it is known what starts.
+    var isPassedOn = false
+
+    init(_ logins: Logins, now: Int64) {
+        name = LoginEvents.ending(logins)
+        let longest = Int64(min(logins.longestDelay, SleepDelay.maximum)) * 1_000
+        latest = now + max(0, longest - SleepDelay.margin)
+        earliest = min(now + SleepDelay.shortest, latest)
+    }
+}
+
+extension Agent {
+    /// Programs have been notified that the machine goes to sleep, or shuts down.
+    func beginDelay(_ logins: Logins) {
+        let delay = SleepDelay(logins, now: MonotonicTime.now.nanoseconds)
+        sleepDelay = delay
+        alarms.set(.sleep, at: delay.earliest)
+        // The agent hears its own posts, in order with the bus's replies.
+        link.callBus("GetId", []) { [self] _ in
+            guard sleepDelay?.latest == delay.latest else { return }
+            sleepDelay?.isPassedOn = true
+            endDelayIfOver()
+        }
+    }
+
+    /// Lets the machine continue once all programs that were started for it have exited, and the others have had their
+    /// time.
+    func endDelayIfOver() {
+        guard let delay = sleepDelay else { return }
+        let now = MonotonicTime.now.nanoseconds
+        guard now >= delay.earliest else { return }
+        let isBusy = !delay.isPassedOn || launching?.isAtWork(on: [delay.name]) == true
+        if isBusy, now < delay.latest { return alarms.set(.sleep, at: delay.latest) }
+        sleepDelay = nil
+        sources.letSleep()
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Calls, replies and signals.
+extension BusLink {
+    /// The socket. It still belongs to the connection.
+    package var descriptor: Int32 { connection?.descriptor ?? -1 }
+
+    /// Calls a method; `completion` receives the reply, on this thread.
+    ///
+    /// Only the called peer can reply. So a call to a well-known name first asks the bus who owns it now, and goes to
+    /// that connection.
+    package func call(
+        _ destination: String,
+        path: String,
+        interface: String,
+        member: String,
+        _ arguments: [BusValue] = [],
+        activates: Bool = false,
+        then completion: @escaping (BusAnswer) -> Void
+    ) {
+        let peer: BusCalls<BusLink.Question>.Peer
+        if destination == BusMessage.busName {
+            peer = .bus
+        } else if destination.utf8.first == UInt8(ascii: ":") {
+            peer = .connection(destination)
+        } else {
+            let kept = KeptArguments(arguments)
+            return findOwner(of: destination, activates: activates) { [self] owner in
+                switch owner {
+                case .failure(let fault): completion(.failure(fault))
+                case .success(let owner):
+                    call(
+                        owner,
+                        path: path,
+                        interface: interface,
+                        member: member,
+                        kept.values
+                    ) { answer in
+                        // An owner that has left in the meantime is one that has not replied.
+                        let hasLeft = BusFault(name: BusFault.noReply, message: "\(owner) has left the bus.")
+                        let isGone = { (fault: BusFault) in fault.name == BusFault.noOwner(of: owner).name }
+                        completion(answer.mapError { isGone($0) ? hasLeft : $0 })
+                    }
+                }
+            }
+        }
+        send(
+            .call(destination, path: path, interface: interface, member: member, arguments, activates: activates),
+            to: peer,
+            .call(completion)
+        )
+    }
+
+    /// Finds the unique name of the connection that owns a well-known name.
+    ///
+    /// - Parameter activates: whether the bus should start the owner if there is none.
+    package func findOwner(
+        of name: String,
+        activates: Bool = false,
+        then completion: @escaping (Result<String, BusFault>) -> Void
+    ) {
+        callBus("GetNameOwner", [.string(name)]) { [self] answer in
+            switch answer {
+            case .success(let values):
+                let owner = values.first?.string
+                completion(owner.map { .success($0) } ?? .failure(.noOwner(of: name)))
+            case .failure(let fault) where activates && fault.name == BusFault.noOwner(of: name).name:
+                callBus("StartServiceByName", [.string(name), .uint32(0)]) { [self] answer in
+                    switch answer {
+                    case .failure(let fault): completion(.failure(fault))
+                    case .success: findOwner(of: name, then: completion)
+                    }
+                }
+            case .failure(let fault):
+                completion(.failure(fault))
+            }
+        }
+    }
+
+    /// Calls a method of the bus.
+    ///
+    /// - Parameter interface: the bus's own unless given.
+    package func callBus(
+        _ member: String,
+        _ arguments: [BusValue],
+        of interface: String? = nil,
+        then completion: @escaping (BusAnswer) -> Void = { _ in }
+    ) {
+        let bus = BusMessage.busName
+        let path = "/org/freedesktop/DBus"
+        call(bus, path: path, interface: interface ?? bus, member: member, arguments, then: completion)
+    }
+
+    /// Sends what `body` sends as a unit, so that the bus passes on nothing in between.
+    package func gathering(_ body: () -> Void) {
+        // Another connection may have replaced it.
+        guard let connection, !connection.gathers else { return body() }
+        connection.gathers = true
+        body()
+        connection.gathers = false
+    }
+
+    /// Calls a method without requesting a reply.
+    package func tell(
+        _ destination: String,
+        path: String,
+        interface: String,
+        member: String,
+        _ arguments: [BusValue]
+    ) {
+        _ = connection?.send(
+            .call(
+                destination,
+                path: path,
+                interface: interface,
+                member: member,
+                arguments,
+                activates: false,
+                wantsReply: false
+            )
+        )
+    }
+
+    package func emit(
+        to destination: String? = nil,
+        path: String,
+        interface: String,
+        member: String,
+        _ arguments: [BusValue]
+    ) {
+        let signal = OutgoingMessage.signal(
+            to: destination,
+            path: path,
+            interface: interface,
+            member: member,
+            arguments
+        )
+        _ = connection?.send(signal)
+    }
+
+    /// Posts a name on this connection, in order with the calls made on it.
+    package func post(_ name: NotifyName) {
+        emit(
+            path: WireFormat.path(for: name),
+            interface: WireFormat.interface(for: name),
+            member: WireFormat.member,
+            [.string(name.string)]
+        )
+    }
+
+    package func reply(to call: BusCall, _ arguments: [BusValue] = []) {
+        guard call.wantsReply else { return }
+        send(.reply(to: call.sender, call.serial, arguments), inReplyTo: call.sender)
+    }
+
+    package func refuse(_ call: BusCall, _ fault: BusFault) {
+        guard call.wantsReply else { return }
+        refuse(call.sender, call.serial, fault)
+    }
+
+    package func refuse(_ call: BusCall.Head, _ fault: BusFault) {
+        if call.wantsReply { refuse(call.sender, call.message.serial, fault) }
+    }
+
+    private func refuse(_ caller: String, _ serial: UInt32, _ fault: BusFault) {
+        send(.error(to: caller, serial, name: fault.name, fault.message), inReplyTo: caller)
+    }
+
+    private func send(_ message: OutgoingMessage, inReplyTo caller: String) {
+        guard let connection else { return }
+        let before = connection.sentCount
+        _ = connection.send(message)
+        peer?.hasReplied(to: caller, bytes: Int(truncatingIfNeeded: connection.sentCount &- before))
+    }
+
+}
+
+/// Arguments of a call that can't be made yet. Descriptors among them are duplicated, as the caller may close its own.
+private final class KeptArguments: Sendable {
+    let values: [BusValue]
+
+    init(_ values: [BusValue]) {
+        self.values = values.map(\.duplicatingDescriptors)
+    }
+
+    deinit {
+        values.closeDescriptors()
+    }
+}
