@@ -24,7 +24,7 @@ package final class AgentService: Sendable {
     ) -> [SourceMaker] {
         let environment = SystemFile.environment("DISPLAY", "WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "SWAYSOCK")
         // The system bus's agent serves everyone; desktops do not concern it.
-        let servesMachine = if case .system = bus { true } else { false }
+        let servesMachine = bus == .system
         let elsewhere = servesMachine ? "an agent on the system bus has no desktop" : nil
         let user = servesMachine ? nil : geteuid()
         let all = [

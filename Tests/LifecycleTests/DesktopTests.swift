@@ -28,13 +28,13 @@ import Testing
         var desktop = try RawBusClient(address: agent.bus.address)
         let center = agent.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(forName: "com.example.a") { heard.append($0) }
+        let observation = try center.addObserver(for: "com.example.a") { heard.append($0) }
         #expect(!center.lifecycle.followsDesktop)
         try setForeground(agent, desktop, 1)
         // It has not opted in.
         try center.post("com.example.a")
         #expect(heard.wait(forCount: 1))
-        center.lifecycle.followsDesktop = true
+        try center.lifecycle.setFollowsDesktop(true) { _ in }
         #expect(center.lifecycle.followsDesktop)
         #expect(waitUntil { center.lifecycle.state == .background })
         try setForeground(agent, desktop, getpid())
@@ -60,12 +60,12 @@ import Testing
     func `a center may opt in before its first observer`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
-        center.lifecycle.followsDesktop = true
+        try center.lifecycle.setFollowsDesktop(true) { _ in }
         let observer = try RawBusClient(address: agent.bus.address)
         try setForeground(agent, observer, 1)
-        let observation = try center.addObserver(forName: "com.example.a") { _ in }
+        let observation = try center.addObserver(for: "com.example.a") { _ in }
         #expect(waitUntil { center.lifecycle.state == .background })
-        center.lifecycle.followsDesktop = false
+        try center.lifecycle.setFollowsDesktop(false) { _ in }
         #expect(waitUntil { center.lifecycle.state == .foreground })
         observation.cancel()
     }
