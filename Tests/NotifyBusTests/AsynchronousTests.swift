@@ -12,7 +12,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<3).map { try NotifyName("com.example.sequence.\($0)") }
-        let notifications = try await center.notifications(named: names)
+        let notifications = try await center.notifications(for: .names(names))
         for number in 0..<1_000 { try await center.post(names[number % 3]) }
         var heard: [NotifyName] = []
         for await name in notifications {
@@ -29,7 +29,7 @@ import Testing
     ) async throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let notifications = try await center.notifications(withPrefixes: ["com.example."])
+        let notifications = try await center.notifications(for: .prefix("com.example."))
         let ended = Counter()
         let (heard, hears) = AsyncStream.makeStream(of: NotifyName.self)
         let task = Task {
@@ -42,12 +42,12 @@ import Testing
         await task.value
         #expect(ended.value == 1)
 
-        let second = try await center.notifications(named: "com.example.y")
+        let second = try await center.notifications(for: "com.example.y")
         second.cancel()
         var iterator = second.makeAsyncIterator()
         #expect(await iterator.next() == nil)
 
-        let third = try await center.notifications(named: "com.example.z")
+        let third = try await center.notifications(for: "com.example.z")
         let waiting = Task {
             var iterator = third.makeAsyncIterator()
             return await iterator.next()
@@ -62,12 +62,12 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<10).map { try NotifyName("com.example.unread.\($0)") }
-        let notifications = try await center.notifications(withPrefixes: ["com.example.unread."])
+        let notifications = try await center.notifications(for: .prefix("com.example.unread."))
         for number in 0..<20_000 {
             try await center.post(names[number % 10])
-            if number % 1_000 == 0 { try await center.synchronize(timeout: .patience) }
+            if number % 1_000 == 0 { try await center.synchronize() }
         }
-        try await center.synchronize(timeout: .patience)
+        try await center.synchronize()
         try center.barrier(timeout: .patience)
         #expect(center.statistics.coalescedDeliveries == 20_000 - 4_096)
         notifications.cancel()
@@ -84,12 +84,12 @@ import Testing
             queue.setSpecific(key: key, value: "here")
             let heard = Recorder<String>()
             let strays = Counter()
-            let observation = try center.addObserver(forPrefixes: ["com.example."], queue: queue) { name in
+            let observation = try center.addObserver(for: .prefix("com.example."), queue: queue) { name in
                 if DispatchQueue.getSpecific(key: key) != "here" { strays.add() }
                 heard.append(name.string)
             }
             let names = (0..<2_000).map { "com.example.queue.\($0)" }
-            for name in names { try center.post(name) }
+            for name in names { try center.post(NotifyName(name)) }
             #expect(heard.wait(forCount: 2_000, timeout: .patience))
             let isInOrder = heard.elements == names
             #expect(isInOrder)
