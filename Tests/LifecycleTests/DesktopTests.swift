@@ -57,6 +57,27 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `opting in returns when the agent has noted it, and also if there is none`(kind: BusKind) async throws {
+        let agent = try AgentBus(kind)
+        let desktop = try RawBusClient(address: agent.bus.address)
+        let center = agent.makeCenter()
+        let observation = try await center.addObserver(for: "com.example.a") { _ in }
+        try setForeground(agent, desktop, 1)
+        for follows in [true, false] {
+            try await center.lifecycle.setFollowsDesktop(follows)
+            // The next call that the agent answers finds the program in its new state.
+            #expect(try agent.list().map { $0["state"]?.string } == [follows ? "background" : "foreground"])
+        }
+        try agent.killAgent()
+        try await center.lifecycle.setFollowsDesktop(true)
+        #expect(center.lifecycle.followsDesktop)
+        await center.close()
+        let error = await #expect(throws: NotifyBusError.self) { try await center.lifecycle.setFollowsDesktop(false) }
+        #expect(error?.code == .closed)
+        withExtendedLifetime(observation) {}
+    }
+
+    @Test(arguments: busKinds)
     func `a center may opt in before its first observer`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
