@@ -10,7 +10,7 @@ let center = NotifyCenter.session
 func isDone() -> Bool { access("/proc/self/exe", F_OK) == 0 }
 
 // snippet.show
-let changes = try center.notifications(named: "com.example.backup.done")
+let changes = try center.notifications(for: "com.example.backup.done")
 if !isDone() {
     for await _ in changes where isDone() {
         break

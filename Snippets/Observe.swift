@@ -10,7 +10,7 @@ let center = NotifyCenter.session
 // snippet.hide
 let heard = DispatchSemaphore(value: 0)
 // snippet.show
-let observation = try center.addObserver(forName: "com.example.backup.done") { name in
+let observation = try center.addObserver(for: "com.example.backup.done") { name in
     print("heard", name)
     // snippet.hide
     heard.signal()

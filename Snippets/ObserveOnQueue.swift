@@ -9,7 +9,7 @@ let center = NotifyCenter.session
 let heard = DispatchSemaphore(value: 0)
 // snippet.show
 let queue = DispatchQueue(label: "com.example.reload")
-let observation = try center.addObserver(forName: "com.example.config.changed", queue: queue) { name in
+let observation = try center.addObserver(for: "com.example.config.changed", queue: queue) { name in
     print("reloading because of", name)
     // snippet.hide
     heard.signal()

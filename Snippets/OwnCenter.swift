@@ -5,20 +5,22 @@
 import NotifyBus
 
 // snippet.show
-let center = NotifyCenter(bus: .session) { change in
-    switch change {
-    case .disconnected(let error): print("the bus is away:", error)
-    case .reconnected: print("the bus is back; something may have changed in the meantime")
+let center = NotifyCenter(bus: .session)
+let task = Task {
+    for await change in center.connectionChanges() {
+        if let error = change.error {
+            print("the bus is away:", error)
+        } else {
+            print("the bus is back; something may have changed in the meantime")
+        }
     }
 }
-do throws(NotifyBusError) {
+do {
     try center.post("com.example.backup.done")
-} catch {
-    switch error.code {
-    case .noBus, .disconnected: print("the name cannot be posted:", error)
-    default: throw error
-    }
+} catch NotifyBusError.Code.noBus, NotifyBusError.Code.disconnected {
+    print("nobody can be told now")
 }
 // snippet.hide
 try center.flush()
+task.cancel()
 print("posted", center.statistics.posted)

@@ -41,7 +41,7 @@ def measure_many(context, daemon):
     setup = context.row("many-setup", f"{many}: until all are live", "ms", daemon)
     memory = context.row("many-memory", f"{many}: its resident memory", "MB", daemon)
     latency = context.row("many-latency", f"{many}: post to callback of one of them", "µs", daemon)
-    setup.note = "'In one call' is addObserver(forNames:)."
+    setup.note = "'In one call' is addObserver(for: .names(…))."
     ours = context.notifybus
     ways = {OURS: (ours, "callback"), f"{OURS}, in one call": (ours, "once")}
     ways |= {peer.label: (peer, "each") for peer in (context.libdbus, context.sd_bus, context.gdbus)}

@@ -6,7 +6,7 @@ package import NotifyCore
 package enum AgentHint {
     /// For the end of a sentence. Nobody knows how the agent of a bus was started that is neither of the usual two.
     package static func text(for bus: NotifyCenter.Bus?) -> String {
-        switch bus ?? .session {
+        switch (bus ?? .session).kind {
         case .session: "; see 'systemctl --user status notify-agent'"
         case .system: "; see 'systemctl status notify-agent'"
         case .address: ""

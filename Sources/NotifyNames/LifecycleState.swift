@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a program's observers receive.
-public enum LifecycleState: String, Hashable, Sendable, CaseIterable {
+/// What a program's observers receive. `NotifyCenter.Lifecycle.State` is the public form, which can grow.
+package enum LifecycleState: String, Hashable, Sendable, CaseIterable {
     /// Every post.
     case foreground
     /// Nothing, then or later.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Why a call of this library failed, as a sentence that a person can act on.
+///
+/// Two errors are equal if everything that they show is; compare ``code`` to find out what kind of error it is.
 public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of failure. More kinds may be added.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -18,6 +20,8 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
         public static let queueFull = Code(name: "queueFull")
         /// The bus allows no more match rules, not even one for all names.
         public static let limitExceeded = Code(name: "limitExceeded")
+        /// The task was cancelled.
+        public static let cancelled = Code(name: "cancelled")
         /// It did not complete within the given time.
         public static let timedOut = Code(name: "timedOut")
         /// The program runs in a sandbox that hides other programs on the bus.
@@ -33,6 +37,19 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
 
         /// The name of the code, for logs.
         public var description: String { name }
+
+        /// Whether an error is a ``NotifyBusError`` with this code, so that a `catch` can name the code:
+        ///
+        /// ```swift
+        /// do {
+        ///     try center.post(.backupDone)
+        /// } catch NotifyBusError.Code.noBus {
+        ///     print("there is no bus")
+        /// }
+        /// ```
+        public static func ~= (code: Code, error: any Error) -> Bool {
+            (error as? NotifyBusError)?.code == code
+        }
     }
 
     /// The kind of failure.
@@ -49,17 +66,5 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
         self.description = description
         self.errno = errno
         self.busErrorName = busErrorName
-    }
-
-    /// Whether two errors are of the same kind and have the same underlying cause, regardless of their descriptions.
-    public static func == (left: NotifyBusError, right: NotifyBusError) -> Bool {
-        left.code == right.code && left.errno == right.errno && left.busErrorName == right.busErrorName
-    }
-
-    /// Feeds what equality compares into a hasher.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(code)
-        hasher.combine(errno)
-        hasher.combine(busErrorName)
     }
 }

@@ -10,7 +10,7 @@ package enum BusChoice {
     /// The center shared by everything with a Darwin name, on the bus that `NOTIFYBUS_ADDRESS` names; by default the
     /// session bus.
     package static let center: NotifyCenter =
-        switch NotifyCenter.Bus.inEnvironment {
+        switch NotifyCenter.Bus.inEnvironment?.kind {
         case .session, nil: .session
         case .system: .system
         case .address(let address): NotifyCenter(bus: .address(address))

@@ -34,7 +34,7 @@ extension TokenEngine {
     /// Files follow the rules for posts: nothing in the background, and after a suspension, one notification for what
     /// was missed.
     private func fileHasChanged(of registration: Registration) {
-        switch center.lifecycle.state {
+        switch center.lifecycle.state.value {
         case .foreground:
             tell(registration)
         case .background:
@@ -60,7 +60,7 @@ extension TokenEngine {
     }
 
     private func followLifecycle(of center: NotifyCenter) {
-        let follower = LifecycleStates.Follower(
+        let follower = Follower<LifecycleState>(
             change: { state in
                 switch state {
                 case .foreground: self.tellChangedFiles()

@@ -162,8 +162,8 @@ extension TokenEngine {
                 // reference takes 30 ns longer to retain ever after.
                 let callback: @Sendable (NotifyName) -> Void = { _ in self.deliver(record) }
                 if let failed {
-                    let (pending, delay) = try center.observeWaitingForBus(
-                        record.name,
+                    let (pending, delay) = try center.addObserverWaitingForBus(
+                        for: record.name,
                         ignoringOwnPosts: true,
                         using: callback,
                         whenLive: { self.settle(record, $0, failed) }
@@ -171,7 +171,11 @@ extension TokenEngine {
                     observation = pending
                     if let delay { outcome = .waiting(delay) }
                 } else {
-                    observation = try center.addObserver(forName: record.name, ignoringOwnPosts: true, using: callback)
+                    observation = try center.addObserver(
+                        for: .name(record.name),
+                        ignoringOwnPosts: true,
+                        using: callback
+                    )
                 }
             } catch {
                 outcome = .failed(error)

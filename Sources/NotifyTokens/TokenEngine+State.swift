@@ -61,7 +61,7 @@ extension TokenEngine {
     }
 
     private func setLifecycleState(
-        _ lifecycleState: NotifyCenter.LifecycleState,
+        _ lifecycleState: LifecycleState,
         of process: Int32
     ) throws(NotifyStatus) {
         guard process > 0 else { throw .invalidRequest }

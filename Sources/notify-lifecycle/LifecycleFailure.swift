@@ -30,7 +30,7 @@ struct LifecycleFailure: Error {
             )
         }
         let option =
-            switch bus {
+            switch bus?.kind {
             case .system: " --system"
             case .address(let address): " --address '\(address)'"
             case .session, nil: ""

@@ -6,7 +6,7 @@ import NotifyCore
 /// A requested state change.
 struct StateCommand {
     enum Change {
-        case set(NotifyCenter.LifecycleState, freezes: Bool)
+        case set(LifecycleState, freezes: Bool)
         case release
     }
 

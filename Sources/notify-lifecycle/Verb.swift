@@ -30,7 +30,7 @@ enum Verb: String, CaseIterable {
     }
 
     /// The state that it puts targets in; nil if it changes nothing.
-    var state: NotifyCenter.LifecycleState? {
+    var state: LifecycleState? {
         switch self {
         case .list, .status, .launches, .watch, .release: nil
         case .foreground, .resume: .foreground

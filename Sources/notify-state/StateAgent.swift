@@ -47,7 +47,9 @@ struct StateAgent {
         _ body: @escaping @Sendable () -> Void
     ) throws(StateFailure) -> NotifyCenter.Observation {
         do throws(NotifyBusError) {
-            return try center.addObserver(for: .names(names), timeout: deadline?.remaining) { _ in body() }
+            let limit = Duration.seconds(25)
+            let timeout = min(deadline?.remaining ?? limit, limit)
+            return try center.addObserver(for: .names(names), timeout: timeout) { _ in body() }
         } catch {
             throw StateFailure(error)
         }

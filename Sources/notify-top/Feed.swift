@@ -81,7 +81,7 @@ final class Feed: Sendable {
         observation = Mutex(nil)
         let box = Box()
         posts = NotifyCenter(bus: bus) { change in
-            if case .disconnected = change { box.feed?.bus(isAway: true) } else { box.feed?.bus(isAway: false) }
+            box.feed?.bus(isAway: change.kind == .disconnected)
         } onPost: { name, sender in
             box.feed?.noteSender(sender, of: name)
         }
@@ -93,7 +93,7 @@ final class Feed: Sendable {
         agent = NotifyCenter(bus: bus, peer: peer)
         box.set(self)
         do throws(NotifyBusError) {
-            let made = try posts.addObserver(for: .prefixes([""]), timeout: nil) { box.feed?.heard($0) }
+            let made = try posts.addObserver(for: .everything) { box.feed?.heard($0) }
             observation.withLock { $0 = made }
             try agent.open()
         } catch {

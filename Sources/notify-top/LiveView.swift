@@ -88,7 +88,7 @@ struct LiveView {
         let size = Terminal.size ?? (80, 24)
         let page = Page(model, now: now, part: part)
         let name: String =
-            switch bus {
+            switch bus.kind {
             case .session: "session bus"
             case .system: "system bus"
             case .address(let address): Printable.text(address)

@@ -52,7 +52,7 @@ final class Inbox: Sendable {
 
     func put(_ change: NotifyCenter.ConnectionChange) {
         contents.withLock { contents in
-            if contents.ignoresReturn, case .reconnected = change {
+            if contents.ignoresReturn, change.kind == .reconnected {
                 contents.ignoresReturn = false
                 return
             }
@@ -66,7 +66,7 @@ final class Inbox: Sendable {
     /// Suppresses one report that the bus is back, whether it was added already or will be.
     func ignoreReturn() {
         contents.withLock { contents in
-            let index = contents.changes.firstIndex(of: .reconnected)
+            let index = contents.changes.firstIndex { $0.kind == .reconnected }
             if let index { contents.changes.remove(at: index) }
             contents.ignoresReturn = index == nil
         }

@@ -50,8 +50,5 @@ struct Subject {
     }
 
     /// The same for the library.
-    var ofCenter: NotifyCenter.Subject {
-        let (names, prefixes) = (names, prefixes.map(\.string))
-        return prefixes.isEmpty ? .names(names) : .mixed(names, prefixes: prefixes)
-    }
+    var ofCenter: NotifySubject { NotifySubject(names: names, prefixes: prefixes) }
 }

@@ -14,9 +14,10 @@ extension Waiter {
         until deadline: Int64?
     ) throws(StartError) -> NotifyCenter.Observation {
         let start = Clock.monotonic
-        let left = deadline.map { Duration.nanoseconds(max(0, $0 - start)) }
+        let patience: Int64 = 25_000_000_000
+        let left = deadline.map { min(max(0, $0 - start), patience) } ?? patience
         do throws(NotifyBusError) {
-            return try center.addObserver(for: subject.ofCenter, timeout: left) { inbox.put($0) }
+            return try center.addObserver(for: subject.ofCenter, timeout: .nanoseconds(left)) { inbox.put($0) }
         } catch {
             guard let deadline, Clock.monotonic >= deadline, error.code == .timedOut else { throw StartError(error) }
             throw .lateBus(since: start, center)
@@ -37,7 +38,7 @@ extension Waiter {
         let outcome = Mutex<Result<Void, NotifyBusError>?>(nil)
         let observation: NotifyCenter.Observation
         do throws(NotifyBusError) {
-            observation = try center.observe(subject.ofCenter, waitsForBus: true) {
+            observation = try center.startObserving(subject.ofCenter, waitsForBus: true) {
                 inbox.put($0)
             } whenLive: { result in
                 outcome.withLock { $0 = result }
@@ -55,7 +56,8 @@ extension Waiter {
                 if isAway { inbox.ignoreReturn() }
                 return observation
             }
-            for case .disconnected(let error) in inbox.takeChanges() where !isAway {
+            for change in inbox.takeChanges() where !isAway {
+                guard let error = change.error else { continue }
                 diagnostics.notice("\(error.description) Waiting for the bus.")
                 isAway = true
             }

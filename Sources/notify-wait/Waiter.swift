@@ -189,10 +189,7 @@ struct Waiter {
 
     private mutating func takeChanges() {
         for change in inbox.takeChanges() {
-            switch change {
-            case .disconnected: report(absence.hasBegun(at: Clock.monotonic))
-            case .reconnected: report(absence.hasEnded())
-            }
+            report(change.kind == .disconnected ? absence.hasBegun(at: Clock.monotonic) : absence.hasEnded())
         }
         let bus = settings.common.notifyBus
         report(absence.look(at: Clock.monotonic) { bus.isDeserted })

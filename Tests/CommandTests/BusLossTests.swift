@@ -21,7 +21,7 @@ import Testing
             try bus.restart()
             try waiting.waitForErrorOutput(containing: before + away + back, timeout: .patience)
             // The report is true: the observer is live now.
-            try bus.makeCenter().post("com.example.after.\(round)")
+            try bus.makeCenter().post(NotifyName("com.example.after.\(round)"))
             try waiting.waitForOutputLines(1 + round)
         }
         let result = try waiting.wait()

@@ -12,7 +12,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(arguments)
         let center = bus.makeCenter()
-        for name in names { try center.post(name) }
+        for name in names { try center.post(NotifyName(name)) }
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.errorOutput == "")

@@ -15,7 +15,7 @@ import Testing
         // The first time they may still be coming to rest.
         let isNeverWoken = try waitUntil {
             let before = [idle, inTime].map { wakeUps(of: $0.pid) }
-            for number in 1...100 { try poster.post("com.example.other.\(number)") }
+            for number in 1...100 { try poster.post(NotifyName("com.example.other.\(number)")) }
             // It comes, hears nothing, and leaves after its timeout.
             #expect(try bus.run("notify-wait", ["-q", "-t", "2s", "com.example.nothing"]).status == 2)
             return [idle, inTime].map { wakeUps(of: $0.pid) } == before && before.allSatisfy { $0 > 0 }
@@ -56,7 +56,7 @@ import Testing
         let waiting = try bus.startWaiting(["-f", "com.example.x"], output: .null)
         let heard = Counter()
         let center = bus.makeCenter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
         func post(_ times: Int) throws {
             for _ in 0..<times {
                 try center.post("com.example.x")

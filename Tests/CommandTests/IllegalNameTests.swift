@@ -49,7 +49,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forPrefixes: [""]) { heard.appendFromBus($0.string) }
+        let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
         for bad in ["''", "$'\\xff'", "$(printf 'x%.0s' {1..512})"] {
             let result = try bus.script("echo from.stdin | notify-post com.example.good - \(bad) com.example.other")
             #expect(result.status == 64)
@@ -68,7 +68,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forPrefixes: [""]) { heard.appendFromBus($0.string) }
+        let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
         let result = try bus.script(
             #"""
             { printf 'one\n'; printf '\n'; printf 'three\n'; printf 'x%.0s' {1..512}; printf '\n'; printf 'caf\xe9\n'

@@ -36,7 +36,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, policy + ["-n7"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "a", "c", "a", "b", "b"] { try center.post(name) }
+        for name in ["a", "b", "a", "c", "a", "b", "b"] { try center.post(NotifyName(name)) }
         // All have been heard, and one command is running.
         let heard = try waiting.waitForOutputLines(8)
         #expect(withoutIDs(heard).sorted() == ["a", "a", "a", "b", "b", "b", "begin a", "c"])
@@ -52,7 +52,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n5", "--on-busy", "each"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "a", "a", "c"] { try center.post(name) }
+        for name in ["a", "b", "a", "a", "c"] { try center.post(NotifyName(name)) }
         try waiting.waitForOutputLines(6)
         try waiting.writeInput("1\n2\n3\n4\n5\n")
         let result = try waiting.wait()
@@ -122,7 +122,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n4", "--on-busy", "drop"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "c"] { try center.post(name) }
+        for name in ["a", "b", "c"] { try center.post(NotifyName(name)) }
         try waiting.waitForErrorOutput(containing: "the command is still running; skipping 'b'\n")
         try waiting.waitForErrorOutput(containing: "the command is still running; skipping 'c'\n")
         try waiting.writeInput("1\n")
@@ -167,7 +167,7 @@ import Testing
         let center = bus.makeCenter()
         try center.post("a")
         _ = try processID("a", of: waiting)
-        for name in ["b", "a", "c"] { try center.post(name) }
+        for name in ["b", "a", "c"] { try center.post(NotifyName(name)) }
         // Names are printed as they arrive. Now all have arrived, and the first command is still running.
         try waiting.waitForOutput(containing: "\nc\n")
         try waiting.writeInput("1\n2\n3\n4\n")

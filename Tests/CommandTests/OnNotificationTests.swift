@@ -18,7 +18,7 @@ import Testing
             let waiting = try bus.startWaiting(option + ["-n3", "com.example.a", names[1], "--"] + command)
             let center = bus.makeCenter()
             for (index, name) in names.enumerated() {
-                try center.post(name)
+                try center.post(NotifyName(name))
                 try waiting.waitForOutput(containing: "<\(index + 1) \(name)>\n")
             }
             let result = try waiting.wait()

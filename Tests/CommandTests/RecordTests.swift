@@ -20,7 +20,7 @@ import Testing
         let waiting = try bus.startWaiting(["--json", "-n", "\(names.count)"] + names)
         let before = presentSecond()
         let center = bus.makeCenter()
-        for name in names { try center.post(name) }
+        for name in names { try center.post(NotifyName(name)) }
         let result = try waiting.wait()
         let after = presentSecond()
         #expect(result.status == 0)
@@ -72,7 +72,7 @@ import Testing
         for (options, expected) in cases {
             let waiting = try bus.startWaiting(options + ["-n2", "a\nb"])
             let center = bus.makeCenter()
-            for _ in 1...2 { try center.post("a\nb") }
+            for _ in 1...2 { try center.post(NotifyName("a\nb")) }
             #expect(try waiting.wait().output == expected)
         }
     }

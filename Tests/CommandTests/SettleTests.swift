@@ -15,7 +15,7 @@ import Testing
         try center.synchronize(timeout: .patience)
         // While the bus stands still they gather, and then come at once.
         bus.stop()
-        for name in ["b", "a", "b", "b", "a", "b"] { try center.post(name) }
+        for name in ["b", "a", "b", "b", "a", "b"] { try center.post(NotifyName(name)) }
         bus.resume()
         let result = try waiting.wait()
         #expect(result.status == 0)
@@ -30,7 +30,7 @@ import Testing
         let center = bus.makeCenter()
         try center.synchronize(timeout: .patience)
         bus.stop()
-        for name in ["b", "a", "b", "c", "a"] { try center.post(name) }
+        for name in ["b", "a", "b", "c", "a"] { try center.post(NotifyName(name)) }
         bus.resume()
         try waiting.waitForOutput(containing: "b\na\nc|a|5\n")
         try center.post("d")
@@ -47,7 +47,7 @@ import Testing
         let center = bus.makeCenter()
         try center.synchronize(timeout: .patience)
         bus.stop()
-        for name in ["a", "x\nroot.alarm", "b"] { try center.post(name) }
+        for name in ["a", "x\nroot.alarm", "b"] { try center.post(NotifyName(name)) }
         bus.resume()
         #expect(try waiting.wait().output == "a\nb|3|")
     }
@@ -64,7 +64,7 @@ import Testing
         try center.post("a")
         try waiting.waitForOutput(containing: "<a>\n")
         for name in ["b", "c", "b"] {
-            try center.post(name)
+            try center.post(NotifyName(name))
             // Printed when it has settled.
             try waiting.waitForOutput(containing: "\n\(name)\n")
         }
@@ -107,7 +107,7 @@ import Testing
         #expect(result.output == "a\n")
         let all = try inTime {
             let waiting = try bus.startWaiting(["--all", "-t", "3s", "--settle", "1h", "a", "b"])
-            for name in ["a", "b"] { try center.post(name) }
+            for name in ["a", "b"] { try center.post(NotifyName(name)) }
             return try waiting.wait()
         } unless: {
             $0.lines.count < 2

@@ -27,7 +27,7 @@ import Testing
     func `what was set is read, as long as somebody observes the name`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let center = scene.bus.makeCenter()
-        let observation = try center.addObserver(forNames: ["a", "b"].map { try NotifyName($0) }) { _ in }
+        let observation = try center.addObserver(for: .names(["a", "b"].map { try NotifyName($0) })) { _ in }
         for (text, value) in [("7", "7"), ("0x10", "16"), ("18446744073709551615", "18446744073709551615")] {
             let set = try state(scene, ["set", "a", text])
             #expect(set.status == 0 && set.output == "" && set.errorOutput == "")
@@ -74,7 +74,7 @@ import Testing
     func `wait sees a state that is there already, and ends by the time-out if it does not come`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let center = scene.bus.makeCenter()
-        let observation = try center.addObserver(forName: "a") { _ in }
+        let observation = try center.addObserver(for: "a") { _ in }
         #expect(try state(scene, ["set", "a", "1"]).status == 0)
         let there = try state(scene, ["wait", "a", "--is", "1"])
         #expect(there.status == 0 && there.output == "1\n")

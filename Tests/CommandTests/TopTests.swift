@@ -34,7 +34,7 @@ import Testing
         var screen = try terminal.read(until: "Observers unknown")
         #expect(screen.hasPrefix("\u{1b}[?1049h"))
         let center = bus.makeCenter()
-        for name in ["com.example.b", "a\u{1b}]0;x\u{7}", "com.example.b"] { try center.post(name) }
+        for name in ["com.example.b", "a\u{1b}]0;x\u{7}", "com.example.b"] { try center.post(NotifyName(name)) }
         screen = try terminal.read(until: "3 posts of 2 names")
         screen += try terminal.read(until: "com.example.b")
         #expect(screen.contains(#"a\x1b]0;x\x07"#) && !screen.contains("]0;x\u{7}"))
@@ -68,7 +68,7 @@ import Testing
         let center = bus.makeCenter()
         func post(_ numbers: Range<Int>) throws {
             for number in numbers {
-                try center.post("com.example.number.\(number)")
+                try center.post(NotifyName("com.example.number.\(number)"))
                 if number % 1_000 == 0 { try center.synchronize(timeout: .patience) }
             }
             try center.synchronize(timeout: .patience)
@@ -97,7 +97,7 @@ import Testing
         let top = try start(bus, on: terminal, environment: ["TERM": "xterm", "NO_COLOR": "1"])
         var screen = try terminal.read(until: "\u{1b}[J")
         for key in ["\t", "\t", "\t", "s"] {
-            try bus.makeCenter().post(String(repeating: "n", count: 200))
+            try bus.makeCenter().post(NotifyName(String(repeating: "n", count: 200)))
             try terminal.write(key)
             screen += try terminal.read(until: "\u{1b}[J")
         }
@@ -171,7 +171,7 @@ import Testing
         let terminal = try PseudoTerminal()
         let top = try start(bus, on: terminal, environment: ["TERM": "xterm", "NO_COLOR": "1"])
         var screen = try terminal.read(until: ".Viewer ")
-        try bus.makeCenter().post(String(repeating: "n", count: 200))
+        try bus.makeCenter().post(NotifyName(String(repeating: "n", count: 200)))
         screen += try terminal.read(until: "1 post of 1 name") + terminal.read(until: ".Viewer ")
         let lines = screen.replacing(#/\u{1b}\[[?0-9]*[a-zA-Z]/#, with: "\r\n").split(separator: "\r\n")
         #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")

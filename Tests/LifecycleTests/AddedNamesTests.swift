@@ -14,17 +14,17 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let first = try center.addObserver(forName: "com.example.first") { _ in }
+        let first = try center.addObserver(for: "com.example.first") { _ in }
         let name = try center.observingName()
         try poster.open()
         try agent.set(name, .suspended)
         var added: [NotifyCenter.Observation] = []
         for round in 0..<AddedNamesTests.rounds {
             let new = try NotifyName("com.example.added.\(round)")
-            added.append(try center.addObserver(forName: new) { heard.append($0.string) })
+            added.append(try center.addObserver(for: .name(new)) { heard.append($0.string) })
             try poster.post(new)
             let prefix = "org.example.added.\(round)."
-            added.append(try center.addObserver(forPrefixes: [prefix]) { heard.append($0.string) })
+            added.append(try center.addObserver(for: .prefix(prefix)) { heard.append($0.string) })
             try poster.post(NotifyName(prefix + "x"))
         }
         try poster.synchronize(timeout: .patience)
@@ -42,7 +42,7 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let first = try center.addObserver(forName: "com.example.first") { _ in }
+        let first = try center.addObserver(for: "com.example.first") { _ in }
         let name = try center.observingName()
         try poster.open()
         for round in 0..<AddedNamesTests.rounds {
@@ -55,7 +55,7 @@ import Testing
             // How many of them come before the change is a matter of chance.
             let names = try (0..<8).map { try NotifyName("com.example.added.\(round).\($0)") }
             for new in names {
-                added.append(try center.addObserver(forName: new) { heard.append($0.string) })
+                added.append(try center.addObserver(for: .name(new)) { heard.append($0.string) })
                 try poster.post(new)
             }
             try #require(finished.wait(for: 1, timeout: .patience))
@@ -74,11 +74,11 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let first = try center.addObserver(forName: "com.example.first") { _ in }
+        let first = try center.addObserver(for: "com.example.first") { _ in }
         let name = try center.observingName()
         try agent.set(name, .suspended)
         kill(agent.agentProcess, SIGSTOP)
-        let added = try center.addObserver(forName: "com.example.added") { heard.append($0.string) }
+        let added = try center.addObserver(for: "com.example.added") { heard.append($0.string) }
         try poster.post("com.example.added")
         kill(agent.agentProcess, SIGCONT)
         try agent.set(name, .foreground)

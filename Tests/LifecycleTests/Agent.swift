@@ -76,7 +76,7 @@ final class AgentBus: Sendable {
 
     /// Sets a state, and returns when it is in force. On a busy machine that may take longer than the agent waits; asking
     /// again continues the wait.
-    func set(_ target: String, _ state: NotifyCenter.LifecycleState, freeze: Bool = false) throws {
+    func set(_ target: String, _ state: NotifyCenter.Lifecycle.State, freeze: Bool = false) throws {
         var reply = try trySetting(target, state, freeze: freeze)
         _ = try waitUntil {
             guard reply.errorName == "org.notifybus.Error.TimedOut" else { return true }
@@ -86,10 +86,11 @@ final class AgentBus: Sendable {
         try #require(reply.kind == .reply, "\(reply.errorName ?? "") \(reply.string ?? "")")
     }
 
-    func trySetting(_ target: String, _ state: NotifyCenter.LifecycleState, freeze: Bool = false) throws -> RawMessage {
+    func trySetting(_ target: String, _ state: NotifyCenter.Lifecycle.State, freeze: Bool = false) throws -> RawMessage
+    {
         var body = RawBody()
         body.append(target)
-        body.append(state.rawValue)
+        body.append(state.description)
         body.append(UInt32(freeze ? 1 : 0))
         return try control.call(
             destination: AgentInterface.name,

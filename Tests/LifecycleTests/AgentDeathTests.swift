@@ -11,7 +11,7 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Counter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
         let name = try center.observingName()
         for _ in 0..<5 {
             // Where it takes longer than 2 seconds until there is another agent, the gate opens.
@@ -43,7 +43,7 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Counter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
         try agent.set(try center.observingName(), .background)
         try agent.killAgent()
         try #require(waitUntil(timeout: .patience) { center.lifecycle.state == .foreground })
@@ -57,11 +57,11 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forName: "com.example.x") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.x") { heard.append($0.string) }
         let name = try center.observingName()
         var generator = SystemRandomNumberGenerator()
         for round in 0..<20 {
-            let states: [NotifyCenter.LifecycleState] = [.background, .suspended, .foreground]
+            let states: [NotifyCenter.Lifecycle.State] = [.background, .suspended, .foreground]
             let finished = Counter()
             startThread { [agent] in
                 // Happens somewhere in the middle of what follows.

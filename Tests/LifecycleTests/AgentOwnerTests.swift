@@ -35,7 +35,7 @@ struct AgentOwnerTests {
         try takeName(stranger.client)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Counter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
         let order = try stranger.client.call(
             destination: try center.observingName(),
             path: ObserverInterface.path,
@@ -56,7 +56,7 @@ struct AgentOwnerTests {
         try takeName(rightful)
         while try rightful.readMessage().member != AgentInterface.Register.member {}
         try takeName(stranger.client)
-        let later = try center.addObserver(forName: "com.example.y") { _ in heard.add() }
+        let later = try center.addObserver(for: "com.example.y") { _ in heard.add() }
         try center.post("com.example.y")
         #expect(heard.wait(for: 2))
         #expect(try calls(to: stranger.client) == [])

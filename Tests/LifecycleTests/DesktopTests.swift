@@ -28,13 +28,13 @@ import Testing
         var desktop = try RawBusClient(address: agent.bus.address)
         let center = agent.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(forName: "com.example.a") { heard.append($0) }
+        let observation = try center.addObserver(for: "com.example.a") { heard.append($0) }
         #expect(!center.lifecycle.followsDesktop)
         try setForeground(agent, desktop, 1)
         // It has not opted in.
         try center.post("com.example.a")
         #expect(heard.wait(forCount: 1))
-        center.lifecycle.followsDesktop = true
+        try center.lifecycle.setFollowsDesktop(true) { _ in }
         #expect(center.lifecycle.followsDesktop)
         #expect(waitUntil { center.lifecycle.state == .background })
         try setForeground(agent, desktop, getpid())
@@ -57,15 +57,36 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `opting in returns when the agent has noted it, and also if there is none`(kind: BusKind) async throws {
+        let agent = try AgentBus(kind)
+        let desktop = try RawBusClient(address: agent.bus.address)
+        let center = agent.makeCenter()
+        let observation = try await center.addObserver(for: "com.example.a") { _ in }
+        try setForeground(agent, desktop, 1)
+        for follows in [true, false] {
+            try await center.lifecycle.setFollowsDesktop(follows)
+            // The next call that the agent answers finds the program in its new state.
+            #expect(try agent.list().map { $0["state"]?.string } == [follows ? "background" : "foreground"])
+        }
+        try agent.killAgent()
+        try await center.lifecycle.setFollowsDesktop(true)
+        #expect(center.lifecycle.followsDesktop)
+        await center.close()
+        let error = await #expect(throws: NotifyBusError.self) { try await center.lifecycle.setFollowsDesktop(false) }
+        #expect(error?.code == .closed)
+        withExtendedLifetime(observation) {}
+    }
+
+    @Test(arguments: busKinds)
     func `a center may opt in before its first observer`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
-        center.lifecycle.followsDesktop = true
+        try center.lifecycle.setFollowsDesktop(true) { _ in }
         let observer = try RawBusClient(address: agent.bus.address)
         try setForeground(agent, observer, 1)
-        let observation = try center.addObserver(forName: "com.example.a") { _ in }
+        let observation = try center.addObserver(for: "com.example.a") { _ in }
         #expect(waitUntil { center.lifecycle.state == .background })
-        center.lifecycle.followsDesktop = false
+        try center.lifecycle.setFollowsDesktop(false) { _ in }
         #expect(waitUntil { center.lifecycle.state == .foreground })
         observation.cancel()
     }

@@ -11,7 +11,7 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forName: "com.example.bg") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.bg") { heard.append($0.string) }
         let name = try center.observingName()
         try poster.post("com.example.bg")
         try #require(heard.wait(forCount: 1, timeout: .patience))
@@ -28,7 +28,7 @@ import Testing
         try poster.synchronize(timeout: .patience)
         #expect(agent.bus.residentBytes - before < 4 << 20)
         // An observer added in the background hears nothing either.
-        let late = try center.addObserver(forName: "com.example.late") { heard.append($0.string) }
+        let late = try center.addObserver(for: "com.example.late") { heard.append($0.string) }
         try poster.post("com.example.late")
         try poster.synchronize(timeout: .patience)
 
@@ -82,7 +82,7 @@ import Testing
         let (inside, outside, stop) = (
             NotifyName("com.example.inside"), NotifyName("com.example.outside"), NotifyName("com.example.end")
         )
-        let observation = try center.addObserver(forNames: [inside, outside, stop]) { heard.append($0) }
+        let observation = try center.addObserver(for: .names([inside, outside, stop])) { heard.append($0) }
         let name = try center.observingName()
         for _ in 0..<rounds {
             try agent.set(name, .background)
@@ -111,8 +111,8 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, other) = (agent.makeCenter(), agent.makeCenter())
         let (own, theirs) = (Counter(), Counter())
-        let mine = try center.addObserver(forName: "com.example.x") { _ in own.add() }
-        let observation = try other.addObserver(forName: "com.example.x") { _ in theirs.add() }
+        let mine = try center.addObserver(for: "com.example.x") { _ in own.add() }
+        let observation = try other.addObserver(for: "com.example.x") { _ in theirs.add() }
         try agent.set(try center.observingName(), .background)
         try center.post("com.example.x")
         #expect(theirs.wait(for: 1))
@@ -129,9 +129,9 @@ import Testing
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
         let names = try (0..<20).map { try NotifyName("com.example.suspended.\($0)") }
-        let all = try center.addObserver(forNames: names) { heard.append($0.string) }
-        let second = try center.addObserver(forName: names[0]) { heard.append("again \($0)") }
-        let prefix = try center.addObserver(forPrefixes: ["com.example.suspended.1"]) { heard.append("prefix \($0)") }
+        let all = try center.addObserver(for: .names(names)) { heard.append($0.string) }
+        let second = try center.addObserver(for: .name(names[0])) { heard.append("again \($0)") }
+        let prefix = try center.addObserver(for: .prefix("com.example.suspended.1")) { heard.append("prefix \($0)") }
         let name = try center.observingName()
         for round in 0..<3 {
             try agent.set(name, .suspended)
@@ -165,7 +165,7 @@ import Testing
             let poster = NotifyCenter(bus: .address(address))
             let count = Counter()
             let changes = try center.lifecycle.changes()
-            let observation = try await center.addObserver(forName: "com.example.self") { _ in count.add() }
+            let observation = try await center.addObserver(for: "com.example.self") { _ in count.add() }
             try await center.lifecycle.report(.background)
             guard center.lifecycle.state == .background else { exit(2) }
             try await poster.post("com.example.self")
@@ -176,7 +176,7 @@ import Testing
             try center.barrier()
             guard count.value == 1 else { exit(4) }
             var iterator = changes.makeAsyncIterator()
-            guard await iterator.next() == .foreground else { exit(5) }
+            guard await iterator.next(isolation: nil) == .foreground else { exit(5) }
             await observation.cancel()
             exit(0)
         }

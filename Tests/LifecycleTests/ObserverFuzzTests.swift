@@ -12,7 +12,7 @@ import Testing
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
         let heard = Counter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
         let stranger = try RawBusClient(address: agent.bus.address)
         let reply = try stranger.call(
             destination: try center.observingName(),
@@ -41,7 +41,7 @@ import Testing
             let impostor = try Impostor(bus, answer: answer)
             let center = NotifyCenter(bus: .address(bus.address))
             let heard = Counter()
-            let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+            let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
             for _ in 0..<10 {
                 for arguments in nonsense { impostor.call(try center.observingName(), arguments) }
             }
@@ -61,7 +61,7 @@ import Testing
         let impostor = try Impostor(bus, answer: nil)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Counter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
         #expect(impostor.calls.value > 0)
         try center.post("com.example.x")
         #expect(heard.wait(for: 1))

@@ -47,12 +47,12 @@ import Testing
         for number in 0..<ScaleTests.observers {
             let center = NotifyCenter(bus: .address(address))
             let names = try [NotifyName("com.example.all"), NotifyName("com.example.own.\(number)")]
-            kept.append((center, try await center.addObserver(forNames: names) { _ in heard.add() }))
+            kept.append((center, try await center.addObserver(for: .names(names)) { _ in heard.add() }))
         }
         // A report is for the whole process, and returns when it is in force for all its connections. On a busy machine
         // all of them may take longer than the agent's limit; repeating the report continues the wait.
         let clock = ContinuousClock()
-        func report(_ state: NotifyCenter.LifecycleState) throws -> Duration {
+        func report(_ state: NotifyCenter.Lifecycle.State) throws -> Duration {
             try clock.measure {
                 while true {
                     do throws(NotifyBusError) {

@@ -45,7 +45,7 @@ struct StoppedTests {
         let bystander = agent.makeCenter()
         let names = try StoppedTests.names.map { try NotifyName($0) }
         let heard = Counter()
-        let observation = try bystander.addObserver(forNames: names) { _ in heard.add() }
+        let observation = try bystander.addObserver(for: .names(names)) { _ in heard.add() }
         let poster = agent.makeCenter()
         try poster.post(names[9])
         _ = try observer.waitForOutputLines(1, timeout: .patience)

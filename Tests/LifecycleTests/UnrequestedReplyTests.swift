@@ -27,7 +27,7 @@ import Testing
         let changes = Counter()
         let center = NotifyCenter(bus: .address(agent.bus.address)) { _ in changes.add() }
         let heard = Counter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
         let observer = try center.observingName()
         try center.post("com.example.x")
         try #require(heard.wait(for: 1))
@@ -46,7 +46,7 @@ import Testing
         }
         var posts = 1
         while !isOver.load(ordering: .acquiring) {
-            let other = try center.addObserver(forName: "com.example.y\(posts)") { _ in }
+            let other = try center.addObserver(for: .name(NotifyName("com.example.y\(posts)"))) { _ in }
             try center.post("com.example.x")
             try center.synchronize(timeout: .patience)
             posts += 1
@@ -74,7 +74,7 @@ import Testing
         let agent = try AgentBus(kind, policy: Self.policy)
         let stranger = try RawBusClient(address: agent.bus.address)
         let center = agent.makeCenter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in }
+        let observation = try center.addObserver(for: "com.example.x") { _ in }
         let observer = try center.observingName()
         let answers = Recorder<Int?>()
         try stop(agent.agentProcess)
@@ -108,7 +108,7 @@ import Testing
         defer { kill(agent.agentProcess, SIGCONT) }
         let registered = Recorder<NotifyCenter.Observation>()
         startThread {
-            if let observation = try? center.addObserver(forName: "com.example.x", using: { _ in heard.add() }) {
+            if let observation = try? center.addObserver(for: "com.example.x", using: { _ in heard.add() }) {
                 registered.append(observation)
             }
         }

@@ -40,7 +40,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forPrefixes: [""]) { heard.appendFromBus($0.string) }
+        let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
         for name in WireTests.names {
             let result = try run(WireTests.program.get(), ["post", name], environment: environment(bus: bus.address))
             #expect(result.status == 0, "\(result.errorOutput)")
@@ -67,8 +67,8 @@ import Testing
             )
             close(log)
             #expect(try waitUntil { try run("cat", [ready]).output == "live\n" })
-            try center.post(name + "x")
-            try center.post(name)
+            try center.post(NotifyName(name + "x"))
+            try center.post(NotifyName(name))
             let result = try program.wait(timeout: .patience)
             #expect(result.output == name + "\n")
             #expect(result.status == 0)

@@ -50,9 +50,9 @@ struct LockTests {
     ) throws {
         let scene = try makeScene(kind)
         let center = NotifyCenter(bus: .address(scene.bus.address))
-        center.lifecycle.followsDesktop = true
+        try center.lifecycle.setFollowsDesktop(true) { _ in }
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forPrefixes: ["com.example."]) { heard.append($0.string) }
+        let observation = try center.addObserver(for: .prefix("com.example.")) { heard.append($0.string) }
         try lock(scene)
         try scene.wait(for: ["\(getpid()) background logind"])
         try post(scene, "com.example.locked")
@@ -113,9 +113,9 @@ struct LockTests {
     {
         let scene = try makeScene(kind, configuration: "session = ignore\n")
         let center = NotifyCenter(bus: .address(scene.bus.address))
-        center.lifecycle.followsDesktop = true
+        try center.lifecycle.setFollowsDesktop(true) { _ in }
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forName: "com.example.a") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.a") { heard.append($0.string) }
         try lock(scene)
         #expect(try scene.lines() == ["\(getpid()) foreground default"])
         try post(scene, "com.example.a")

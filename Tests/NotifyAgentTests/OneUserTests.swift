@@ -52,7 +52,7 @@ import Testing
             }
             let poster = NotifyCenter(bus: .address(agent.bus.address))
             for number in 0..<20 {
-                for name in names(262, of: number) { try poster.post(name) }
+                for name in names(262, of: number) { try poster.post(NotifyName(name)) }
             }
             try poster.synchronize(timeout: .patience)
             return refusals

@@ -14,7 +14,7 @@ import Testing
         let poster = bus.makeCenter()
         let names = try (0..<50).map { try NotifyName("com.example.heard.\($0)") }
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forNames: names) { heard.append($0.string) }
+        let observation = try center.addObserver(for: .names(names)) { heard.append($0.string) }
         let hasPosted = Counter()
         startThread {
             for _ in 0..<20 {
@@ -26,7 +26,7 @@ import Testing
         var round = 0
         while hasPosted.value == 0 {
             round += 1
-            let other = try center.addObserver(forName: "com.example.other\(round)") { _ in }
+            let other = try center.addObserver(for: .name(NotifyName("com.example.other\(round)"))) { _ in }
             other.cancel()
         }
         try center.barrier()
@@ -38,12 +38,12 @@ import Testing
     func `a thread that waits for a bus that does not answer holds up nobody else`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let first = try center.addObserver(forName: "com.example.first") { _ in }
+        let first = try center.addObserver(for: "com.example.first") { _ in }
         bus.stop()
         let outcomes = Recorder<NotifyBusError.Code?>()
         startThread {
             do {
-                let observation = try center.addObserver(forName: "com.example.second") { _ in }
+                let observation = try center.addObserver(for: "com.example.second") { _ in }
                 outcomes.append(nil)
                 observation.cancel()
             } catch {

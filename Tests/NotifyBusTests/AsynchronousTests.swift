@@ -12,7 +12,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<3).map { try NotifyName("com.example.sequence.\($0)") }
-        let notifications = try await center.notifications(named: names)
+        let notifications = try await center.notifications(for: .names(names))
         for number in 0..<1_000 { try await center.post(names[number % 3]) }
         var heard: [NotifyName] = []
         for await name in notifications {
@@ -29,7 +29,7 @@ import Testing
     ) async throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let notifications = try await center.notifications(withPrefixes: ["com.example."])
+        let notifications = try await center.notifications(for: .prefix("com.example."))
         let ended = Counter()
         let (heard, hears) = AsyncStream.makeStream(of: NotifyName.self)
         let task = Task {
@@ -42,12 +42,12 @@ import Testing
         await task.value
         #expect(ended.value == 1)
 
-        let second = try await center.notifications(named: "com.example.y")
+        let second = try await center.notifications(for: "com.example.y")
         second.cancel()
         var iterator = second.makeAsyncIterator()
         #expect(await iterator.next() == nil)
 
-        let third = try await center.notifications(named: "com.example.z")
+        let third = try await center.notifications(for: "com.example.z")
         let waiting = Task {
             var iterator = third.makeAsyncIterator()
             return await iterator.next()
@@ -62,12 +62,12 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<10).map { try NotifyName("com.example.unread.\($0)") }
-        let notifications = try await center.notifications(withPrefixes: ["com.example.unread."])
+        let notifications = try await center.notifications(for: .prefix("com.example.unread."))
         for number in 0..<20_000 {
             try await center.post(names[number % 10])
-            if number % 1_000 == 0 { try await center.synchronize(timeout: .patience) }
+            if number % 1_000 == 0 { try await center.synchronize() }
         }
-        try await center.synchronize(timeout: .patience)
+        try await center.synchronize()
         try center.barrier(timeout: .patience)
         #expect(center.statistics.coalescedDeliveries == 20_000 - 4_096)
         notifications.cancel()
@@ -84,12 +84,12 @@ import Testing
             queue.setSpecific(key: key, value: "here")
             let heard = Recorder<String>()
             let strays = Counter()
-            let observation = try center.addObserver(forPrefixes: ["com.example."], queue: queue) { name in
+            let observation = try center.addObserver(for: .prefix("com.example."), queue: queue) { name in
                 if DispatchQueue.getSpecific(key: key) != "here" { strays.add() }
                 heard.append(name.string)
             }
             let names = (0..<2_000).map { "com.example.queue.\($0)" }
-            for name in names { try center.post(name) }
+            for name in names { try center.post(NotifyName(name)) }
             #expect(heard.wait(forCount: 2_000, timeout: .patience))
             let isInOrder = heard.elements == names
             #expect(isInOrder)
@@ -101,5 +101,90 @@ import Testing
             queue.sync(flags: .barrier) {}
             #expect(heard.count == 2_000)
         }
+    }
+
+    @Test(arguments: busKinds)
+    func `callbacks on the main actor run there, in order, and not after cancel`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let view = View()
+        let names = try (0..<1_000).map { try NotifyName("com.example.main.\($0)") }
+        let observation = try await view.observe(center)
+        for name in names { try await center.post(name) }
+        try #require(view.counter.wait(for: 1_000, timeout: .patience))
+        #expect(await view.heard == names)
+        await observation.cancel()
+        try await center.post("com.example.main.late")
+        try await center.synchronize()
+        try center.barrier(timeout: .patience)
+        #expect(await view.heard.count == 1_000)
+    }
+
+    @MainActor private final class View {
+        nonisolated let counter = Counter()
+        var heard: [NotifyName] = []
+
+        func observe(_ center: NotifyCenter) async throws -> NotifyCenter.Observation {
+            try await center.addObserver(for: .prefix("com.example.main."), on: MainActor.shared) { [weak self] name in
+                self?.heard.append(name)
+                self?.counter.add()
+            }
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `two tasks that wait for the next notification of one sequence end the program with a sentence`(
+        kind: BusKind
+    ) async throws {
+        let bus = try PrivateBus(kind)
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            [address = bus.address as String] in
+            let sequence = try await NotifyCenter(bus: .address(address)).notifications(for: "com.example.x")
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<2 {
+                    group.addTask {
+                        for await _ in sequence {}
+                    }
+                }
+            }
+        }
+        let text = try String(decoding: #require(result).standardErrorContent, as: UTF8.self)
+        #expect(text.contains("Two tasks wait for the next notification of one sequence"))
+    }
+
+    @Test(arguments: busKinds)
+    func `a task goes on where another has stopped`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let notifications = try await center.notifications(for: "com.example.x")
+        let waiting = Task { for await _ in notifications {} }
+        waiting.cancel()
+        await waiting.value
+        try await center.post("com.example.x")
+        for await name in notifications {
+            #expect(name == "com.example.x")
+            break
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `the changes of the connection are a sequence, which ends with the center`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let changes = center.connectionChanges()
+        let observation = try await center.addObserver(for: "com.example.x") { _ in }
+        try bus.restart()
+        var kinds: [NotifyCenter.ConnectionChange.Kind] = []
+        for await change in changes {
+            kinds.append(change.kind)
+            #expect((change.error == nil) == (change.kind == .reconnected))
+            if kinds.count == 2 { break }
+        }
+        #expect(kinds == [.disconnected, .reconnected])
+        let rest = Task { for await _ in center.connectionChanges() {} }
+        await center.close()
+        await rest.value
+        for await _ in center.connectionChanges() {}
+        withExtendedLifetime(observation) {}
     }
 }

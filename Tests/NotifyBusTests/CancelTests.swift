@@ -32,7 +32,7 @@ import Testing
                 for _ in 0..<60 {
                     let watch = Watch()
                     let name = names[Int.random(in: 0..<4, using: &generator)]
-                    let observation = try center.addObserver(forName: name) { _ in watch.call() }
+                    let observation = try center.addObserver(for: .name(name)) { _ in watch.call() }
                     for _ in 0..<Int.random(in: 0..<20, using: &generator) {
                         try center.post(names[Int.random(in: 0..<4, using: &generator)])
                     }
@@ -67,7 +67,7 @@ import Testing
                 let (entered, left) = (Counter(), Counter())
                 for (number, center) in centers.enumerated() {
                     observations.append(
-                        try center.addObserver(forName: "com.example.circle") { _ in
+                        try center.addObserver(for: "com.example.circle") { _ in
                             entered.add()
                             guard observations.wait(forCount: 2), entered.wait(for: 2) else { exit(0) }
                             observations.elements[1 - number].cancel()
@@ -94,7 +94,7 @@ import Testing
             let (observations, done) = (Recorder<NotifyCenter.Observation>(), Counter())
             for (number, center) in centers.enumerated() {
                 observations.append(
-                    try center.addObserver(forName: "com.example.chain") { _ in
+                    try center.addObserver(for: "com.example.chain") { _ in
                         _ = observations.wait(forCount: 3)
                         // The last one cancels itself.
                         observations.elements[min(number + 1, 2)].cancel()
@@ -116,7 +116,7 @@ import Testing
         let (entered, mayLeave, left) = (Counter(), Counter(), Counter())
         func observe() throws -> NotifyCenter.Observation {
             // Only the observation keeps the center alive.
-            try bus.makeCenter().addObserver(forName: "com.example.slow") { _ in
+            try bus.makeCenter().addObserver(for: "com.example.slow") { _ in
                 entered.add()
                 _ = mayLeave.wait(for: 1, timeout: .patience)
                 left.add()
@@ -140,7 +140,7 @@ import Testing
         let center = bus.makeCenter()
         let (entered, mayLeave) = (Counter(), Counter())
         let watch = Watch()
-        let observation = try center.addObserver(forName: "com.example.slow") { _ in
+        let observation = try center.addObserver(for: "com.example.slow") { _ in
             entered.add()
             _ = mayLeave.wait(for: 1)
             watch.call()
@@ -166,11 +166,11 @@ import Testing
         let (first, second) = (Counter(), Counter())
         let observations = Mutex<[NotifyCenter.Observation]>([])
         let failures = Recorder<String>()
-        let observation = try center.addObserver(forName: "com.example.first") { [weak center] _ in
+        let observation = try center.addObserver(for: "com.example.first") { [weak center] _ in
             first.add()
             observations.withLock { $0.first }?.cancel()
             do {
-                let next = try center?.addObserver(forName: "com.example.second") { _ in second.add() }
+                let next = try center?.addObserver(for: "com.example.second") { _ in second.add() }
                 if let next { observations.withLock { $0.append(next) } }
                 try center?.post("com.example.second")
                 try center?.flush(timeout: .patience)
@@ -194,7 +194,7 @@ import Testing
         let center = bus.makeCenter()
         let count = Counter()
         do {
-            let observation = try center.addObserver(forName: "com.example.gone") { _ in count.add() }
+            let observation = try center.addObserver(for: "com.example.gone") { _ in count.add() }
             try center.post("com.example.gone")
             #expect(count.wait(for: 1))
             withExtendedLifetime(observation) {}
@@ -210,7 +210,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let count = Counter()
-        let observation = try center.addObserver(forName: "com.example.close") { [weak center] _ in
+        let observation = try center.addObserver(for: "com.example.close") { [weak center] _ in
             count.add()
             center?.close()
         }
@@ -220,7 +220,7 @@ import Testing
             while true { try center.post("com.example.close") }
         }
         let error = #expect(throws: NotifyBusError.self) {
-            try center.addObserver(forName: "com.example.close") { _ in }
+            try center.addObserver(for: "com.example.close") { _ in }
         }
         #expect(error?.code == .closed)
         observation.cancel()

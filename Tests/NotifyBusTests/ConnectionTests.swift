@@ -14,7 +14,7 @@ import Testing
         let bus = try PrivateBus(kind, limits: Dictionary(uniqueKeysWithValues: limits.map { ($0, 100_000_000) }))
         let center = bus.makeCenter()
         let heard = Counter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
         let length = MessageReader.longestCall
         let answer = try RawBusClient(address: bus.address).call(
             destination: try center.observingName(),

@@ -33,12 +33,12 @@ private final class Gate: Sendable {
     private static let calls: [(String, @Sendable (NotifyCenter) async throws -> Void)] = [
         ("post", { try await $0.post("com.example.x") }),
         ("synchronize", { try await $0.synchronize() }),
-        ("an observer of a name", { _ = try await $0.addObserver(forName: "com.example.x") { _ in } }),
-        ("an observer of names", { _ = try await $0.addObserver(forNames: ["com.example.x"]) { _ in } }),
-        ("an observer of prefixes", { _ = try await $0.addObserver(forPrefixes: ["com.example."]) { _ in } }),
-        ("an observer on a queue", { _ = try await $0.addObserver(forName: "com.example.x", queue: .main) { _ in } }),
-        ("a sequence", { _ = try await $0.notifications(named: "com.example.x") }),
-        ("a sequence of prefixes", { _ = try await $0.notifications(withPrefixes: ["com.example."]) }),
+        ("an observer of a name", { _ = try await $0.addObserver(for: "com.example.x") { _ in } }),
+        ("an observer of names", { _ = try await $0.addObserver(for: .names(["com.example.x"])) { _ in } }),
+        ("an observer of prefixes", { _ = try await $0.addObserver(for: .prefix("com.example.")) { _ in } }),
+        ("an observer on a queue", { _ = try await $0.addObserver(for: "com.example.x", queue: .main) { _ in } }),
+        ("a sequence", { _ = try await $0.notifications(for: "com.example.x") }),
+        ("a sequence of prefixes", { _ = try await $0.notifications(for: .prefix("com.example.")) }),
         ("a report of the state", { try await $0.lifecycle.report(.foreground) }),
         ("changes of the state", { _ = try $0.lifecycle.changes() }),
     ]
@@ -72,7 +72,7 @@ private final class Gate: Sendable {
             let center = bus.makeCenter()
             let mayEnd = Gate()
             let began = Counter()
-            let observation = try await center.addObserver(forName: "com.example.busy") { _ in
+            let observation = try await center.addObserver(for: "com.example.busy") { _ in
                 began.add()
                 mayEnd.wait()
             }
@@ -81,7 +81,7 @@ private final class Gate: Sendable {
             try #require(began.wait(for: 1))
             bus.stop()
             // What flush() waits for.
-            while center.isFlushed { try await center.post("com.example.flood") }
+            while center.statistics.waiting == 0 { try await center.post("com.example.flood") }
             let ended = check(what) { await call(center) }
             bus.resume()
             mayEnd.open()
@@ -98,7 +98,7 @@ private final class Gate: Sendable {
         let center = bus.makeCenter()
         let mayEnd = Gate()
         let (began, ended) = (Counter(), Counter())
-        let observation = try await center.addObserver(forName: "com.example.busy", queue: .global(qos: .utility)) {
+        let observation = try await center.addObserver(for: "com.example.busy", queue: .global(qos: .utility)) {
             _ in
             began.add()
             mayEnd.wait()
@@ -132,6 +132,6 @@ private final class Gate: Sendable {
     func `a sequence of states begins with the present one`(kind: BusKind) async throws {
         let center = try PrivateBus(kind).makeCenter()
         var states = try center.lifecycle.changes().makeAsyncIterator()
-        #expect(await states.next() == .foreground)
+        #expect(await states.next(isolation: nil) == .foreground)
     }
 }

@@ -15,9 +15,9 @@ import Testing
         let center = NotifyCenter(bus: .address(relay.address)) { changes.append($0) }
         let heard = Recorder<String>()
         let names = (0..<20).map { "com.example.cut.\($0)" }
-        let several = try center.addObserver(forNames: names.map { try NotifyName($0) }) { heard.append($0.string) }
-        let prefix = try center.addObserver(forPrefixes: ["net.example."]) { heard.append($0.string) }
-        let twice = try center.addObserver(forName: names[0]) { heard.append("again " + $0.string) }
+        let several = try center.addObserver(for: .names(names.map { try NotifyName($0) })) { heard.append($0.string) }
+        let prefix = try center.addObserver(for: .prefix("net.example.")) { heard.append($0.string) }
+        let twice = try center.addObserver(for: .name(NotifyName(names[0]))) { heard.append("again " + $0.string) }
         for round in 1...3 {
             relay.cutAll()
             try #require(changes.wait(forCount: 2 * round, timeout: .patience))
@@ -42,7 +42,7 @@ import Testing
         defer { relay.close() }
         let (center, poster) = (NotifyCenter(bus: .address(relay.address)), bus.makeCenter())
         let count = Counter()
-        let observation = try center.addObserver(forName: "com.example.missed") { _ in count.add() }
+        let observation = try center.addObserver(for: "com.example.missed") { _ in count.add() }
         for _ in 0..<20 {
             let before = count.value
             relay.cutAll()
@@ -60,7 +60,7 @@ import Testing
         let changes = Recorder<NotifyCenter.ConnectionChange>()
         let center = bus.makeCenter { changes.append($0) }
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forName: "com.example.back") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.back") { heard.append($0.string) }
         bus.kill()
         try bus.restart()
         try #require(changes.wait(forCount: 2, timeout: .patience))
@@ -77,9 +77,9 @@ import Testing
         defer { relay.close() }
         let (poster, observing) = (NotifyCenter(bus: .address(relay.address)), bus.makeCenter())
         let heard = Recorder<String>()
-        let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0.string) }
+        let observation = try observing.addObserver(for: .prefix("com.example.")) { heard.append($0.string) }
         for round in 0..<5 {
-            try poster.post("com.example.\(round)")
+            try poster.post(NotifyName("com.example.\(round)"))
             try poster.synchronize(timeout: .patience)
             relay.cutAll()
         }

@@ -17,7 +17,7 @@ import Testing
         for poster in [observing, other] {
             let heard = Recorder<NotifyName>()
             let count = Counter()
-            let observation = try observing.addObserver(forNames: names) {
+            let observation = try observing.addObserver(for: .names(names)) {
                 heard.append($0)
                 count.add()
             }
@@ -43,8 +43,8 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let (first, second) = (Counter(), Counter())
-        let one = try center.addObserver(forName: "com.example.twice") { _ in first.add() }
-        let two = try center.addObserver(forName: "com.example.twice") { _ in second.add() }
+        let one = try center.addObserver(for: "com.example.twice") { _ in first.add() }
+        let two = try center.addObserver(for: "com.example.twice") { _ in second.add() }
         try center.post("com.example.twice")
         #expect(first.wait(for: 1) && second.wait(for: 1))
         one.cancel()
@@ -69,10 +69,10 @@ import Testing
             "cafe\u{301}", "cafe", "GReLUrM4wMqfg9yzV3KQ" + tail, "8yn0iYCKYHlIj4-BwPqk" + tail + "x",
         ]
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(forNames: names.map { try NotifyName($0) }) { heard.append($0) }
+        let observation = try center.addObserver(for: .names(names.map { try NotifyName($0) })) { heard.append($0) }
         let poster = bus.makeCenter()
-        for neighbour in neighbours { try poster.post(neighbour) }
-        for name in names { try poster.post(name) }
+        for neighbour in neighbours { try poster.post(NotifyName(neighbour)) }
+        for name in names { try poster.post(NotifyName(name)) }
         // Posts of one poster arrive in order: once the last has arrived, a similar name would have arrived too.
         try #require(heard.wait(forCount: names.count, timeout: .patience))
         #expect(heard.elements.map { Array($0.string.utf8) } == names.map { Array($0.utf8) })
@@ -86,8 +86,8 @@ import Testing
         let tail = String(repeating: "=", count: 280)
         let names = try ["8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"].map { try NotifyName($0 + tail) }
         let heard = (Recorder<NotifyName>(), Recorder<NotifyName>())
-        let left = try center.addObserver(forName: names[0]) { heard.0.append($0) }
-        let right = try center.addObserver(forName: names[1]) { heard.1.append($0) }
+        let left = try center.addObserver(for: .name(names[0])) { heard.0.append($0) }
+        let right = try center.addObserver(for: .name(names[1])) { heard.1.append($0) }
         for name in [names[0], names[1], names[1]] { try center.post(name) }
         #expect(heard.1.wait(forCount: 2, timeout: .patience))
         left.cancel()
@@ -104,8 +104,8 @@ import Testing
         let center = bus.makeCenter()
         let heard = (Recorder<NotifyName>(), Recorder<NotifyName>())
         let names = try ["caf\u{e9}.open", "cafe\u{301}.open"].map { try NotifyName($0) }
-        let left = try center.addObserver(forPrefixes: ["caf\u{e9}."]) { heard.0.append($0) }
-        let right = try center.addObserver(forPrefixes: ["cafe\u{301}."]) { heard.1.append($0) }
+        let left = try center.addObserver(for: .prefix("caf\u{e9}.")) { heard.0.append($0) }
+        let right = try center.addObserver(for: .prefix("cafe\u{301}.")) { heard.1.append($0) }
         for name in [names[0], names[1], names[1]] { try center.post(name) }
         #expect(heard.1.wait(forCount: 2, timeout: .patience))
         #expect(heard.0.elements == [names[0]] && heard.1.elements == [names[1], names[1]])
@@ -119,18 +119,20 @@ import Testing
         let center = bus.makeCenter()
         let heard = Recorder<String>()
         let prefixes = ["com.example.", "com.example.deep.", "odd name", "com.apple.sys", "org.notify"]
-        let observation = try center.addObserver(forPrefixes: prefixes) { heard.append($0.string) }
+        let observation = try center.addObserver(for: .any(of: prefixes.map { .prefix($0) })) {
+            heard.append($0.string)
+        }
         let posts = [
             "com.example", "com.example.", "com.example.x", "com.example.deep.x", "com.exampl.x", "odd nam",
             "odd name.1", "com.apple.system.clock", "com.apple.other", "com.Example.x", "self.\(kind)",
             "org.notifybus.system.willsleep", "org.notifybus.session.lock", "end",
         ]
         let everything = Recorder<String>()
-        let all = try center.addObserver(forPrefixes: [""]) { name in
+        let all = try center.addObserver(for: .everything) { name in
             // The process has other tests, and their own names.
             if !name.string.hasPrefix("self.") || posts.contains(name.string) { everything.append(name.string) }
         }
-        for name in posts { try center.post(name) }
+        for name in posts { try center.post(NotifyName(name)) }
         try #require(everything.wait(forCount: posts.count, timeout: .patience))
         // Each observer is in order by itself.
         try center.barrier(timeout: .patience)
@@ -149,8 +151,8 @@ import Testing
         let nowhere = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
         let elsewhere = NotifyCenter(bus: .address("unix:path=/nonexistent/other"))
         let heard = Recorder<String>()
-        let observation = try nowhere.addObserver(forName: "self.stay.changed") { heard.append($0.string) }
-        let prefixed = try nowhere.addObserver(forPrefixes: ["self.stay."]) { heard.append($0.string) }
+        let observation = try nowhere.addObserver(for: "self.stay.changed") { heard.append($0.string) }
+        let prefixed = try nowhere.addObserver(for: .prefix("self.stay.")) { heard.append($0.string) }
         try elsewhere.post("self.stay.changed")
         #expect(heard.wait(forCount: 2, timeout: .patience))
         observation.cancel()
@@ -180,15 +182,18 @@ import Testing
         let names = ["com.example.own", "user.uid.\(geteuid()).own"]
         let (all, others) = (Recorder<String>(), Recorder<String>())
         let observations = [
-            try center.addObserver(forNames: names.map { try NotifyName($0) }) { all.append($0.string) },
-            try center.addObserver(forPrefixes: ["com.example.", "user.uid."], ignoringOwnPosts: true) {
+            try center.addObserver(for: .names(names.map { try NotifyName($0) })) { all.append($0.string) },
+            try center.addObserver(
+                for: .any(of: [.prefix("com.example."), .prefix("user.uid.")]),
+                ignoringOwnPosts: true
+            ) {
                 others.append($0.string)
             },
         ]
         for name in names {
             for _ in 0..<1_000 {
-                try center.post(name)
-                try other.post(name)
+                try center.post(NotifyName(name))
+                try other.post(NotifyName(name))
             }
         }
         for poster in [center, other] { try poster.synchronize(timeout: .patience) }

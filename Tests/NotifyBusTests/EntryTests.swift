@@ -12,7 +12,7 @@ import Testing
         let center = NotifyCenter(bus: .address(address))
         defer { center.close() }
         let heard = Counter()
-        let observation = try center.addObserver(forName: "com.example.entry") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.entry") { _ in heard.add() }
         defer { observation.cancel() }
         try center.post("com.example.entry")
         return heard.wait(for: 1)

@@ -16,7 +16,7 @@ import Testing
             let center = NotifyCenter(bus: .address(address))
             for attempt in [
                 { try center.post("com.example.x") },
-                { _ = try center.addObserver(forName: "com.example.x") { _ in } },
+                { _ = try center.addObserver(for: "com.example.x") { _ in } },
                 { try center.synchronize() },
             ] as [() throws -> Void] {
                 let error = try #require(throws: NotifyBusError.self) { try attempt() }
@@ -32,11 +32,11 @@ import Testing
         let bus = try PrivateBus(kind)
         bus.kill()
         let center = bus.makeCenter()
-        #expect(throws: NotifyBusError.self) { try center.addObserver(forName: "com.example.x") { _ in } }
+        #expect(throws: NotifyBusError.self) { try center.addObserver(for: "com.example.x") { _ in } }
         #expect(throws: NotifyBusError.self) { try center.post("com.example.x") }
         try bus.restart()
         let count = Counter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in count.add() }
+        let observation = try center.addObserver(for: "com.example.x") { _ in count.add() }
         try center.post("com.example.x")
         #expect(count.wait(for: 1))
         observation.cancel()
@@ -46,7 +46,7 @@ import Testing
     func `synchronize and barrier give up in time on a bus that does not answer`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in }
+        let observation = try center.addObserver(for: "com.example.x") { _ in }
         try center.post("com.example.x")
         bus.stop()
         for attempt in [
@@ -72,7 +72,7 @@ import Testing
                 (system, "com.apple.system.clock"), (session, "user.uid.0.x"), (session, "user.uid.x"),
                 (system, "org.notifybus.system.willsleep"), (session, "user.uid.65534"),
             ] {
-                do throws(NotifyBusError) { try await center.post(name) } catch { codes.append(error.code) }
+                do throws(NotifyBusError) { try await center.post(NotifyName(name)) } catch { codes.append(error.code) }
             }
             // The user's own name gets as far as the missing bus.
             exit(codes == [.notPermitted, .notPermitted, .notPermitted, .notPermitted, .noBus] ? 0 : 1)
@@ -91,9 +91,9 @@ import Testing
                 for _ in 0..<count {
                     let center = NotifyCenter(bus: .address(address))
                     let heard = Counter()
-                    let observation = try center.addObserver(forName: "com.example.leak") { _ in heard.add() }
-                    let prefix = try center.addObserver(forPrefixes: ["com.example."]) { _ in heard.add() }
-                    let sequence = try center.notifications(named: "com.example.leak")
+                    let observation = try center.addObserver(for: "com.example.leak") { _ in heard.add() }
+                    let prefix = try center.addObserver(for: .prefix("com.example.")) { _ in heard.add() }
+                    let sequence = try center.notifications(for: "com.example.leak")
                     try center.post("com.example.leak")
                     guard heard.wait(for: 2) else { exit(3) }
                     observation.cancel()

@@ -15,8 +15,8 @@ import Testing
         let others = try uniqueNames(forger)
         let center = bus.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(forName: "com.example.real") { heard.append($0) }
-        let other = try center.addObserver(forName: "com.example.other") { heard.append($0) }
+        let observation = try center.addObserver(for: "com.example.real") { heard.append($0) }
+        let other = try center.addObserver(for: "com.example.other") { heard.append($0) }
         let observer = try uniqueNames(forger).subtracting(others)
         try #require(observer.count == 1)
 
@@ -85,7 +85,7 @@ import Testing
         let others = try uniqueNames(stranger)
         let center = bus.makeCenter()
         let count = Counter()
-        let observation = try center.addObserver(forName: "com.example.real") { _ in count.add() }
+        let observation = try center.addObserver(for: "com.example.real") { _ in count.add() }
         try center.post("com.example.real")
         #expect(count.wait(for: 1))
         let connections = try uniqueNames(stranger).subtracting(others)
@@ -124,7 +124,7 @@ import Testing
         let own = try NotifyName("user.uid.\(geteuid()).theme")
         let ordinary: NotifyName = "com.example.theme"
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(forNames: [own, ordinary]) { heard.append($0) }
+        let observation = try center.addObserver(for: .names([own, ordinary])) { heard.append($0) }
         let sent = [own, ordinary, own, ordinary, ordinary, own]
         for name in sent { try poster.post(name) }
         #expect(heard.wait(forCount: sent.count, timeout: .patience))
@@ -139,7 +139,9 @@ import Testing
         await #expect(processExitsWith: .success) { [address = bus.address as String] in
             let center = NotifyCenter(bus: .address(address))
             let heard = Recorder<String>()
-            let observation = try await center.addObserver(forPrefixes: ["user.uid.", "com.example."]) {
+            let observation = try await center.addObserver(
+                for: .any(of: [.prefix("user.uid."), .prefix("com.example.")])
+            ) {
                 heard.append($0.string)
             }
             guard seteuid(65_534) == 0 else { exit(2) }

@@ -25,7 +25,7 @@ import Testing
         let names = try (0..<600).map { try NotifyName("com.example.limit.\($0)") }
         var observations: [NotifyCenter.Observation] = []
         for (index, name) in names.enumerated() {
-            observations.append(try center.addObserver(forName: name) { heard.append($0) })
+            observations.append(try center.addObserver(for: .name(name)) { heard.append($0) })
             // Also while the rules are being changed.
             if index >= 500 { try poster.post(names[index - 500]) }
         }
@@ -56,7 +56,7 @@ import Testing
         let (center, poster) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
         let names = try (0..<300).map { try NotifyName("com.example.batch.\($0)") }
-        let observation = try center.addObserver(forNames: names) { heard.append($0) }
+        let observation = try center.addObserver(for: .names(names)) { heard.append($0) }
         for name in names { try poster.post(name) }
         #expect(heard.wait(forCount: 300, timeout: .patience))
         let hearsAll = heard.elements == names
@@ -71,11 +71,11 @@ import Testing
         let bus = try limitedBus(kind, rules: 128)
         let changes = Recorder<String>()
         let center = NotifyCenter(bus: .address(bus.address)) { change in
-            changes.append(change == .reconnected ? "reconnected" : "disconnected")
+            changes.append(change.kind == .reconnected ? "reconnected" : "disconnected")
         }
         let heard = Recorder<NotifyName>()
         let names = try (0..<300).map { try NotifyName("com.example.again.\($0)") }
-        let observation = try center.addObserver(forNames: names) { heard.append($0) }
+        let observation = try center.addObserver(for: .names(names)) { heard.append($0) }
         try bus.restart()
         try #require(changes.wait(forCount: 2, timeout: .patience))
         #expect(changes.elements == ["disconnected", "reconnected"])
@@ -92,7 +92,7 @@ import Testing
     func `a bus that allows no rule at all is an error with a sentence`(kind: BusKind) throws {
         let bus = try limitedBus(kind, rules: 0)
         let error = try #require(throws: NotifyBusError.self) {
-            try bus.makeCenter().addObserver(forName: "com.example.x") { _ in }
+            try bus.makeCenter().addObserver(for: "com.example.x") { _ in }
         }
         #expect(error.code == .limitExceeded)
         #expect(error.description.contains("max_match_rules_per_connection"))

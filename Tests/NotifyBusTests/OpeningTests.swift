@@ -71,7 +71,7 @@ import Testing
         let errors = Recorder<NotifyBusError.Code>()
         for number in 0..<5 {
             startThread {
-                do throws(NotifyBusError) { try center.post("com.example.\(number)") } catch {
+                do throws(NotifyBusError) { try center.post(NotifyName("com.example.\(number)")) } catch {
                     errors.append(error.code)
                 }
             }
@@ -92,7 +92,7 @@ import Testing
     func `when a hanging bus replaces another, only posts wait`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let observation = try center.addObserver(forName: "com.example.heard") { _ in }
+        let observation = try center.addObserver(for: "com.example.heard") { _ in }
         try center.post("com.example.heard")
         try center.synchronize(timeout: .patience)
         // In this order, so that nobody finds neither of them.
@@ -117,7 +117,7 @@ import Testing
     func `a barrier among the posts of other threads reports no failure`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let observation = try center.addObserver(forName: "com.example.x") { _ in }
+        let observation = try center.addObserver(for: "com.example.x") { _ in }
         let mayEnd = Counter()
         let ended = Counter()
         for _ in 0..<2 {
@@ -143,7 +143,7 @@ import Testing
         let bus = try PrivateBus(kind)
         for _ in 0..<50 {
             let center = bus.makeCenter()
-            let first = try center.addObserver(forName: "com.example.first") { _ in }
+            let first = try center.addObserver(for: "com.example.first") { _ in }
             let mayClose = Counter()
             let closed = Counter()
             startThread {
@@ -153,7 +153,7 @@ import Testing
             }
             while true {
                 do throws(NotifyBusError) {
-                    try center.addObserver(forName: "com.example.next") { _ in }.cancel()
+                    try center.addObserver(for: "com.example.next") { _ in }.cancel()
                     mayClose.add()
                 } catch {
                     #expect(error.code == .closed)

@@ -57,7 +57,7 @@ import Testing
         let others = try uniqueNames(forger)
         let center = bus.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(forName: "com.example.real") { heard.append($0) }
+        let observation = try center.addObserver(for: "com.example.real") { heard.append($0) }
         let observer = try #require(try uniqueNames(forger).subtracting(others).first)
         func emit(
             path: String = "/org/notifybus",

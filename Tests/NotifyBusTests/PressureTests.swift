@@ -22,7 +22,7 @@ import Testing
         let names = try (0..<100).map { try NotifyName("com.example.storm.\($0)") }
         let last = Recorder<NotifyName>()
         let total = Counter()
-        let observation = try observing.addObserver(forNames: names) {
+        let observation = try observing.addObserver(for: .names(names)) {
             last.append($0)
             total.add()
         }
@@ -58,7 +58,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let (center, observing) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
-        let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0) }
+        let observation = try observing.addObserver(for: .prefix("com.example.")) { heard.append($0) }
         try center.post("com.example.first")
         try #require(heard.wait(forCount: 1, timeout: .patience))
 
@@ -104,7 +104,7 @@ import Testing
         let names = try (0..<50).map { try NotifyName("com.example.slow.\($0)") }
         let (entered, mayGoOn) = (Counter(), Counter())
         let heard = Recorder<NotifyName>()
-        let observation = try observing.addObserver(forNames: names) { name in
+        let observation = try observing.addObserver(for: .names(names)) { name in
             entered.add()
             _ = mayGoOn.wait(for: 1, timeout: .patience * 5)
             heard.append(name)
@@ -146,14 +146,14 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let (entered, mayGoOn, quick) = (Counter(), Counter(), Counter())
-        let slow = try center.addObserver(forName: "com.example.slow") { _ in
+        let slow = try center.addObserver(for: "com.example.slow") { _ in
             entered.add()
             _ = mayGoOn.wait(for: 1, timeout: .patience)
         }
         try center.post("com.example.slow")
         try #require(entered.wait(for: 1))
         // Needs the bus's answer while the callback blocks.
-        let other = try center.addObserver(forName: "com.example.quick") { _ in quick.add() }
+        let other = try center.addObserver(for: "com.example.quick") { _ in quick.add() }
         try center.post("com.example.quick")
         mayGoOn.add()
         #expect(quick.wait(for: 1))
@@ -166,11 +166,11 @@ import Testing
         let bus = try PrivateBus(kind)
         let (center, poster) = (bus.makeCenter(), bus.makeCenter())
         let (second, woken) = (Counter(), Counter())
-        let blocking = try center.addObserver(forName: "com.example.blocks") { _ in
+        let blocking = try center.addObserver(for: "com.example.blocks") { _ in
             if second.wait(for: 5 * (woken.value + 1), timeout: .patience) { woken.add() }
         }
         let queue = DispatchQueue(label: "org.notifybus.test")
-        let other = try center.addObserver(forName: "com.example.other", queue: queue) { _ in second.add() }
+        let other = try center.addObserver(for: "com.example.other", queue: queue) { _ in second.add() }
         try poster.post("com.example.unheard")
         for _ in 0..<20 {
             // All of this accumulates while the bus is stopped, and then goes out at once.

@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func `outside a sandbox everyone is heard`() {
-        #expect(NotifyCenter.session.reach == .everyone)
-        #expect(NotifyCenter.system.reach == .everyone)
+        #expect(NotifyCenter.session.visibility == .everyone)
+        #expect(NotifyCenter.system.visibility == .everyone)
     }
 }

@@ -12,8 +12,8 @@ import Testing
         let changes = Recorder<NotifyCenter.ConnectionChange>()
         let center = bus.makeCenter { changes.append($0) }
         let heard = Recorder<String>()
-        let names = try center.addObserver(forName: "com.example.back") { heard.append($0.string) }
-        let prefix = try center.addObserver(forPrefixes: ["net.example."]) { heard.append($0.string) }
+        let names = try center.addObserver(for: "com.example.back") { heard.append($0.string) }
+        let prefix = try center.addObserver(for: .prefix("net.example.")) { heard.append($0.string) }
         try center.post("com.example.back")
         try #require(heard.wait(forCount: 1, timeout: .patience))
 
@@ -23,7 +23,7 @@ import Testing
             let error = try #require(throws: NotifyBusError.self) { try center.post("com.example.back") }
             #expect(error.code == .noBus || error.code == .disconnected)
             let refusal = try #require(throws: NotifyBusError.self) {
-                try center.addObserver(forName: "com.example.new") { _ in }
+                try center.addObserver(for: "com.example.new") { _ in }
             }
             #expect(refusal.code == .disconnected)
             try bus.restart()
@@ -48,7 +48,7 @@ import Testing
         try bus.restart()
         let observing = bus.makeCenter()
         let count = Counter()
-        let observation = try observing.addObserver(forName: "com.example.b") { _ in count.add() }
+        let observation = try observing.addObserver(for: "com.example.b") { _ in count.add() }
         try poster.post("com.example.b")
         #expect(count.wait(for: 1))
         observation.cancel()
@@ -62,7 +62,7 @@ import Testing
         let poster = NotifyCenter(bus: .address("\(first.address)-next;\(first.address)"))
         let observing = second.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try observing.addObserver(forPrefixes: ["com.example."]) { heard.append($0) }
+        let observation = try observing.addObserver(for: .prefix("com.example.")) { heard.append($0) }
         try poster.post("com.example.first")
         try poster.synchronize(timeout: .patience)
         first.stop()

@@ -24,12 +24,12 @@ import Testing
         init(_ bus: PrivateBus, delay: useconds_t) throws {
             let (lasts, losses) = (lasts, losses)
             center = NotifyCenter(bus: .address(bus.address)) { change in
-                if case .disconnected = change { losses.add() }
+                if change.kind == .disconnected { losses.add() }
             }
             let names = try (0..<posters).flatMap { poster in
                 try ["a", "b", "c", "last"].map { try NotifyName("com.example.storm.p\(poster).\($0)") }
             }
-            observation = try center.addObserver(forNames: names) { name in
+            observation = try center.addObserver(for: .names(names)) { name in
                 if delay > 0 { usleep(delay) }
                 if name.string.hasSuffix(".last") { lasts.add() }
             }

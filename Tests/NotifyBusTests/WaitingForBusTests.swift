@@ -15,20 +15,20 @@ import Testing
         let center = bus.makeCenter()
         let outcomes = Recorder<Bool>()
         let heard = Counter()
-        let observation = try center.observe(
+        let observation = try center.startObserving(
             .names(["com.example.a", "com.example.b"]),
             waitsForBus: true,
             using: { _ in heard.add() },
             whenLive: { outcomes.append((try? $0.get()) != nil) }
         )
         // A center that doesn't wait gets an error.
-        let error = #expect(throws: NotifyBusError.self) { try center.addObserver(forName: "com.example.a") { _ in } }
+        let error = #expect(throws: NotifyBusError.self) { try center.addObserver(for: "com.example.a") { _ in } }
         #expect(error?.code == .noBus || error?.code == .disconnected)
         #expect(outcomes.count == 0)
         try bus.restart()
         try #require(outcomes.wait(forCount: 1, timeout: .patience))
         #expect(outcomes.elements == [true])
-        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name) }
+        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(NotifyName(name)) }
         #expect(heard.wait(for: 2))
         // Nothing was missed before it was live.
         #expect(heard.value == 2)
@@ -43,17 +43,14 @@ import Testing
         bus.kill()
         let changes = Recorder<String>()
         let center = NotifyCenter(bus: .address(bus.address), waitsForBus: true) { change in
-            switch change {
-            case .disconnected(let error): changes.append("\(error.code)")
-            case .reconnected: changes.append("reconnected")
-            }
+            changes.append("\(change.error?.code.description ?? "reconnected")")
         }
         let heard = Counter()
-        let observation = try await center.addObserver(forName: "com.example.a") { _ in heard.add() }
-        let onQueue = try await center.addObserver(forPrefixes: ["com.example."], queue: .global(qos: .utility)) { _ in
+        let observation = try await center.addObserver(for: "com.example.a") { _ in heard.add() }
+        let onQueue = try await center.addObserver(for: .prefix("com.example."), queue: .global(qos: .utility)) { _ in
             heard.add()
         }
-        let names = try await center.notifications(named: ["com.example.a", "com.example.b"])
+        let names = try await center.notifications(for: .names(["com.example.a", "com.example.b"]))
         try #require(changes.wait(forCount: 1))
         #expect(changes.elements == ["noBus"])
         try bus.restart()
@@ -81,7 +78,7 @@ import Testing
         let center = bus.makeCenter()
         let (lives, heard) = (Counter(), Counter())
         func observe(_ name: String) throws -> NotifyCenter.Observation {
-            try center.observe(
+            try center.startObserving(
                 .name(NotifyName(name)),
                 waitsForBus: true,
                 using: { _ in heard.add() },
@@ -96,7 +93,7 @@ import Testing
         try bus.restart()
         try #require(lives.wait(for: 2, timeout: .patience))
         try #require(waitUntil { center.statistics.reconnects == 1 })
-        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(name) }
+        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(NotifyName(name)) }
         #expect(heard.wait(for: 2))
         first.cancel()
         second.cancel()
@@ -105,7 +102,7 @@ import Testing
     @Test func `a center that does not wait reports once that there is no bus`() throws {
         let center = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
         let outcomes = Recorder<NotifyBusError.Code?>()
-        let observation = try center.observe(
+        let observation = try center.startObserving(
             .name("com.example.a"),
             waitsForBus: false,
             using: { _ in },
@@ -125,7 +122,7 @@ import Testing
         let center = bus.makeCenter()
         let told = Counter()
         func observe(_ name: String) throws -> NotifyCenter.Observation {
-            try center.observe(
+            try center.startObserving(
                 .name(NotifyName(name)),
                 waitsForBus: true,
                 using: { _ in },

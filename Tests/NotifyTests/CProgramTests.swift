@@ -47,7 +47,9 @@ struct CProgramTests {
     @Test func `select waits for two descriptors, one of which serves two names`() throws {
         let program = try library.start("two-names-one-select.c", on: bus)
         _ = try program.waitForOutputLines(1)
-        for name in ["com.example.power", "com.example.network", "com.example.power"] { try center.post(name) }
+        for name in ["com.example.power", "com.example.network", "com.example.power"] {
+            try center.post(NotifyName(name))
+        }
         #expect(try program.waitForOutputLines(4).dropFirst() == ["power", "network", "power"])
         try center.post("com.example.quit")
         let result = try program.wait()
@@ -200,7 +202,7 @@ private struct PostedCheck {
     init(_ bus: PrivateBus) throws { center = NotifyCenter(bus: .address(bus.address)) }
 
     func post(_ name: String) throws {
-        try center.post(name)
+        try center.post(NotifyName(name))
         try center.synchronize(timeout: .patience)
     }
 }

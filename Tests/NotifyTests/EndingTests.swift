@@ -17,7 +17,7 @@ struct EndingTests {
         init(_ bus: PrivateBus) throws {
             center = NotifyCenter(bus: .address(bus.address))
             let heard = heard
-            observation = try center.addObserver(forPrefixes: ["com.example.end."]) { heard.append($0.string) }
+            observation = try center.addObserver(for: .prefix("com.example.end.")) { heard.append($0.string) }
         }
 
         /// The number of different names that arrived, once all have or nothing more can arrive.

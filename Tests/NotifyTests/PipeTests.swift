@@ -24,7 +24,7 @@ struct PipeTests {
             for _ in 0..<500 { try center.post("com.example.0") }
             try room.settle()
         }
-        for number in 1..<50 { try center.post("com.example.\(number)") }
+        for number in 1..<50 { try center.post(NotifyName("com.example.\(number)")) }
         try room.settle()
         #expect(room.engine.check(witness) == true)
         var counts: [Int: Int] = [:]

@@ -33,7 +33,7 @@ final class NotifyRoom: Sendable {
 
     /// Posts as another program, and waits until the engine has heard everything posted before.
     func post(_ names: String...) throws {
-        for name in names { try other.post(name) }
+        for name in names { try other.post(NotifyName(name)) }
         try settle()
     }
 

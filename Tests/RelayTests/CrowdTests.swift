@@ -51,7 +51,7 @@ private final class Member {
         sandbox = try scene.makeSandbox()
         center = NotifyCenter(bus: .address(sandbox.busAddress))
         let names = try [NotifyName("com.example.all"), NotifyName(ownName)]
-        observation = try center.addObserver(forNames: names) { [heard] in heard.append($0) }
+        observation = try center.addObserver(for: .names(names)) { [heard] in heard.append($0) }
     }
 
     func expect(_ names: String...) { expected += names }

@@ -30,7 +30,7 @@ struct HearingTests {
         let scene = try RelayScene(kind)
         let sandbox = try scene.makeSandbox()
         let outside = Recorder<NotifyName>()
-        let observation = try scene.poster.addObserver(forPrefixes: ["com.example."]) { outside.append($0) }
+        let observation = try scene.poster.addObserver(for: .prefix("com.example.")) { outside.append($0) }
         let post = "\(shellWord(try productPath("notify-post"))) com.example.a com.example.b"
         let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b", "--then", post, in: sandbox)
         try observer.waitForOutputLines(2)
@@ -52,8 +52,8 @@ struct HearingTests {
             let sandbox = try scene.makeSandbox()
             let center = NotifyCenter(bus: .address(sandbox.busAddress))
             let (all, foreign) = (Recorder<NotifyName>(), Recorder<NotifyName>())
-            let first = try center.addObserver(forName: "com.example.a") { all.append($0) }
-            let second = try center.addObserver(forName: "com.example.a", ignoringOwnPosts: true) { foreign.append($0) }
+            let first = try center.addObserver(for: "com.example.a") { all.append($0) }
+            let second = try center.addObserver(for: "com.example.a", ignoringOwnPosts: true) { foreign.append($0) }
             for _ in 0..<100 {
                 try center.post("com.example.a")
                 try center.synchronize()
@@ -62,7 +62,7 @@ struct HearingTests {
             try center.barrier(timeout: .patience)
             #expect(all.count == 200)
             #expect(foreign.count == 100)
-            #expect(center.reach == .everyone)
+            #expect(center.visibility == .everyone)
             first.cancel()
             second.cancel()
             withExtendedLifetime(sandbox) {}

@@ -31,7 +31,7 @@ import Testing
         try client.run { $0.states == ["suspended"] }
         // More than there is room for, so that the relay has dropped some itself.
         let poster = NotifyCenter(bus: .address(bus.address))
-        for number in 0..<100 { try poster.post("com.example.n\(number)") }
+        for number in 0..<100 { try poster.post(NotifyName("com.example.n\(number)")) }
         try poster.synchronize(timeout: .patience)
         #expect(try client.answer(to: client.synchronize()).kind == .reply)
         tell(.foreground)

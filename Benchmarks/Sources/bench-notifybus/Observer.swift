@@ -26,7 +26,7 @@ func observe(
     var names = try count == 1 ? [NotifyName(prefix)] : (0..<count).map { try NotifyName("\(prefix).n\($0)") }
     if case .end = reporter.report { names.append(try NotifyName("\(prefix).end")) }
 
-    let registered = try register(names, firstName: "\(prefix).first", in: center, style, reporter)
+    let registered = try register(names, firstName: NotifyName("\(prefix).first"), in: center, style, reporter)
     reporter.write(registered.live, registered.live - registered.began)
 
     if let notifications = registered.notifications {
@@ -51,31 +51,31 @@ private struct Registered {
 /// Synchronous, so that the blocking call is measured.
 private func register(
     _ names: [NotifyName],
-    firstName: String,
+    firstName: NotifyName,
     in center: NotifyCenter,
     _ style: ObserverStyle,
     _ reporter: Reporter
 ) throws -> Registered {
     // The center connects with its first observer; the peers are connected by now.
-    var observations = [try center.addObserver(forName: firstName) { _ in }]
+    var observations = [try center.addObserver(for: .name(firstName)) { _ in }]
     let began = now()
     var notifications: NotifyCenter.Notifications?
     switch style {
     case .callback:
-        for name in names { observations.append(try center.addObserver(forName: name, using: reporter.delivered)) }
+        for name in names { observations.append(try center.addObserver(for: .name(name), using: reporter.delivered)) }
     case .queue:
         let queue = DispatchQueue(label: "bench")
         for name in names {
-            observations.append(try center.addObserver(forName: name, queue: queue, using: reporter.delivered))
+            observations.append(try center.addObserver(for: .name(name), queue: queue, using: reporter.delivered))
         }
-    case .once: observations += [try center.addObserver(forNames: names, using: reporter.delivered)]
+    case .once: observations += [try center.addObserver(for: .names(names), using: reporter.delivered)]
     case .centers:
         // An observation keeps its center.
         for name in names {
             let own = NotifyCenter(bus: center.bus)
-            observations.append(try own.addObserver(forName: name, using: reporter.delivered))
+            observations.append(try own.addObserver(for: .name(name), using: reporter.delivered))
         }
-    case .sequence: notifications = try center.notifications(named: names[0])
+    case .sequence: notifications = try center.notifications(for: .name(names[0]))
     }
     return Registered(began: began, live: now(), observations: observations, notifications: notifications)
 }

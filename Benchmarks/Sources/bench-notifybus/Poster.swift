@@ -28,11 +28,11 @@ struct Poster {
         }
     }
 
-    private func latency(_ count: Int, pause: Int, _ name: String) throws {
+    private func latency(_ count: Int, pause: Int, _ text: String) throws {
         var times: [Int] = []
         for _ in 0..<count {
             let began = now()
-            try center.post(name)
+            try center.post(NotifyName(text))
             times.append(readRecord() - began)
             usleep(UInt32(pause))
         }
@@ -52,18 +52,18 @@ struct Poster {
         } else {
             began = now()
             for index in 1...count {
-                try center.post(strings[index % nameCount])
+                try center.post(NotifyName(strings[index % nameCount]))
                 if flush != 0, index % flush == 0 { try center.flush() }
             }
         }
-        if end { try center.post("\(prefix).end") }
+        if end { try center.post(NotifyName("\(prefix).end")) }
         try center.flush()
         print(began, now())
     }
 
-    private func route(_ count: Int, _ name: String) throws {
+    private func route(_ count: Int, _ text: String) throws {
         let began = now()
-        for _ in 0..<count { try center.post(name) }
+        for _ in 0..<count { try center.post(NotifyName(text)) }
         try center.synchronize()
         print(now() - began)
     }
@@ -71,9 +71,9 @@ struct Poster {
     private func register(_ count: Int, _ prefix: String) throws {
         var (adding, cancelling) = (0, 0)
         for index in 0..<count {
-            let name = "\(prefix).n\(index)"
+            let name = try NotifyName("\(prefix).n\(index)")
             let began = now()
-            let observation = try center.addObserver(forName: name) { _ in }
+            let observation = try center.addObserver(for: .name(name)) { _ in }
             let observed = now()
             observation.cancel()
             adding += observed - began

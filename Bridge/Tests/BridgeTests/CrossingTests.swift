@@ -37,7 +37,9 @@ struct CrossingTests {
         let round = 500
         for first in stride(from: 0, to: 10_000, by: round) {
             for (index, machine) in machines.enumerated() {
-                for number in first..<first + round { try machine.center.post("com.example.\(index).\(number)") }
+                for number in first..<first + round {
+                    try machine.center.post(NotifyName("com.example.\(index).\(number)"))
+                }
             }
             for recorder in heard { #expect(recorder.wait(forCount: 2 * (first + round))) }
         }

@@ -41,7 +41,7 @@ struct StoppedTests {
         try agent.waitForErrorOutput(containing: "parked")
         let before = here.bus.residentBytes
         for number in 0..<50_000 {
-            try here.center.post("com.example.\(number % 10)")
+            try here.center.post(NotifyName("com.example.\(number % 10)"))
             if number % 2_000 == 0 { try here.center.synchronize() }
         }
         try here.center.synchronize()

@@ -7,8 +7,10 @@ extension NotifyCenter.Bus {
     /// The D-Bus address to connect to, determined as the specification says under "Well-known Message Bus Instances".
     ///
     /// The environment is ignored in a program that runs with the rights of another user.
-    func resolveAddress() throws(NotifyBusError) -> String {
-        switch self {
+    ///
+    /// - Throws: ``NotifyBusError`` with the code `noBus` if there is no session bus.
+    public func resolveAddress() throws(NotifyBusError) -> String {
+        switch kind {
         case .address(let address):
             return address
         case .system:
@@ -61,7 +63,7 @@ extension NotifyCenter.Bus {
 
     /// How to refer to the bus in a sentence.
     var title: String {
-        switch self {
+        switch kind {
         case .session: "the session bus"
         case .system: "the system bus"
         case .address(let address): "the bus at '\(address)'"

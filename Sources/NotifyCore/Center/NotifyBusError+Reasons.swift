@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyBusError {
-    static let closed = NotifyBusError(.closed, "The notification center was closed; create a new one.")
+    package static let closed = NotifyBusError(.closed, "The notification center was closed; create a new one.")
 
     package static let forked = NotifyBusError(
         .forked,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter {
-    /// Observes a name: calls `callback` for each notification posted from now on.
+    /// Observes names: calls `callback` for each notification posted from now on.
     ///
     /// When this returns, the bus has confirmed the registration: every later post is heard, including those of this
     /// process. Observing a name twice calls back twice. This blocks the thread until the bus has answered;
@@ -14,101 +14,66 @@ extension NotifyCenter {
     /// The corresponding C function is `notify_register_dispatch`.
     ///
     /// - Parameters:
-    ///   - name: the name to observe.
+    ///   - subject: the name, or names, to observe; a literal is a name.
     ///   - ignoringOwnPosts: whether to ignore what this center posts. Posts of other centers in the process are heard.
+    ///   - timeout: how long the bus may take to confirm the registration.
     ///   - callback: receives the name that was posted.
     /// - Returns: the observation. Keep it: it ends when you cancel it or release the last reference to it.
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached,
-    ///   `limitExceeded` if the bus allows no more match rules, `timedOut` if it does not answer within 25 seconds,
-    ///   `closed` after `close()`.
+    ///   `limitExceeded` if the bus allows no more match rules, `timedOut` if it does not answer in time,
+    ///   `invalidName` if the subject has a prefix that no name can have, `closed` after `close()`.
     public func addObserver(
-        forName name: NotifyName,
+        for subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
+        timeout: Duration = .seconds(25),
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe(.name(name), ignoringOwnPosts: ignoringOwnPosts, with: callback)
+        let observer = makeObserver(nil, ignoringOwnPosts, callback)
+        return try register(observer, subject, within: timeout)
     }
 
-    /// Observes a name given as a string. See `addObserver(forName:ignoringOwnPosts:using:)`.
-    ///
-    /// - Throws: what that method throws, or an error with the code `invalidName` if the string is not a valid name.
-    public func addObserver(
-        forName name: String,
-        ignoringOwnPosts: Bool = false,
-        using callback: @escaping @Sendable (NotifyName) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        try observe(.name(NotifyName(name)), ignoringOwnPosts: ignoringOwnPosts, with: callback)
-    }
-
-    /// Observes several names with one callback, for about the cost of one name.
-    ///
-    /// A name that is given twice is observed once. Otherwise see `addObserver(forName:ignoringOwnPosts:using:)`.
-    public func addObserver(
-        forNames names: [NotifyName],
-        ignoringOwnPosts: Bool = false,
-        using callback: @escaping @Sendable (NotifyName) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        try observe(.names(names), ignoringOwnPosts: ignoringOwnPosts, with: callback)
-    }
-
-    /// Observes every name that begins with one of these prefixes, compared byte by byte. The empty prefix matches
-    /// every name.
-    ///
-    /// A prefix of whole dotted parts, such as `com.example.`, is the cheapest, as the bus itself then filters the
-    /// names.
-    ///
-    /// - Throws: ``NotifyBusError`` with the code `invalidName` if a prefix is longer than 511 bytes or contains a NUL;
-    ///   otherwise the same errors as for a name.
-    public func addObserver(
-        forPrefixes prefixes: [String],
-        ignoringOwnPosts: Bool = false,
-        using callback: @escaping @Sendable (NotifyName) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        try observe(.prefixes(prefixes), ignoringOwnPosts: ignoringOwnPosts, with: callback)
-    }
-
-    /// Waits until every post that the bus has routed before this call has reached its observers: callbacks have run,
-    /// and deliveries to queues and sequences have been enqueued.
-    package func barrier(timeout: Duration? = nil) throws(NotifyBusError) {
-        try engine.start()
-        engine.prepareToWait()
-        try engine.barrier(until: .after(timeout))
-    }
-
-    /// What a registration observes.
-    package enum Subject: Sendable {
-        case name(NotifyName)
-        case names([NotifyName])
-        case prefixes([String])
-        case mixed([NotifyName], prefixes: [String])
-    }
-
-    /// Observes as the public methods do, but waits for the bus no longer than `timeout`.
-    package func addObserver(
-        for subject: Subject,
-        timeout: Duration?,
-        using callback: @escaping @Sendable (NotifyName) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        let observer = Observer(runner: .center(engine), counters: engine.counters, callback: callback)
-        return try register(observer, NotifyCenter.keys(for: subject), within: timeout)
-    }
-
-    /// Observes for a consumer that fetches deliveries on its own threads.
+    /// Observes for a client that fetches deliveries on its own threads.
     ///
     /// - Parameter callback: what `Observer.call` runs.
-    package func observe(
-        _ subject: Subject,
+    package func addObserver(
+        for subject: NotifySubject,
+        ignoringOwnPosts: Bool,
+        timeout: Duration,
+        client: any ObserverClient,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        let observer = makeObserver(client, ignoringOwnPosts, callback)
+        return try register(observer, subject, within: timeout)
+    }
+
+    /// Observes without waiting for the bus.
+    ///
+    /// - Parameters:
+    ///   - waitsForBus: whether to keep the registration if there is no bus, and to complete it when there is one.
+    ///   - acceptsDelay: whether it is enough that the registration is kept until there is a bus.
+    ///   - client: fetches the deliveries; nil for callbacks on the center's thread.
+    ///   - whenLive: called once, when every later post is heard, or when the registration has failed. With
+    ///     `waitsForBus` only errors that waiting can't fix are failures. It runs on the thread that reads, or in this
+    ///     call, and must not block. Not called if the observation was cancelled first.
+    package func startObserving(
+        _ subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
-        for client: any ObserverClient,
-        calling callback: @escaping @Sendable (NotifyName) -> Void = { _ in }
-    ) throws(NotifyBusError) -> (Observer, Observation) {
-        let observer = Observer(
-            runner: .client(client),
-            counters: engine.counters,
-            ignoresOwnPosts: ignoringOwnPosts,
-            callback: callback
+        waitsForBus: Bool = false,
+        acceptsDelay: Bool = false,
+        client: (any ObserverClient)? = nil,
+        using callback: @escaping @Sendable (NotifyName) -> Void = { _ in },
+        whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        let observer = makeObserver(client, ignoringOwnPosts, callback)
+        let keys = try NotifyCenter.keys(for: subject)
+        let subscription = try engine.register(
+            observer,
+            keys,
+            waitsForBus: waitsForBus,
+            acceptsDelay: acceptsDelay,
+            whenLive: whenLive
         )
-        return try (observer, register(observer, NotifyCenter.keys(for: subject)))
+        return Observation(center: self, subscription: subscription)
     }
 
     /// Observes, and if there is no bus, keeps the registration until there is one.
@@ -120,87 +85,67 @@ extension NotifyCenter {
     ///   - whenLive: called once with the outcome, on the center's thread, if the registration was pending.
     /// - Returns: also the reason why it is not live yet; nil if it is.
     /// - Throws: ``NotifyBusError`` with the code `limitExceeded`, `failed` or `closed`, which waiting can't fix.
-    package func observeWaitingForBus(
-        _ name: NotifyName,
+    package func addObserverWaitingForBus(
+        for name: NotifyName,
         ignoringOwnPosts: Bool,
         using callback: @escaping @Sendable (NotifyName) -> Void,
         whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) -> (Observation, delay: NotifyBusError?) {
-        let observer = Observer(
-            runner: .center(engine),
-            counters: engine.counters,
-            ignoresOwnPosts: ignoringOwnPosts,
-            callback: callback
-        )
+        let observer = makeObserver(nil, ignoringOwnPosts, callback)
         let (subscription, delay) = try engine.register(observer, [.name(name)], waitsForBus: true)
-        if delay != nil { engine.notify(of: subscription, waitsForBus: true, whenLive) }
+        if delay != nil {
+            engine.notify(of: subscription, waitsForBus: true) { [engine] result in
+                engine.enqueue { if !observer.isCancelled { whenLive(result) } }
+            }
+        }
         return (Observation(center: self, subscription: subscription), delay)
     }
 
-    /// Observes without waiting for the bus.
-    ///
-    /// - Parameters:
-    ///   - waitsForBus: whether to keep the registration if there is no bus, and to complete it when there is one.
-    ///   - whenLive: called once, on the center's thread, when every later post is heard, or when the registration has
-    ///     failed. With `waitsForBus` only errors that waiting can't fix are failures. Not called after `cancel`.
-    package func observe(
-        _ subject: Subject,
-        waitsForBus: Bool,
-        using callback: @escaping @Sendable (NotifyName) -> Void,
-        whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        let observer = Observer(runner: .center(engine), counters: engine.counters, callback: callback)
-        let keys = try NotifyCenter.keys(for: subject)
-        let subscription = try engine.register(observer, keys, waitsForBus: waitsForBus, whenLive: whenLive)
-        return Observation(center: self, subscription: subscription)
+    /// Whether every registration is kept if there is no bus, and completed when there is one.
+    package var waitsForBus: Bool { engine.waitsForBus }
+
+    /// Waits until every post that the bus has routed before this call has reached its observers: callbacks have run,
+    /// and deliveries to queues and sequences have been enqueued.
+    package func barrier(timeout: Duration? = nil) throws(NotifyBusError) {
+        try engine.start()
+        engine.prepareToWait()
+        try engine.barrier(until: .after(timeout))
     }
 
-    /// Observes with callbacks on the center's thread.
-    package func observe(
-        _ subject: Subject,
-        ignoringOwnPosts: Bool = false,
-        with callback: @escaping @Sendable (NotifyName) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        let observer = Observer(
-            runner: .center(engine),
+    private func makeObserver(
+        _ client: (any ObserverClient)?,
+        _ ignoringOwnPosts: Bool,
+        _ callback: @escaping @Sendable (NotifyName) -> Void
+    ) -> Observer {
+        Observer(
+            runner: client.map { .client($0) } ?? .center(engine),
             counters: engine.counters,
             ignoresOwnPosts: ignoringOwnPosts,
             callback: callback
         )
-        return try register(observer, NotifyCenter.keys(for: subject))
     }
 
     private func register(
         _ observer: Observer,
-        _ keys: [Topic.Key],
-        within limit: Duration? = nil
+        _ subject: NotifySubject,
+        within limit: Duration
     ) throws(NotifyBusError) -> Observation {
-        try Observation(center: self, subscription: engine.register(observer, keys, within: limit).0)
+        let subscription = try engine.register(observer, NotifyCenter.keys(for: subject), within: limit).0
+        return Observation(center: self, subscription: subscription)
     }
 
-    private static func keys(for subject: Subject) throws(NotifyBusError) -> [Topic.Key] {
-        switch subject {
-        case .name(let name): [.name(name)]
-        case .names(let names): keys(for: names)
-        case .prefixes(let prefixes): try keys(forPrefixes: prefixes)
-        case .mixed(let names, let prefixes): try keys(for: names) + keys(forPrefixes: prefixes)
-        }
-    }
-
-    private static func keys(for names: [NotifyName]) -> [Topic.Key] {
-        // Creating a set takes a twentieth of a command's start-up time.
-        if names.count == 1 { return [.name(names[0])] }
-        var seen: Set<NotifyName> = []
-        return names.filter { seen.insert($0).inserted }.map { .name($0) }
-    }
-
-    private static func keys(forPrefixes prefixes: [String]) throws(NotifyBusError) -> [Topic.Key] {
-        var keys: [Topic.Key] = []
-        for prefix in prefixes {
+    private static func keys(for subject: NotifySubject) throws(NotifyBusError) -> [Topic.Key] {
+        for prefix in subject.prefixes where !prefix.string.isEmpty {
             // A prefix may be anything that a name may be, or empty.
-            if !prefix.isEmpty { _ = try NotifyName(prefix) }
-            keys.append(.prefix(NamePrefix(prefix)))
+            _ = try NotifyName(prefix.string)
         }
-        return keys
+        return distinct(subject.names).map { .name($0) } + distinct(subject.prefixes).map { .prefix($0) }
+    }
+
+    private static func distinct<Element: Hashable>(_ all: [Element]) -> [Element] {
+        // Creating a set takes a twentieth of a command's start-up time.
+        if all.count < 2 { return all }
+        var seen: Set<Element> = []
+        return all.filter { seen.insert($0).inserted }
     }
 }

@@ -34,15 +34,9 @@ extension NotifyCenter {
             ProcessHub.post(name, by: engine.counters)
             return engine.witness.see(name)
         case .ordinary: break
-        case .owned, .reserved: try checkPermission(name)
+        case .owned, .reserved: try checkPermission(toPost: name)
         }
-        let needsLeader = try engine.outbox.post(name)
-        try finishPosting(name, needsLeader: needsLeader)
-    }
-
-    @inline(__always)
-    private func finishPosting(_ name: NotifyName, needsLeader: Bool) throws(NotifyBusError) {
-        if needsLeader {
+        if try engine.outbox.post(name) {
             ExitFlush.cover(engine.outbox)
             try engine.start()
             engine.wake()
@@ -50,29 +44,22 @@ extension NotifyCenter {
         engine.witness.see(name)
     }
 
-    /// Posts a notification by a name given as a string. See `post(_:)`.
+    /// Opens the connection for posting, unless it is open, without waiting for the bus.
     ///
-    /// - Throws: what that method throws, or an error with the code `invalidName` if the string is not a valid name.
-    public func post(_ name: String) throws(NotifyBusError) {
-        if linux_is_cut_off() { throw .forked }
-        // Finding a name that was posted before takes a tenth of the time of creating it.
-        let recent = name.utf8.withContiguousStorageIfAvailable {
-            engine.outbox.postAgain(UnsafeRawBufferPointer($0))
-        }
-        switch recent {
-        case .posted(let name, let needsLeader): try finishPosting(name, needsLeader: needsLeader)
-        case .known(let name): try post(name)
-        case .unknown, nil: try post(NotifyName(name))
-        }
+    /// - Parameter completion: called once with the outcome, in this call or on the thread that reads. After that, posting
+    ///   does not wait.
+    package func openForPosting(
+        then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
+    ) throws(NotifyBusError) {
+        if engine.outbox.wasOpen { return completion(.success(())) }
+        try engine.start()
+        if engine.outbox.open(Barrier(completion)) { engine.wake() }
     }
 
     /// Whether posting this name does not have to wait: the bus has accepted the connection, or is not needed.
     package func canPostAtOnce(_ name: NotifyName) -> Bool {
         name.staysInProcess || engine.outbox.wasOpen
     }
-
-    /// Whether `flush(timeout:)` has nothing to wait for.
-    package var isFlushed: Bool { engine.outbox.waitingCount == 0 }
 
     /// Waits until every earlier post is written to the bus's socket. Blocks the thread.
     ///
@@ -83,7 +70,14 @@ extension NotifyCenter {
     public func flush(timeout: Duration? = nil) throws(NotifyBusError) {
         if engine.outbox.isWritten { return }
         engine.prepareToWait()
-        try engine.outbox.flush(until: .after(timeout))
+        let barrier = Barrier()
+        engine.outbox.flush(barrier)
+        try barrier.wait(until: .after(timeout), for: "accept all posts")
+    }
+
+    /// The same without waiting.
+    package func flush(then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void) {
+        engine.outbox.flush(Barrier(completion))
     }
 
     /// Waits until the bus has accepted every earlier post and routed it to the observers' connections. Blocks the
@@ -106,6 +100,15 @@ extension NotifyCenter {
         try engine.outbox.raise(barrier, until: deadline)
         engine.wake()
         try barrier.wait(until: deadline)
+    }
+
+    /// The same without waiting, once `openForPosting` has succeeded.
+    package func synchronize(
+        then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
+    ) throws(NotifyBusError) {
+        try engine.start()
+        try engine.outbox.raise(Barrier(completion), until: nil)
+        engine.wake()
     }
 
     /// The same for a program that is about to exit: also waits until an agent that starts programs for names has asked
@@ -136,7 +139,7 @@ extension NotifyCenter {
     }
 
     /// D-Bus reports no error for a denied broadcast, so permission to post is checked here first.
-    private func checkPermission(_ name: NotifyName) throws(NotifyBusError) {
+    package func checkPermission(toPost name: NotifyName) throws(NotifyBusError) {
         let user = geteuid()
         if name.isReserved, bus == .system, user != 0 {
             throw NotifyBusError(

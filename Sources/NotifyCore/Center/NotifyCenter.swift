@@ -4,7 +4,7 @@
 ///
 /// ```swift
 /// let center = NotifyCenter.session
-/// let observation = try center.addObserver(forName: "com.example.backup.done") { name in
+/// let observation = try center.addObserver(for: "com.example.backup.done") { name in
 ///     print("heard", name)
 /// }
 /// try center.post("com.example.backup.done")
@@ -16,24 +16,23 @@
 ///
 /// A center lives as long as you keep it or one of its observations. Releasing it does not block.
 public final class NotifyCenter: Sendable {
-    /// Which bus a center uses.
-    public enum Bus: Hashable, Sendable {
+    /// Which bus a center uses. More kinds may be added.
+    public struct Bus: Hashable, Sendable {
+        package enum Kind: Hashable, Sendable {
+            case session
+            case system
+            case address(String)
+        }
+
+        package let kind: Kind
+
         /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS`, or found at `$XDG_RUNTIME_DIR/bus`, or else at
         /// `/run/user/UID/bus`, if that belongs to the user.
-        case session
+        public static var session: Bus { Bus(kind: .session) }
         /// The system bus, as given by `DBUS_SYSTEM_BUS_ADDRESS` or found at its standard address.
-        case system
+        public static var system: Bus { Bus(kind: .system) }
         /// The bus at a D-Bus address, such as `unix:path=/run/user/1000/bus`.
-        case address(String)
-    }
-
-    /// A change that a center reports about its observing connection.
-    public enum ConnectionChange: Hashable, Sendable {
-        /// The bus went away, or a center that waits for the bus did not find it; no posts are heard until
-        /// `reconnected`.
-        case disconnected(NotifyBusError)
-        /// The bus is back, or available for the first time, and every observer has been registered.
-        case reconnected
+        public static func address(_ address: String) -> Bus { Bus(kind: .address(address)) }
     }
 
     /// The center for the session bus, shared by the whole process.
@@ -46,47 +45,49 @@ public final class NotifyCenter: Sendable {
     let engine: Engine
     /// The observer's half of the lifecycle protocol; nil for the agent itself and for clients that only talk to it.
     let peer: LifecyclePeer?
+    let connection = ConnectionChanges()
 
     /// Creates a center with connections of its own. It opens nothing yet.
     ///
     /// A center that waits for the bus is for a program that may start before the bus. Observing then does not fail if
-    /// the bus can't be reached or does not answer: it returns immediately, `onConnectionChange` is called with
-    /// ``ConnectionChange/disconnected(_:)``, and once the bus is available, the observers are registered and
-    /// ``ConnectionChange/reconnected`` follows. Anything posted before that is not heard. Posting fails as in any
+    /// the bus can't be reached or does not answer: it returns immediately, and the connection changes to
+    /// ``ConnectionChange/Kind/disconnected``; once the bus is available, the observers are registered, and
+    /// ``ConnectionChange/Kind/reconnected`` follows. Anything posted before that is not heard. Posting fails as in any
     /// other center.
     ///
     /// - Parameters:
     ///   - bus: the bus to use.
     ///   - waitsForBus: whether observers are registered once the bus is available, if it is not available yet.
+    public convenience init(bus: Bus = .session, waitsForBus: Bool = false) {
+        self.init(bus: bus, waitsForBus: waitsForBus, onConnectionChange: nil)
+    }
+
+    /// Creates a center that reports more.
+    ///
+    /// - Parameters:
     ///   - onConnectionChange: called when the observing connection is lost and when it is restored, on the center's
     ///     thread, serialized with the callbacks of observers.
-    public init(
-        bus: Bus = .session,
+    ///   - onPost: receives the name and the unique name of the poster's connection, valid until it returns, on the
+    ///     thread that reads at the time, one at a time: it must not block. It may be a thread that adds an observer.
+    ///     Posts heard through an agent while the program was suspended are left out.
+    package init(
+        bus: Bus,
         waitsForBus: Bool = false,
-        onConnectionChange: (@Sendable (ConnectionChange) -> Void)? = nil
+        onConnectionChange: (@Sendable (ConnectionChange) -> Void)?,
+        onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.bus = bus
-        let link = BusLink(bus: bus, onConnectionChange: onConnectionChange)
+        let link = BusLink(
+            bus: bus,
+            onConnectionChange: { [connection] change in
+                onConnectionChange?(change)
+                connection.report(change)
+            },
+            onPost: onPost
+        )
         let peer = LifecyclePeer(link)
         (self.peer, link.peer) = (peer, peer)
         engine = Engine(link, waitsForBus: waitsForBus)
-    }
-
-    /// Creates a center that also reports who posts what its observers hear.
-    ///
-    /// - Parameter onPost: receives the name and the unique name of the poster's connection, valid until it returns, on
-    ///   the thread that reads at the time, one at a time: it must not block. It may be a thread that adds an observer.
-    ///   Posts heard through an agent while the program was suspended, are left out.
-    package init(
-        bus: Bus,
-        onConnectionChange: (@Sendable (ConnectionChange) -> Void)?,
-        onPost: @escaping @Sendable (NotifyName, UnsafePointer<CChar>) -> Void
-    ) {
-        self.bus = bus
-        let link = BusLink(bus: bus, onConnectionChange: onConnectionChange, onPost: onPost)
-        let peer = LifecyclePeer(link)
-        (self.peer, link.peer) = (peer, peer)
-        engine = Engine(link)
     }
 
     /// Creates a center whose observing connection also serves a peer.
@@ -103,17 +104,33 @@ public final class NotifyCenter: Sendable {
     deinit {
         // Whoever releases the last reference may hold something that one of its threads waits for.
         engine.stop(waits: false)
-        peer?.states.end()
+        endChanges()
     }
 
     /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`.
+    ///
+    /// Do not call this while you hold something that a callback waits for, such as a lock or the main queue: it waits
+    /// for a callback that is running in another thread. Inside a callback it does not wait for that one.
     ///
     /// When this returns, no callback is running (except the one that made this call) and none will run. Posts still
     /// waiting to be written are lost and counted as dropped; call `flush(timeout:)` first if they matter. This blocks
     /// the thread while a callback is running; asynchronous code uses a form that does not.
     public func close() {
         engine.close()
+        endChanges()
+    }
+
+    /// Closes the center without waiting.
+    ///
+    /// - Parameter completion: called once no callback is running; at once, or on the thread that ran the last one.
+    package func close(then completion: @escaping @Sendable () -> Void) {
+        engine.close(then: completion)
+        endChanges()
+    }
+
+    private func endChanges() {
         peer?.states.end()
+        connection.end()
     }
 
     /// The counters of the center.

@@ -23,10 +23,11 @@ extension NotifyCenter {
 
         /// Ends the observation. When this returns, its callback is not running and never will again.
         ///
-        /// It waits for a callback that is running in another thread, so do not hold a lock that the callback needs.
-        /// When called from inside its own callback it returns immediately, and that callback is the last. Further
-        /// calls do nothing. Two callbacks in different threads that cancel each other's observations would wait for each
-        /// other for ever; a debug build stops there. This blocks the thread while it waits; asynchronous code uses a form that does not.
+        /// Do not call this while you hold something that the callback waits for, such as a lock or the main queue: it
+        /// waits for a callback that is running in another thread. For the same reason two callbacks must not cancel each
+        /// other's observations; a debug build stops there. When called from inside its own callback it returns
+        /// immediately, and that callback is the last. Further calls do nothing. This blocks the thread while it waits;
+        /// asynchronous code uses a form that does not.
         ///
         /// The corresponding C function is `notify_cancel`.
         public func cancel() {
@@ -34,10 +35,18 @@ extension NotifyCenter {
         }
 
         /// Ends the observation without waiting.
-        ///
-        /// - Returns: whether a callback is still running in another thread, which `cancel()` would wait for.
-        package func cancelWithoutWaiting() -> Bool {
+        package func cancelWithoutWaiting() {
             center.engine.cancel(subscription, waits: false)
         }
+
+        /// Ends the observation without waiting.
+        ///
+        /// - Parameter completion: called once its callback is not running; at once, or on the thread that ran it.
+        package func cancel(then completion: @escaping @Sendable () -> Void) {
+            center.engine.cancel(subscription, waits: false)
+            observer.whenIdle(completion)
+        }
+
+        package var observer: Observer { subscription.observer }
     }
 }

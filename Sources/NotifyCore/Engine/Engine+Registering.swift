@@ -10,25 +10,22 @@ struct Subscription: Sendable {
 }
 
 extension Engine {
-    /// How long the bus may take to confirm a registration.
-    private static let registrationLimit = Duration.seconds(25)
-
     /// Registers an observer, and waits until it hears every later post.
     ///
     /// - Parameters:
-    ///   - limit: how long to wait at most, if that is less than the bus may take.
+    ///   - limit: how long the bus may take.
     ///   - waitsForBus: whether to keep the registration if there is no bus, and to complete it when there is one.
     /// - Returns: also why it is not live yet, which is possible only if it waits for the bus.
     func register(
         _ observer: Observer,
         _ keys: [Topic.Key],
-        within limit: Duration? = nil,
+        within limit: Duration = .seconds(25),
         waitsForBus: Bool = false
     ) throws(NotifyBusError) -> (Subscription, delay: NotifyBusError?) {
         let waitsForBus = waitsForBus || self.waitsForBus
         let subscription = try enter(observer, keys, waitsForBus: waitsForBus)
         guard !subscription.busTopics.isEmpty else { return (subscription, nil) }
-        let deadline = MonotonicTime.after(min(limit ?? Engine.registrationLimit, Engine.registrationLimit))
+        let deadline = MonotonicTime.after(limit)
         wake()
         prepareToWait()
         switch registry.waitUntilActive(subscription.busTopics, waitsForBus: waitsForBus, deadline: deadline) {
@@ -42,35 +39,37 @@ extension Engine {
 
     /// Registers an observer, and returns immediately.
     ///
-    /// - Parameter whenLive: called once, on the center's thread, when every later post is heard, or when the
-    ///   registration has failed. Not called after it was cancelled.
+    /// - Parameters:
+    ///   - acceptsDelay: whether it is enough that the registration is kept until there is a bus.
+    ///   - whenLive: called once, when every later post is heard, or when the registration has failed: in this
+    ///     call, or on the thread that reads, so it must not block. Not called if the registration was cancelled first.
     func register(
         _ observer: Observer,
         _ keys: [Topic.Key],
         waitsForBus: Bool,
+        acceptsDelay: Bool,
         whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) -> Subscription {
         let subscription = try enter(observer, keys, waitsForBus: waitsForBus)
         if !subscription.busTopics.isEmpty { wake() }
-        notify(of: subscription, waitsForBus: waitsForBus, whenLive)
+        notify(of: subscription, waitsForBus: waitsForBus, acceptsDelay: acceptsDelay, whenLive)
         return subscription
     }
 
-    /// Reports the outcome of a registration once, on the center's thread; not after it was cancelled.
+    /// Reports the outcome of a registration once, in this call or on the thread that reads; not after it was cancelled.
     func notify(
         of subscription: Subscription,
         waitsForBus: Bool,
+        acceptsDelay: Bool = false,
         _ whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) {
-        let observer = subscription.observer
         registry.notify(
             Registry.Notice(
-                observer: observer,
+                observer: subscription.observer,
                 waitsForBus: waitsForBus,
+                acceptsDelay: acceptsDelay,
                 topics: subscription.busTopics[...],
-                tell: { result in
-                    self.enqueue { if !observer.isCancelled { whenLive(result) } }
-                }
+                tell: whenLive
             )
         )
     }
@@ -109,27 +108,37 @@ extension Engine {
     /// Ends a registration: when this returns, the callback is not running and never will.
     ///
     /// - Parameter waits: whether to wait for a callback that is running in another thread.
-    /// - Returns: whether such a callback is still running.
-    @discardableResult
-    func cancel(_ subscription: Subscription, waits: Bool = true) -> Bool {
+    func cancel(_ subscription: Subscription, waits: Bool = true) {
         let observer = subscription.observer
-        let isRunning = observer.cancel(waits: waits)
-        if !observers.withLock({ $0.remove(observer) }) { return isRunning }
-        registry.forgetNotice(of: observer)
+        observer.cancel(waits: waits)
+        if !observers.withLock({ $0.remove(observer) }) { return }
+        registry.forgetNotice(of: observer, in: subscription.busTopics)
         if !subscription.processTopics.isEmpty { ProcessHub.remove(observer, from: subscription.processTopics) }
         if registry.remove(observer, from: subscription.busTopics) { wake() }
-        return isRunning
     }
 
     /// Cancels every observer, and stops the threads.
     func close() {
-        let all = observers.withLock { registered in
+        for observer in allObservers { observer.cancel() }
+        stop()
+    }
+
+    /// The same without waiting.
+    ///
+    /// - Parameter completion: called once no callback is running.
+    func close(then completion: @escaping @Sendable () -> Void) {
+        let all = allObservers
+        for observer in all { observer.cancel(waits: false) }
+        stop(waits: false)
+        Observer.whenIdle(all[...], completion)
+    }
+
+    private var allObservers: [Observer] {
+        observers.withLock { registered in
             var all: [Observer] = []
             registered.forEach { all.append($0) }
             return all
         }
-        for observer in all { observer.cancel() }
-        stop()
     }
 
     /// Schedules work for the leader.

@@ -9,26 +9,52 @@ extension NotifyCenter {
     /// The agent decides on it by what the user, the desktop or the program itself says. Without an agent every program
     /// is in the foreground. Posting works in every state.
     public struct Lifecycle: Sendable {
+        /// What a program's observers receive. More states may be added.
+        public struct State: Hashable, Sendable, CustomStringConvertible {
+            package let value: LifecycleState
+
+            package init(_ value: LifecycleState) { self.value = value }
+
+            /// Every post.
+            public static var foreground: State { State(.foreground) }
+            /// Nothing, then or later.
+            public static var background: State { State(.background) }
+            /// Nothing for now; when the program is resumed, one delivery for each registration whose name was posted
+            /// meanwhile.
+            public static var suspended: State { State(.suspended) }
+
+            /// The name of the state, as in the commands.
+            public var description: String { value.rawValue }
+        }
+
         fileprivate let center: NotifyCenter
 
         /// The current state.
         ///
         /// It is known once there is an observer or somebody follows its changes; before that it is `foreground`.
-        public var state: LifecycleState { center.peer?.states.current ?? .foreground }
+        public var state: State { State(center.peer?.states.current ?? .foreground) }
 
-        /// Whether this program follows the desktop: its observers hear posts only while it has the focus, and its
-        /// login session is active and not locked. The default is false.
+        /// Whether this program follows the desktop; see `setFollowsDesktop(_:)`. The default is false.
+        public var followsDesktop: Bool { center.peer?.states.followsDesktop ?? false }
+
+        /// Sets whether the program follows the desktop, and reports it to the agent without waiting.
         ///
-        /// Set it in a program whose observers only serve what it shows. Anything that the agent can't determine has no
-        /// effect: if it does not know the focus, or there is no logind, the program stays in the foreground. What the
-        /// user sets with `notify-lifecycle`, and what the program reports, overrides the desktop. The user's
-        /// configuration can make the agent ignore the focus or the session; see `notify-agent(8)`.
-        public var followsDesktop: Bool {
-            get { center.peer?.states.followsDesktop ?? false }
-            nonmutating set {
-                guard let peer = center.peer, peer.states.followsDesktop != newValue else { return }
-                peer.states.followsDesktop = newValue
-                center.perform { _ in peer.followDesktop(newValue) }
+        /// - Parameter completion: called once the agent has noted it, or with the error that keeps it from that. A later
+        ///   agent learns of it in any case.
+        package func setFollowsDesktop(
+            _ follows: Bool,
+            then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
+        ) throws(NotifyBusError) {
+            guard let peer = center.peer, !center.engine.isStopped else { throw .closed }
+            peer.states.followsDesktop = follows
+            try center.open()
+            center.perform { _ in
+                peer.followDesktop(follows)
+                // It answers this after it has noted that.
+                peer.ask(AgentInterface.GetNameState(name: "org.notifybus.follows")) { answer in
+                    if case .failure(.unreachable(let error)) = answer { return completion(.failure(error)) }
+                    completion(.success(()))
+                }
             }
         }
 
@@ -37,7 +63,7 @@ extension NotifyCenter {
         /// - Parameter beginningWithPresent: whether to report the current state first.
         /// - Returns: the object that reports, and the number by which to end it.
         package func follow(
-            _ follower: LifecycleStates.Follower,
+            _ follower: Follower<LifecycleState>,
             beginningWithPresent: Bool = false
         ) throws(NotifyBusError) -> (states: LifecycleStates, number: Int) {
             guard let peer = center.peer else { throw .closed }
@@ -54,16 +80,21 @@ extension NotifyCenter {
         ///
         /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or
         ///   `disconnected` if the bus cannot be reached, `timedOut`, or `failed` with what the agent said.
-        public func report(
-            _ state: LifecycleState,
-            timeout: Duration = .seconds(10)
+        public func report(_ state: State, timeout: Duration = .seconds(10)) throws(NotifyBusError) {
+            let outcome = Barrier()
+            center.engine.prepareToWait()
+            try report(state) { outcome.complete($0) }
+            try outcome.wait(until: .after(timeout))
+        }
+
+        /// The same without waiting.
+        package func report(
+            _ state: State,
+            then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
         ) throws(NotifyBusError) {
             guard let peer = center.peer else { throw .closed }
-            let outcome = Barrier()
             try center.open()
-            center.engine.prepareToWait()
-            center.perform { _ in peer.report(state) { outcome.complete($0) } }
-            try outcome.wait(until: .after(timeout))
+            center.perform { _ in peer.report(state.value, then: completion) }
         }
     }
 }

@@ -9,9 +9,23 @@ struct CancellationGuard: ~Copyable, Sendable {
     private static let running: UInt8 = 1
     private static let cancelled: UInt8 = 2
 
-    /// Where threads wait for the end of a callback that they cancelled: this is rare, so all share one. For each waiting
-    /// thread, the observer whose callback it waits for.
-    private static let endings = Monitor<[UInt: Observer]>([:])
+    /// Who waits for the end of a callback that was cancelled: this is rare, so all share one.
+    private struct Endings {
+        /// For each waiting thread, the observer whose callback it waits for.
+        var threads: [UInt: Observer] = [:]
+        /// What is to be called, for those that don't wait in a thread.
+        var completions: [(observer: Observer, completion: @Sendable () -> Void)] = []
+
+        /// - Returns: the completions of callbacks that have ended.
+        mutating func takeEnded() -> [@Sendable () -> Void] {
+            if completions.isEmpty { return [] }
+            let ended = completions.filter { !$0.observer.cancellation.isRunning }
+            completions.removeAll { one in ended.contains { $0.observer === one.observer } }
+            return ended.map(\.completion)
+        }
+    }
+
+    private static let endings = Monitor(Endings())
 
     private let state = Atomic<UInt8>(0)
     /// The thread that is running the callback, so that a callback can cancel its own observer.
@@ -34,8 +48,9 @@ struct CancellationGuard: ~Copyable, Sendable {
         let before = state.bitwiseAnd(~CancellationGuard.running, ordering: .acquiringAndReleasing).oldValue
         if before & CancellationGuard.cancelled != 0 {
             // Taking the lock orders this with a waiter that has just checked and is about to sleep.
-            CancellationGuard.endings.withLock { _ in }
+            let completions = CancellationGuard.endings.withLock { $0.takeEnded() }
             CancellationGuard.endings.wakeAll()
+            for completion in completions { completion() }
         }
         return true
     }
@@ -45,30 +60,41 @@ struct CancellationGuard: ~Copyable, Sendable {
     /// - Parameters:
     ///   - observer: the observer that this is a part of.
     ///   - waits: whether to wait.
-    /// - Returns: whether one is still running, which was not waited for.
-    func cancel(_ observer: Observer, waits: Bool) -> Bool {
+    func cancel(_ observer: Observer, waits: Bool) {
         let before = state.bitwiseOr(CancellationGuard.cancelled, ordering: .acquiringAndReleasing).oldValue
-        guard before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {
-            return false
+        guard waits, before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {
+            return
         }
-        guard waits else { return true }
         let thread = pthread_self()
-        let _: Void? = CancellationGuard.endings.wait(until: nil) { waiting in
+        let _: Void? = CancellationGuard.endings.wait(until: nil) { endings in
             guard isRunning else {
-                waiting[thread] = nil
+                endings.threads[thread] = nil
                 return ()
             }
-            if waiting[thread] == nil {
-                waiting[thread] = observer
+            if endings.threads[thread] == nil {
+                endings.threads[thread] = observer
                 assert(
-                    !CancellationGuard.isCircle(of: waiting, from: thread),
+                    !CancellationGuard.isCircle(of: endings.threads, from: thread),
                     "Callbacks in several threads cancel each other's observations, and would wait for ever."
                 )
             }
             return nil
         }
-        return false
     }
+
+    /// Calls `completion` once no callback is running in another thread: now, or on the thread that runs it.
+    ///
+    /// - Parameter observer: the observer that this is a part of. It was cancelled.
+    func whenIdle(_ observer: Observer, _ completion: @escaping @Sendable () -> Void) {
+        let isIdle = CancellationGuard.endings.withLock { endings in
+            if !isRunningElsewhere { return true }
+            endings.completions.append((observer, completion))
+            return false
+        }
+        if isIdle { completion() }
+    }
+
+    var isRunningElsewhere: Bool { isRunning && runner.load(ordering: .relaxed) != pthread_self() }
 
     private var isRunning: Bool { state.load(ordering: .acquiring) & CancellationGuard.running != 0 }
 

@@ -75,13 +75,24 @@ package final class Observer: Sendable {
     /// Cancels: when this returns, no callback is running and none will.
     ///
     /// - Parameter waits: whether to wait for a callback that is running in another thread.
-    /// - Returns: whether such a callback is still running.
-    @discardableResult
-    func cancel(waits: Bool = true) -> Bool {
-        let isRunning = cancellation.cancel(self, waits: waits)
+    func cancel(waits: Bool = true) {
+        cancellation.cancel(self, waits: waits)
         queue.load()?.withLock { $0.removeAll() }
         if case .client(let client) = runner { client.end() }
-        return isRunning
+    }
+
+    /// Calls `completion` once no callback of this observer, which was cancelled, is running in another thread: now, or on
+    /// the thread that runs it.
+    func whenIdle(_ completion: @escaping @Sendable () -> Void) {
+        cancellation.whenIdle(self, completion)
+    }
+
+    /// The same for several.
+    static func whenIdle(_ observers: ArraySlice<Observer>, _ completion: @escaping @Sendable () -> Void) {
+        guard let index = observers.firstIndex(where: { $0.cancellation.isRunningElsewhere }) else {
+            return completion()
+        }
+        observers[index].whenIdle { whenIdle(observers[(index + 1)...], completion) }
     }
 }
 

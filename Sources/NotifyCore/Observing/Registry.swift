@@ -20,7 +20,8 @@ final class Registry: Sendable {
         var commands: [Command] = []
         /// Why there is no connection, while the leader keeps trying to get one.
         var absence: NotifyBusError?
-        var notices: [Notice] = []
+        /// Topics with notices that have changed since the notices were last checked.
+        let changes = TopicChanges()
         /// Whether the center was closed.
         var isClosed = false
     }
@@ -33,10 +34,13 @@ final class Registry: Sendable {
         case failed(NotifyBusError)
     }
 
-    /// A callback that receives the outcome of a registration once.
+    /// A callback that receives the outcome of a registration once. The first of its topics for which the bus has not
+    /// answered keeps it.
     struct Notice {
         let observer: Observer
         let waitsForBus: Bool
+        /// Whether it is enough that the registration is kept until there is a bus.
+        let acceptsDelay: Bool
         var topics: ArraySlice<Topic>
         let tell: @Sendable (Result<Void, NotifyBusError>) -> Void
     }
@@ -56,7 +60,10 @@ final class Registry: Sendable {
             if state.isClosed { throw .closed }
             return keys.map { key in
                 let (topic, isNew) = state.topics.add(observer, to: key)
-                if waitsForBus { topic.waitsForBus = true }
+                if waitsForBus, !topic.waitsForBus {
+                    topic.waitsForBus = true
+                    topic.noteChange()
+                }
                 if isNew {
                     state.commands.append(.add(topic))
                 } else if case .failed = topic.state {
@@ -121,16 +128,14 @@ final class Registry: Sendable {
 
     /// Reports the outcome of a registration once: immediately if it is known.
     func notify(_ notice: Notice) {
-        settle { _ in
-        } adding: {
-            $0.notices.append(notice)
-        }
+        let due = state.withLock { $0.place(notice) }
+        if let (notice, result) = due { notice.tell(result) }
     }
 
     /// The registration has ended; nothing is reported.
-    func forgetNotice(of observer: Observer) {
-        state.withLock { state in
-            if !state.notices.isEmpty { state.notices.removeAll { $0.observer === observer } }
+    func forgetNotice(of observer: Observer, in topics: [Topic]) {
+        state.withLock { _ in
+            for topic in topics { topic.forgetNotice(of: observer) }
         }
     }
 
@@ -197,27 +202,30 @@ final class Registry: Sendable {
 
     /// Changes topics, and wakes those that wait for them.
     func settle(_ change: (inout TopicTable) -> Void) {
-        settle(change) { _ in }
+        settle(changing: { change(&$0.topics) })
     }
 
     /// Changes topics when the connection is made or lost.
     func settle(absence: NotifyBusError?, _ change: (inout TopicTable) -> Void) {
-        settle(change) { $0.absence = absence }
+        settle(changing: { state in
+            change(&state.topics)
+            state.absence = absence
+            // Those that wait for a bus may have to wait longer.
+            state.topics.forEach { $0.noteChange() }
+        })
     }
 
     /// Fails everything pending, and accepts nothing more.
     func close() {
-        settle { topics in
-            topics.forEach { $0.state = .failed(.closed) }
-        } adding: {
-            $0.isClosed = true
-        }
+        settle(changing: { state in
+            state.topics.forEach { $0.state = .failed(.closed) }
+            state.isClosed = true
+        })
     }
 
-    private func settle(_ change: (inout TopicTable) -> Void, adding other: (inout State) -> Void) {
+    private func settle(changing change: (inout State) -> Void) {
         let due = state.withLock { state in
-            change(&state.topics)
-            other(&state)
+            change(&state)
             return state.takeDueNotices()
         }
         state.wakeAll()
@@ -245,20 +253,34 @@ extension Registry.State {
         return .live
     }
 
-    fileprivate mutating func takeDueNotices() -> [(Registry.Notice, Result<Void, NotifyBusError>)] {
-        if notices.isEmpty { return [] }
-        var due: [(Registry.Notice, Result<Void, NotifyBusError>)] = []
-        var rest: [Registry.Notice] = []
-        for var notice in notices {
-            switch outcome(of: &notice.topics, waitsForBus: notice.waitsForBus) {
-            case .live: due.append((notice, .success(())))
-            case .failed(let error): due.append((notice, .failure(error)))
-            case .delayed, nil: rest.append(notice)
-            }
+    /// Leaves a notice with the first topic for which the bus has not answered.
+    ///
+    /// - Returns: the notice, if its outcome is known.
+    fileprivate func place(_ notice: Registry.Notice) -> (Registry.Notice, Result<Void, NotifyBusError>)? {
+        var notice = notice
+        switch outcome(of: &notice.topics, waitsForBus: notice.waitsForBus) {
+        case .live: return (notice, .success(()))
+        case .failed(let error): return (notice, .failure(error))
+        case .delayed where notice.acceptsDelay: return (notice, .success(()))
+        case .delayed, nil:
+            notice.topics.first?.add(notice, changes)
+            return nil
         }
-        notices = rest
-        return due
     }
+
+    fileprivate func takeDueNotices() -> [(Registry.Notice, Result<Void, NotifyBusError>)] {
+        if changes.topics.isEmpty { return [] }
+        let changed = changes.topics
+        changes.topics = []
+        return changed.flatMap { $0.takeNotices().compactMap { place($0) } }
+    }
+}
+
+/// Topics that have changed, and have notices.
+///
+/// `@unchecked Sendable`: touched only with the lock of the owning `Registry` held.
+final class TopicChanges: @unchecked Sendable {
+    var topics: [Topic] = []
 }
 
 /// Something that happens once.
@@ -268,17 +290,29 @@ final class Barrier: Sendable {
     }
 
     private let outcome = Monitor(Outcome())
+    private let completion: (@Sendable (Result<Void, NotifyBusError>) -> Void)?
+
+    /// - Parameter completion: called once it has happened, on the thread where it did. It must only pass that on.
+    init(_ completion: (@Sendable (Result<Void, NotifyBusError>) -> Void)? = nil) {
+        self.completion = completion
+    }
 
     var isComplete: Bool { outcome.withLock { $0.result != nil } }
 
     func complete(_ result: Result<Void, NotifyBusError>) {
-        outcome.withLock { if case nil = $0.result { $0.result = result } }
+        let isFirst = outcome.withLock { outcome in
+            if outcome.result != nil { return false }
+            outcome.result = result
+            return true
+        }
         outcome.wakeAll()
+        if isFirst { completion?(result) }
     }
 
-    func wait(until deadline: MonotonicTime?) throws(NotifyBusError) {
+    /// - Parameter what: what the bus does, in an error.
+    func wait(until deadline: MonotonicTime?, for what: String = "answer") throws(NotifyBusError) {
         let result: Result<Void, NotifyBusError>? = outcome.wait(until: deadline) { $0.result }
-        guard let result else { throw .timedOut("answer") }
+        guard let result else { throw .timedOut(what) }
         try result.get()
     }
 }

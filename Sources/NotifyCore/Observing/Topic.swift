@@ -29,7 +29,9 @@ final class Topic: @unchecked Sendable {
 
     let key: Key
     private(set) var audience = Audience()
-    var state = State.adding
+    var state = State.adding {
+        didSet { noteChange() }
+    }
     /// Whether somebody is waiting for a bus that is missing.
     var waitsForBus = false
     /// Whether posts of it were heard on some connection, so that some may have been missed since.
@@ -48,6 +50,29 @@ final class Topic: @unchecked Sendable {
         self.audience = Audience()
         change(&audience)
         self.audience = audience
+    }
+
+    /// Who is to be told when the bus has answered, and where to say that something has changed, if there are any.
+    private var notices: [Registry.Notice] = []
+    private var changes: TopicChanges?
+
+    func add(_ notice: Registry.Notice, _ changes: TopicChanges) {
+        notices.append(notice)
+        self.changes = changes
+    }
+
+    func takeNotices() -> [Registry.Notice] {
+        defer { notices = [] }
+        return notices
+    }
+
+    func forgetNotice(of observer: Observer) {
+        notices.removeAll { $0.observer === observer }
+    }
+
+    /// Has the notices checked.
+    func noteChange() {
+        if !notices.isEmpty { changes?.topics.append(self) }
     }
 
     init(_ key: Key) { self.key = key }

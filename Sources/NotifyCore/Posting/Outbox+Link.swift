@@ -18,8 +18,8 @@ extension Outbox {
             let failures = failuresBefore ?? state.failedAttempts
             failuresBefore = failures
             switch state.link {
-            case .open, .opening: return .success(.none)
-            case .connecting: return state.wasOpen ? .success(.none) : nil
+            case .open: return .success(.none)
+            case .connecting, .opening: return state.wasOpen ? .success(.none) : nil
             case .shut: return .failure(.closed)
             case .closed:
                 // The attempt that was waited for has failed, and another one would fail as well.
@@ -42,6 +42,21 @@ extension Outbox {
         }
     }
 
+    /// Completes a barrier when there is a connection, or can be one without waiting for the bus. The leader opens the
+    /// first one.
+    ///
+    /// - Returns: whether the leader is needed.
+    func open(_ barrier: Barrier) -> Bool {
+        let outcome: Result<Void, NotifyBusError>? = state.withLock { state in
+            if state.link == .shut { return .failure(.closed) }
+            if state.link == .open || state.wasOpen { return .success(()) }
+            state.openings.append(barrier)
+            return nil
+        }
+        if let outcome { barrier.complete(outcome) }
+        return outcome == nil
+    }
+
     /// What a thread that needs a connection has to do to get one.
     private enum Claim { case none, first, again }
 
@@ -49,7 +64,7 @@ extension Outbox {
         do throws(NotifyBusError) {
             let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
             let pace = try attend(connection, until: limit)
-            try state.withLock { state throws(NotifyBusError) in
+            let openings = try state.withLock { state throws(NotifyBusError) in
                 state.openingDescriptor = -1
                 guard state.link == .connecting else { throw .closed }
                 state.connection = connection
@@ -58,7 +73,9 @@ extension Outbox {
                 state.descriptor = connection.descriptor
                 state.link = .open
                 state.wasOpen = true
+                return state.takeOpenings()
             }
+            for opening in openings { opening.complete(.success(())) }
         } catch {
             throw fail(with: error, saysNothing: isCallersLimit && error.code == .timedOut)
         }
@@ -111,16 +128,18 @@ extension Outbox {
     /// - Parameter saysNothing: whether the caller's time was up, which says nothing about the bus: others may have more.
     /// - Returns: why.
     private func fail(with error: NotifyBusError, saysNothing: Bool = false) -> NotifyBusError {
-        let reason: NotifyBusError = state.withLock { state in
+        let (reason, failed): (NotifyBusError, [Barrier]) = state.withLock { state in
             state.openingDescriptor = -1
-            guard state.link == .connecting else { return .closed }
+            guard state.link == .connecting else { return (.closed, []) }
             state.link = .closed
             state.failedAttempts += 1
             state.openingError = saysNothing ? nil : error
             if !state.isDrained { state.retry.schedule() }
-            return error
+            // If it says nothing about the bus, the leader tries for those that have more time.
+            return (error, state.takeFlushes() + (saysNothing ? [] : state.takeOpenings()))
         }
         state.wakeAll()
+        for barrier in failed { barrier.complete(.failure(reason)) }
         return reason
     }
 
@@ -165,6 +184,7 @@ extension Outbox {
         state.withLock { state in
             switch state.link {
             case .closed:
+                if !state.openings.isEmpty { return PollRequest(deadline: .now) }
                 return PollRequest(deadline: state.isDrained ? nil : state.retry.time ?? .now)
             case .connecting, .shut:
                 return PollRequest()
@@ -201,7 +221,7 @@ extension Outbox {
             case .shut, .connecting:
                 break
             case .closed:
-                if !state.isDrained, (state.retry.time ?? .now) <= .now {
+                if !state.openings.isEmpty || !state.isDrained && (state.retry.time ?? .now) <= .now {
                     state.link = .connecting
                     return (false, true)
                 }
@@ -227,13 +247,25 @@ extension Outbox {
             state.pace = pace
             state.descriptor = connection.descriptor
             state.link = .open
+            state.wasOpen = true
             state.openingLimit = nil
             state.retry.reset()
             drain(&state)
-        case .failure:
-            lose(&state)
+            for opening in state.takeOpenings() { opening.complete(.success(())) }
+        case .failure(let error):
+            failOpening(with: error, &state)
         case nil:
-            if let limit = state.openingLimit, limit <= .now { lose(&state) }
+            guard let limit = state.openingLimit, limit <= .now else { return }
+            failOpening(with: .timedOut("accept the connection"), &state)
         }
+    }
+
+    /// The bus has not accepted the connection.
+    private func failOpening(with error: NotifyBusError, _ state: inout State) {
+        lose(&state)
+        guard !state.wasOpen else { return }
+        state.failedAttempts += 1
+        state.openingError = error
+        for opening in state.takeOpenings() { opening.complete(.failure(error)) }
     }
 }

@@ -36,6 +36,7 @@ extension Outbox {
         while true {
             if state.rest.isEmpty {
                 state.queue.noteWritten()
+                state.completeFlushes()
                 fill(&state)
                 if state.rest.isEmpty { return }
             }
@@ -110,10 +111,28 @@ extension Outbox.State {
             barriers.removeAll()
             laterBarriers.removeAll()
             launcherBarriers.removeAll()
+            flushes.removeAll()
         }
-        var all = laterBarriers.map(\.barrier)
+        var all = laterBarriers.map(\.barrier) + flushes.map(\.barrier)
         barriers.forEach { all.append($0) }
         launcherBarriers.forEach { all.append($0) }
         return all
+    }
+
+    mutating func takeFlushes() -> [Barrier] {
+        defer { flushes = [] }
+        return flushes.map(\.barrier)
+    }
+
+    mutating func takeOpenings() -> [Barrier] {
+        defer { openings = [] }
+        return openings
+    }
+
+    fileprivate mutating func completeFlushes() {
+        while let first = flushes.first, queue.written >= first.target {
+            flushes.removeFirst()
+            first.barrier.complete(.success(()))
+        }
     }
 }

@@ -56,6 +56,10 @@ final class Outbox: Sendable {
 
         var templates = SignalTemplates()
         var serial: UInt32 = 1
+        /// Those that wait for the first connection, which the leader opens for them.
+        var openings: [Barrier] = []
+        /// Those that wait until so many posts have been written.
+        var flushes: [(target: Int, barrier: Barrier)] = []
         /// Barriers requested from the bus.
         var barriers = ObjectTable<Barrier>()
         /// Barriers that come after queued posts: to be requested once this many posts have been taken out of the
@@ -103,9 +107,8 @@ final class Outbox: Sendable {
                 switch state.link {
                 case .open: return try write(name, &state)
                 // The leader is waiting for the bus to accept the connection again.
-                case .opening: return try queue(name, &state)
-                case .connecting where state.wasOpen: return try queue(name, &state)
-                case .connecting, .closed, .shut: return nil
+                case .connecting where state.wasOpen, .opening where state.wasOpen: return try queue(name, &state)
+                case .connecting, .opening, .closed, .shut: return nil
                 }
             }
             if let needsLeader { return needsLeader || hasConnected }
@@ -166,44 +169,22 @@ final class Outbox: Sendable {
         return wasDrained
     }
 
-    /// The name with some bytes, if it was posted recently.
-    enum Recent {
-        /// It has been posted again.
-        case posted(NotifyName, needsLeader: Bool)
-        /// It has to be posted in the usual way.
-        case known(NotifyName)
-        case unknown
-    }
-
-    /// Posts the name with these bytes again, if that takes no permission and the connection is open.
-    func postAgain(_ bytes: UnsafeRawBufferPointer) -> Recent {
-        state.withLock { state in
-            guard let name = state.templates.name(bytes) else { return .unknown }
-            guard name.storage.scope == .ordinary, state.link == .open else { return .known(name) }
-            // If the queue is full or the connection lost, nothing was posted, and the usual way says or mends it.
-            guard let needsLeader = (try? write(name, &state)) ?? nil else { return .known(name) }
-            return .posted(name, needsLeader: needsLeader)
-        }
-    }
-
     /// Whether everything posted so far has been written.
     var isWritten: Bool { state.withLock { $0.queue.written >= $0.queue.enqueued } }
 
-    /// Waits until everything posted before has been written; does not wait for a bus that is away.
-    func flush(until deadline: MonotonicTime?) throws(NotifyBusError) {
-        var target: Int?
-        let outcome: Result<Void, NotifyBusError>? = state.wait(until: deadline) { state in
-            let end = target ?? state.queue.enqueued
-            target = end
-            if state.queue.written >= end { return .success(()) }
+    /// Completes a barrier when everything posted before has been written; fails it if the bus is away.
+    func flush(_ barrier: Barrier) {
+        let outcome: Result<Void, NotifyBusError>? = state.withLock { state in
+            if state.queue.written >= state.queue.enqueued { return .success(()) }
             switch state.link {
             case .shut: return .failure(.closed)
             case .closed: return .failure(.disconnected)
-            case .connecting, .opening, .open: return nil
+            case .connecting, .opening, .open:
+                state.flushes.append((state.queue.enqueued, barrier))
+                return nil
             }
         }
-        guard let outcome else { throw .timedOut("accept all posts") }
-        try outcome.get()
+        if let outcome { barrier.complete(outcome) }
     }
 
     /// Requests confirmation from the bus that it has routed everything posted before. Opens the connection if
@@ -245,7 +226,7 @@ final class Outbox: Sendable {
         ExitFlush.forget(self)
         let barriers = state.withLock { state in
             counters.dropped.increment(by: state.queue.count)
-            let barriers = state.takeBarriers()
+            let barriers = state.takeBarriers() + state.takeOpenings()
             if state.openingDescriptor >= 0 { shutdown(state.openingDescriptor, Int32(SHUT_RDWR)) }
             state = State(link: .shut)
             return barriers

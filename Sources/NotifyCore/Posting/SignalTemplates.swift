@@ -41,12 +41,6 @@ struct SignalTemplates {
     /// time.
     private var templates = ObjectTable<Template>()
 
-    /// The name with these bytes, if it was posted recently and so need not be validated again.
-    func name(_ bytes: UnsafeRawBufferPointer) -> NotifyName? {
-        guard let template = templates[fnv1a64(bytes)], template.name.hasBytes(bytes) else { return nil }
-        return template.name
-    }
-
     mutating func bytes(for name: NotifyName, serial: UInt32) -> UnsafeRawBufferPointer {
         let template = template(of: name)
         template.setSerial(serial)

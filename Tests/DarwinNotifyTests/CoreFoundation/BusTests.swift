@@ -56,7 +56,7 @@ import Testing
         try bus.restart()
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Recorder<String>()
-        let observation = try center.addObserver(forPrefixes: [""]) { heard.appendFromBus($0.string) }
+        let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
         let isHeard = try waitUntil {
             try program.writeInput("b\n")
             return heard.elements.contains("b")
@@ -87,7 +87,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Counter()
-        let observation = try center.addObserver(forName: "a") { _ in heard.add() }
+        let observation = try center.addObserver(for: "a") { _ in heard.add() }
         for count in 1...20 {
             #expect(try bus.lines(of: "darwin-programs", "post-and-exit") == [])
             #expect(heard.wait(for: count))

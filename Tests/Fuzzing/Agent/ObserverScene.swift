@@ -43,7 +43,7 @@ struct ObserverScene {
         _ names: [NotifyName],
         _ observations: inout [NotifyCenter.Observation]
     ) {
-        let observation = try? center.observe(.names(names), waitsForBus: true, using: { _ in }, whenLive: { _ in })
+        let observation = try? center.startObserving(.names(names), waitsForBus: true, whenLive: { _ in })
         if let observation { observations.append(observation) }
         if observations.count > 4 { observations.removeFirst() }
     }
@@ -64,7 +64,7 @@ struct ObserverScene {
             if names.isEmpty { observations.removeAll() } else { observe(center, names, &observations) }
             return "observes \(names)"
         case 1:
-            center.lifecycle.followsDesktop.toggle()
+            try? center.lifecycle.setFollowsDesktop(!center.lifecycle.followsDesktop) { _ in }
             return "follows"
         case 2, 3:
             let (member, signature) = choices.pick([

@@ -68,7 +68,7 @@ package enum Bridge {
         _ center: NotifyCenter,
         _ exchange: Exchange,
         _ log: Log
-    ) throws -> [NotifyCenter.Observation] {
+    ) throws -> NotifyCenter.Observation {
         let callback: @Sendable (NotifyName) -> Void = { name in
             switch exports.judge(name) {
             case .crosses: exchange.export(name)
@@ -77,16 +77,8 @@ package enum Bridge {
             case .unprintable: exchange.refuseUnprintable(name, isIncoming: false, log)
             }
         }
-        var observations: [NotifyCenter.Observation] = []
-        if !exports.names.isEmpty {
-            let names = Array(exports.names)
-            observations.append(try center.addObserver(forNames: names, ignoringOwnPosts: true, using: callback))
-        }
-        if !exports.prefixes.isEmpty {
-            let prefixes = exports.prefixes
-            observations.append(try center.addObserver(forPrefixes: prefixes, ignoringOwnPosts: true, using: callback))
-        }
-        return observations
+        let exported = NotifySubject.any(of: [.names(Array(exports.names))] + exports.prefixes.map { .prefix($0) })
+        return try center.addObserver(for: exported, ignoringOwnPosts: true, using: callback)
     }
 
     /// The main thread: answers on the bus, and waits for the end.

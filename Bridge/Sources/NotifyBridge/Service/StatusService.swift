@@ -39,16 +39,11 @@ package final class StatusService {
         dbus_error_init(&error)
         defer { dbus_error_free(&error) }
         let address: String
-        switch bus {
-        case .system: address = Environment["DBUS_SYSTEM_BUS_ADDRESS"] ?? "unix:path=/var/run/dbus/system_bus_socket"
-        case .session:
+        do throws(NotifyBusError) {
             // Not by libdbus, which starts a bus of its own if it knows no address.
-            guard
-                let known = Environment["DBUS_SESSION_BUS_ADDRESS"]
-                    ?? Environment["XDG_RUNTIME_DIR"].map({ "unix:path=\($0)/bus" })
-            else { throw .noBus("neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR is set") }
-            address = known
-        case .address(let text): address = text
+            address = try bus.resolveAddress()
+        } catch {
+            throw .noBus(error.description)
         }
         guard let connection = dbus_connection_open_private(address, &error) else { throw .noBus(text(of: error)) }
         guard dbus_bus_register(connection, &error) != 0 else {

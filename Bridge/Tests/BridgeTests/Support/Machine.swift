@@ -78,11 +78,13 @@ final class Machine: Sendable {
         let heard = Recorder<String>()
         let names = try names.map { try NotifyName($0) }
         if !names.isEmpty {
-            let observation = try center.addObserver(forNames: names) { heard.append($0.string) }
+            let observation = try center.addObserver(for: .names(names)) { heard.append($0.string) }
             observations.withLock { $0.append(observation) }
         }
         if !prefixes.isEmpty {
-            let observation = try center.addObserver(forPrefixes: prefixes) { heard.append($0.string) }
+            let observation = try center.addObserver(for: .any(of: prefixes.map { .prefix($0) })) {
+                heard.append($0.string)
+            }
             observations.withLock { $0.append(observation) }
         }
         return heard

@@ -120,7 +120,7 @@ public final class SharedDefaults: Sendable {
         using callback: @escaping @Sendable (String) -> Void
     ) throws -> Observation {
         let known = Version()
-        let observation = try center.addObserver(forName: name) { [database] _ in
+        let observation = try center.addObserver(for: .name(name)) { [database] _ in
             for changed in known.advance(in: database) where key == nil || changed == key { callback(changed) }
         }
         // After the registration, so that nothing is missed in between.

@@ -3,26 +3,31 @@
 import Glibc
 
 extension NotifyCenter {
-    /// Whose posts the observers of a center can hear.
-    public enum Reach: Hashable, Sendable {
+    /// Whose posts the observers of a center can hear. More kinds may be added.
+    public struct Visibility: Hashable, Sendable, CustomStringConvertible {
+        private let name: String
+
         /// Those of every program on the bus.
-        case everyone
+        public static let everyone = Visibility(name: "everyone")
         /// Only what this program tells itself, by names that begin with `self.`, because its sandbox lets no other post
         /// in.
-        case ownProgram
+        public static let ownProgram = Visibility(name: "ownProgram")
+
+        /// The name of the kind, for logs.
+        public var description: String { name }
     }
 
     /// Whose posts the observers of this center can hear.
     ///
     /// In a Flatpak a proxy stands between the program and the bus, and lets nobody's posts in, not even the program's
     /// own, which come from another connection. With the permission `--talk-name=org.notifybus.Relay1` the agent's relay
-    /// hears for the program, and the answer is ``Reach/everyone``; so it is with access to the whole bus. Otherwise, or if
-    /// there turns out to be no relay when the first observer is added, it is ``Reach/ownProgram``. Posts go out in
-    /// any case, and names that begin with `self.` need no bus.
+    /// hears for the program, and the answer is ``Visibility/everyone``; so it is with access to the whole bus. Otherwise,
+    /// or if there turns out to be no relay when the first observer is added, it is ``Visibility/ownProgram``. Posts go out
+    /// in any case, and names that begin with `self.` need no bus.
     ///
     /// The answer comes from `/.flatpak-info`, which is read once in a process; see flatpak-metadata(5). Where another
     /// sandbox has a proxy, set the environment variable `NOTIFYBUS_RELAY` to `yes`; with `no` the relay is not used.
-    public var reach: Reach { obstacleToHearing == nil ? .everyone : .ownProgram }
+    public var visibility: Visibility { obstacleToHearing == nil ? .everyone : .ownProgram }
 
     /// Why nobody else's posts can be heard here, and what to do, as one or two sentences; nil if they can.
     package var obstacleToHearing: String? {
@@ -141,7 +146,7 @@ package struct FlatpakInfo: Sendable {
 
     /// The permission for the whole of a bus; nil for a bus that Flatpak does not stand in front of.
     private static func proxied(_ bus: NotifyCenter.Bus) -> String? {
-        switch bus {
+        switch bus.kind {
         case .session: return "session-bus"
         case .system: return "system-bus"
         case .address(let address):

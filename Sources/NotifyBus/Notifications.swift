@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+extension NotifyCenter {
+    /// Notifications as an asynchronous sequence.
+    ///
+    /// When this returns, the registration is live: the sequence contains every later post, including those made before
+    /// the first iteration. Up to 4,096 notifications are queued individually until they are fetched, then one per
+    /// name.
+    ///
+    /// - Parameters:
+    ///   - subject: the name, or names, to observe; a literal is a name.
+    ///   - ignoringOwnPosts: whether to ignore what this center posts.
+    ///   - timeout: how long the bus may take to confirm the registration.
+    /// - Throws: what `addObserver(for:ignoringOwnPosts:timeout:using:)` throws.
+    public func notifications(
+        for subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        timeout: Duration = .seconds(25)
+    ) throws(NotifyBusError) -> Notifications {
+        let client = SequenceClient()
+        let observation = try addObserver(
+            for: subject,
+            ignoringOwnPosts: ignoringOwnPosts,
+            timeout: timeout,
+            client: client,
+            using: { _ in }
+        )
+        return Notifications(feed: NotificationFeed(client: client, observation: observation))
+    }
+
+    /// Notifications as an asynchronous sequence. Suspends the task until the bus has confirmed the registration.
+    ///
+    /// ```swift
+    /// for await name in try await center.notifications(for: "com.example.backup.done") {
+    ///     print("heard", name)
+    /// }
+    /// ```
+    ///
+    /// When this returns, the registration is live: the sequence contains every later post, including those made before
+    /// the first iteration. Up to 4,096 notifications are queued individually until they are fetched, then one per
+    /// name.
+    ///
+    /// - Throws: what `addObserver(for:ignoringOwnPosts:using:)` throws.
+    public func notifications(
+        for subject: NotifySubject,
+        ignoringOwnPosts: Bool = false
+    ) async throws(NotifyBusError) -> Notifications {
+        let client = SequenceClient()
+        let observation = try await observe(subject, ignoringOwnPosts, client)
+        return Notifications(feed: NotificationFeed(client: client, observation: observation))
+    }
+
+    /// Posted names, as an asynchronous sequence for one consumer.
+    ///
+    /// Created by `notifications(for:ignoringOwnPosts:)`. Call that again for another consumer: one task iterates at a
+    /// time, and a second one that waits for the next element ends the program with a message. A task can go on where
+    /// another has stopped.
+    ///
+    /// The loop ends when its task is cancelled, the sequence is cancelled, or the center is closed. The registration ends
+    /// with the sequence, or when the last reference to the sequence and its iterator is released.
+    public struct Notifications: AsyncSequence, Sendable {
+        fileprivate let feed: NotificationFeed
+
+        /// Creates the iterator over the notifications.
+        public func makeAsyncIterator() -> Iterator {
+            Iterator(feed: feed)
+        }
+
+        /// Ends the sequence: once this has returned, the iterator produces no notification.
+        public func cancel() {
+            feed.cancel()
+        }
+
+        /// Waits for notifications.
+        public struct Iterator: AsyncIteratorProtocol {
+            fileprivate let feed: NotificationFeed
+
+            /// The next notification; nil when the task or the sequence is cancelled, or the center is closed.
+            public mutating func next() async -> NotifyName? {
+                await feed.next()
+            }
+
+            /// The next notification; nil when the task or the sequence is cancelled, or the center is closed.
+            public mutating func next(isolation actor: isolated (any Actor)?) async -> NotifyName? {
+                await feed.next()
+            }
+        }
+    }
+}
+
+@available(*, unavailable)
+extension NotifyCenter.Notifications.Iterator: Sendable {}
+
+/// Ends the registration when the sequence and its iterator are gone.
+private final class NotificationFeed: Sendable {
+    private let client: SequenceClient
+    private let observation: NotifyCenter.Observation
+
+    init(client: SequenceClient, observation: NotifyCenter.Observation) {
+        self.client = client
+        self.observation = observation
+    }
+
+    func next() async -> NotifyName? {
+        await client.next(from: observation.observer)
+    }
+
+    func cancel() {
+        observation.cancelWithoutWaiting()
+    }
+}
+
+/// Hands what an observer hears to the task that waits for it.
+private final class SequenceClient: ObserverClient {
+    private struct State {
+        var waiting: UnsafeContinuation<NotifyName?, Never>?
+        var isEnded = false
+    }
+
+    private let state = Mutex(State())
+
+    func next(from observer: Observer) async -> NotifyName? {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                let answer: NotifyName?? = state.withLock { state in
+                    if state.isEnded || Task.isCancelled { return .some(nil) }
+                    precondition(
+                        state.waiting == nil,
+                        "Two tasks wait for the next notification of one sequence; each needs a sequence of its own."
+                    )
+                    if let name = observer.takeNextToHandOver() { return .some(name) }
+                    state.waiting = continuation
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            takeWaiting()?.resume(returning: nil)
+        }
+    }
+
+    func wake(for observer: Observer) {
+        let served: (UnsafeContinuation<NotifyName?, Never>, NotifyName)? = state.withLock { state in
+            guard let continuation = state.waiting, let name = observer.takeNextToHandOver() else { return nil }
+            state.waiting = nil
+            return (continuation, name)
+        }
+        if let (continuation, name) = served { continuation.resume(returning: name) }
+    }
+
+    func end() {
+        state.withLock { $0.isEnded = true }
+        takeWaiting()?.resume(returning: nil)
+    }
+
+    private func takeWaiting() -> UnsafeContinuation<NotifyName?, Never>? {
+        state.withLock { state in
+            defer { state.waiting = nil }
+            return state.waiting
+        }
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Dispatch
+
+// Observing with callbacks on a dispatch queue, and on the main actor.
+
+extension NotifyCenter {
+    /// Observes with callbacks on a dispatch queue.
+    ///
+    /// Like `addObserver(for:ignoringOwnPosts:timeout:using:)`, but callbacks run on `queue`: one at a time and in order,
+    /// even on a concurrent queue. Up to 4,096 deliveries are queued individually, then one per name.
+    ///
+    /// The corresponding C function is `notify_register_dispatch`.
+    public func addObserver(
+        for subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        queue: DispatchQueue,
+        timeout: Duration = .seconds(25),
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        let client = QueueClient(queue: queue)
+        return try addObserver(
+            for: subject,
+            ignoringOwnPosts: ignoringOwnPosts,
+            timeout: timeout,
+            client: client,
+            using: callback
+        )
+    }
+
+    /// Observes with callbacks on a dispatch queue, and suspends the task until the bus has confirmed the registration.
+    ///
+    /// - Throws: what `addObserver(for:ignoringOwnPosts:using:)` throws.
+    public func addObserver(
+        for subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        queue: DispatchQueue,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await observe(subject, ignoringOwnPosts, QueueClient(queue: queue), callback)
+    }
+
+    /// Observes with callbacks on the main actor, which can use what belongs to it without `await`.
+    ///
+    /// ```swift
+    /// observation = try center.addObserver(for: "com.example.config.changed", on: MainActor.shared) { [weak self] _ in
+    ///     self?.reload()
+    /// }
+    /// ```
+    ///
+    /// Callbacks run one at a time and in order. Up to 4,096 deliveries are queued individually, then one per name. The
+    /// program must run the main actor: in an asynchronous `main`, with `dispatchMain()`, or with a run loop. Otherwise
+    /// like `addObserver(for:ignoringOwnPosts:timeout:using:)`.
+    public func addObserver(
+        for subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        on actor: MainActor,
+        timeout: Duration = .seconds(25),
+        using callback: @escaping @MainActor (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try addObserver(
+            for: subject,
+            ignoringOwnPosts: ignoringOwnPosts,
+            timeout: timeout,
+            client: MainActorClient(),
+            using: { name in MainActor.assumeIsolated { callback(name) } }
+        )
+    }
+
+    /// Observes with callbacks on the main actor, and suspends the task until the bus has confirmed the registration.
+    ///
+    /// - Throws: what `addObserver(for:ignoringOwnPosts:using:)` throws.
+    public func addObserver(
+        for subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        on actor: MainActor,
+        using callback: @escaping @MainActor (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await observe(subject, ignoringOwnPosts, MainActorClient()) { name in
+            MainActor.assumeIsolated { callback(name) }
+        }
+    }
+}
+
+/// Runs an observer's callbacks on a dispatch queue, one block at a time.
+private struct QueueClient: ObserverClient {
+    let queue: DispatchQueue
+
+    func wake(for observer: Observer) {
+        queue.async { if !observer.takeTurn() { wake(for: observer) } }
+    }
+
+    func end() {}
+}
+
+/// Runs an observer's callbacks on the main actor, in one task at a time.
+private struct MainActorClient: ObserverClient {
+    func wake(for observer: Observer) {
+        Task { @MainActor in if !observer.takeTurn() { wake(for: observer) } }
+    }
+
+    func end() {}
+}
+
+extension Observer {
+    /// How many deliveries are made before others get their turn.
+    private static let turn = 64
+
+    /// Runs callbacks for what is queued.
+    ///
+    /// - Returns: whether that was all.
+    fileprivate func takeTurn() -> Bool {
+        for _ in 0..<Observer.turn {
+            guard let name = takeNext() else { return true }
+            call(name)
+        }
+        return false
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension NotifyCenter {
+    /// The next notification posted from now on.
+    ///
+    /// - Parameters:
+    ///   - subject: the name, or names, to wait for; a literal is a name.
+    ///   - ignoringOwnPosts: whether to ignore what this center posts.
+    ///   - timeout: how long to wait, including for the bus; nil means without limit.
+    /// - Throws: ``NotifyBusError`` with the code `timedOut` if there was none in time, `cancelled` if the task was
+    ///   cancelled, `closed` if the center is closed, or what `addObserver(for:ignoringOwnPosts:using:)` throws.
+    ///   Nothing is registered afterwards.
+    public func next(
+        of subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        timeout: Duration? = nil
+    ) async throws(NotifyBusError) -> NotifyName {
+        let wait = try startWaiting(subject, ignoringOwnPosts, timeout)
+        defer { wait.end() }
+        return try await wait.notification.value()
+    }
+
+    /// The next notification, after an action that leads to it: a request, say, whose answer this waits for.
+    ///
+    /// ```swift
+    /// let answer = try await center.next(of: "com.example.pong", timeout: .seconds(5)) {
+    ///     try await center.post("com.example.ping")
+    /// }
+    /// ```
+    ///
+    /// The corresponding command is `notify-wait --timeout 5s --then 'notify-post com.example.ping' com.example.pong`.
+    ///
+    /// - Parameters:
+    ///   - subject: the name, or names, to wait for; a literal is a name.
+    ///   - ignoringOwnPosts: whether to ignore what this center posts.
+    ///   - timeout: how long to wait, including for the bus and the action; nil means without limit. The action is not
+    ///     interrupted.
+    ///   - action: runs once, when every later post is heard. It is not run if the bus does not get that far in time.
+    /// - Throws: what `next(of:ignoringOwnPosts:timeout:)` throws, and what the action throws.
+    public func next(
+        of subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        timeout: Duration? = nil,
+        onceLive action: () async throws -> Void
+    ) async throws -> NotifyName {
+        let wait = try startWaiting(subject, ignoringOwnPosts, timeout)
+        defer { wait.end() }
+        try await wait.live.value()
+        try await action()
+        return try await wait.notification.value()
+    }
+
+    private func startWaiting(
+        _ subject: NotifySubject,
+        _ ignoringOwnPosts: Bool,
+        _ timeout: Duration?
+    ) throws(NotifyBusError) -> Wait {
+        let (live, notification) = (Completion<Void>(), Completion<NotifyName>())
+        let observation = try startObserving(
+            subject,
+            ignoringOwnPosts: ignoringOwnPosts,
+            waitsForBus: waitsForBus,
+            client: FirstClient(notification: notification),
+            whenLive: { result in
+                live.complete(result)
+                if case .failure(let error) = result { notification.complete(.failure(error)) }
+            }
+        )
+        let timer = timeout.map { timeout in
+            Task {
+                guard (try? await Task.sleep(for: timeout)) != nil else { return }
+                live.complete(.failure(.notInTime("The bus did not confirm the registration in time.")))
+                notification.complete(.failure(.notInTime("Nothing that was waited for was posted in time.")))
+            }
+        }
+        return Wait(live: live, notification: notification, observation: observation, timer: timer)
+    }
+}
+
+/// An observer of one notification, and the timer that ends the wait for it.
+private struct Wait {
+    let live: Completion<Void>
+    let notification: Completion<NotifyName>
+    let observation: NotifyCenter.Observation
+    let timer: Task<Void, Never>?
+
+    func end() {
+        timer?.cancel()
+        observation.cancelWithoutWaiting()
+    }
+}
+
+/// Completes with the first name that an observer hears.
+private struct FirstClient: ObserverClient {
+    let notification: Completion<NotifyName>
+
+    func wake(for observer: Observer) {
+        if let name = observer.takeNextToHandOver() { notification.complete(.success(name)) }
+    }
+
+    func end() {
+        notification.complete(.failure(.closed))
+    }
+}
+
+extension NotifyBusError {
+    fileprivate static func notInTime(_ description: String) -> NotifyBusError {
+        NotifyBusError(.timedOut, description)
+    }
+}

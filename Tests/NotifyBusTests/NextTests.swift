@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyCore
+import TestSupport
+import Testing
+
+/// Waiting for one notification.
+@Suite struct NextTests {
+    private static let isLong = getenv("NOTIFYBUS_LONG") != nil
+
+    @Test(arguments: busKinds)
+    func `the action runs once every later post is heard, and its answer is the next notification`(
+        kind: BusKind
+    ) async throws {
+        let bus = try PrivateBus(kind)
+        let (center, server) = (bus.makeCenter(), bus.makeCenter())
+        let observation = try await server.addObserver(for: "com.example.ping") { [weak server] _ in
+            try? server?.post("com.example.pong")
+        }
+        for _ in 0..<(NextTests.isLong ? 1_000 : 100) {
+            let answer = try await center.next(of: .prefix("com.example.po"), timeout: .patience) {
+                try await center.post("com.example.ping")
+            }
+            #expect(answer == "com.example.pong")
+        }
+        await observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `it is the first of several posts, without those of this center if they are ignored`(
+        kind: BusKind
+    ) async throws {
+        let bus = try PrivateBus(kind)
+        let (center, other) = (bus.makeCenter(), bus.makeCenter())
+        let name = try await center.next(of: .everything, ignoringOwnPosts: true) {
+            try await center.post("com.example.own")
+            try await center.synchronize()
+            for name: NotifyName in ["com.example.a", "com.example.b"] { try await other.post(name) }
+        }
+        #expect(name == "com.example.a")
+    }
+
+    @Test(arguments: busKinds)
+    func `when its time is up it throws an error that says so`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let late = await #expect(throws: NotifyBusError.self) {
+            try await center.next(of: "com.example.never", timeout: .milliseconds(1))
+        }
+        #expect(late?.code == .timedOut)
+        #expect(late?.description.contains("in time") == true)
+        // The action takes longer than there is time, and is not interrupted.
+        let ran = Counter()
+        await #expect(throws: NotifyBusError.self) {
+            try await center.next(of: "com.example.never", timeout: .milliseconds(500)) {
+                try await Task.sleep(for: .milliseconds(600))
+                ran.add()
+            }
+        }
+        #expect(ran.value == 1)
+        // A bus that does not answer.
+        bus.stop()
+        defer { bus.resume() }
+        let error = await #expect(throws: NotifyBusError.self) {
+            try await center.next(of: "com.example.y", timeout: .milliseconds(1)) { ran.add() }
+        }
+        #expect(error?.code == .timedOut)
+        #expect(error?.description == "The bus did not confirm the registration in time.")
+        #expect(ran.value == 1)
+    }
+
+    @Test(arguments: busKinds)
+    func `it ends with the error of the action, of the center, or of a bus that is not there`(kind: BusKind)
+        async throws
+    {
+        struct Refusal: Error {}
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        await #expect(throws: Refusal.self) { try await center.next(of: "com.example.x") { throw Refusal() } }
+        let error = await #expect(throws: NotifyBusError.self) {
+            try await center.next(of: "com.example.x") { await center.close() }
+        }
+        #expect(error?.code == .closed)
+        let nowhere = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
+        let absence = await #expect(throws: NotifyBusError.self) { try await nowhere.next(of: "com.example.x") {} }
+        #expect(absence?.code == .noBus)
+    }
+}
