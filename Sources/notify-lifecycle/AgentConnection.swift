@@ -60,7 +60,7 @@ struct AgentConnection {
     /// Calls a method of the agent, which the bus starts if necessary and possible, and returns its reply.
     ///
     /// If the agent goes away before it answers, the call is made again: whatever was done of it can be done twice, and
-    /// another agent may be taking over.
+    /// another agent may be taking over. The same applies if that does not know the target yet.
     ///
     /// - Parameter target: the target of a state change, for the message of a thrown error.
     mutating func call<Call: ProtocolCall>(
@@ -78,7 +78,10 @@ struct AgentConnection {
                     throw .nonsense(Call.member, error, for: target)
                 }
             case .failure(let fault):
-                if lost == nil, fault.saysUnanswered { lost = (fault, Deadline(after: AgentConnection.takeover)) }
+                if lost == nil {
+                    let mayPass = fault.saysNoTarget ? try agentIsNew(deadline) : fault.saysUnanswered
+                    if mayPass { lost = (fault, Deadline(after: AgentConnection.takeover)) }
+                }
                 if let until = lost?.until, !until.hasPassed, !deadline.hasPassed, fault.isOfTakeover {
                     poll(nil, 0, 20)
                     continue
@@ -87,6 +90,15 @@ struct AgentConnection {
                 throw LifecycleFailure(reason, to: Call.member, target: target, on: settings.common.bus)
             }
         }
+    }
+
+    /// Whether observers may still be about to register with the agent.
+    private mutating func agentIsNew(_ deadline: Deadline) throws(LifecycleFailure) -> Bool {
+        guard case .success(let values) = try ask(AgentInterface.Status(), until: deadline),
+            let since = values.first?.dictionary?["since"]?.uint64
+        else { return false }
+        let age = Clock.timeOfDay / 1_000_000_000 - Int64(clamping: since)
+        return (0...AgentConnection.takeover.components.seconds).contains(age)
     }
 
     private mutating func ask<Call: ProtocolCall>(

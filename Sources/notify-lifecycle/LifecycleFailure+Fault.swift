@@ -26,7 +26,7 @@ extension LifecycleFailure {
             } else {
                 self.init("permission denied: \(reason)")
             }
-        case AgentInterface.ErrorName.noSuchTarget:
+        case _ where fault.saysNoTarget:
             self.init("no observer matches \(target?.title ?? "that"); 'notify-lifecycle list' shows all observers")
         case AgentInterface.ErrorName.timedOut:
             self.init("\(target?.title ?? "an observer") did not respond in time: \(reason)", code: .timedOut)
@@ -49,6 +49,8 @@ extension BusFault {
         ["org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner"].contains(name)
     }
 
+    var saysNoTarget: Bool { name == AgentInterface.ErrorName.noSuchTarget }
+
     /// Whether this can be so while one agent takes over from another.
-    var isOfTakeover: Bool { saysUnanswered || saysNoAgent || name == AgentInterface.ErrorName.noSuchTarget }
+    var isOfTakeover: Bool { saysUnanswered || saysNoAgent || saysNoTarget }
 }

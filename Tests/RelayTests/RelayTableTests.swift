@@ -192,6 +192,22 @@ import Testing
         #expect(result20 == .queued)
     }
 
+    @Test func `a name that stands for the posts of several keeps no poster, however short the queue has become`()
+        throws
+    {
+        var queue = RelayQueue()
+        let last = try name("last")
+        for number in 0..<RelayQueue.individualLimit - 1 {
+            _ = queue.append(RelayQueue.Post(try name("n\(number)"), from: ":1.1"))
+        }
+        _ = queue.append(RelayQueue.Post(last, from: ":1.1"))
+        let outcome = queue.append(RelayQueue.Post(last, from: ":1.2"))
+        #expect(outcome == .coalesced)
+        while queue.count > 1 { _ = queue.take(min(256, queue.count - 1)) }
+        let taken = queue.take(1)
+        #expect(taken == [RelayQueue.Post(last, from: "")])
+    }
+
     @Test func `names that only a prefix matches are limited for each sandbox; observed names are not`() throws {
         var table = RelayTable(room: 1_000)
         let other = ProcessID(pid: 2, startTime: 1, user: 0)

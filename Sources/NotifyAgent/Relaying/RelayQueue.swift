@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCoordinator
 package import NotifyNames
 
 /// Posts that wait for one sandboxed program. They are queued individually at first; beyond a limit, or on request, each
@@ -22,8 +23,7 @@ package struct RelayQueue: Sendable {
     package static let individualLimit = 4_096
     package static let limit = 65_536
 
-    private var posts: [Post] = []
-    private var head = 0
+    private var posts = Fifo<Post>()
     /// How often each name waits; kept only while names are coalesced.
     private var occurrences: [NotifyName: Int]?
     /// Names whose posts by different programs have been coalesced.
@@ -33,8 +33,8 @@ package struct RelayQueue: Sendable {
 
     package init() {}
 
-    package var count: Int { posts.count - head }
-    package var isEmpty: Bool { head == posts.count }
+    package var count: Int { posts.count }
+    package var isEmpty: Bool { posts.isEmpty }
 
     /// - Parameter mayGrow: whether there is room for a name that does not wait yet.
     package mutating func append(_ post: Post, mayGrow: Bool = true) -> Outcome {
@@ -53,32 +53,24 @@ package struct RelayQueue: Sendable {
 
     /// Takes the first posts out.
     package mutating func take(_ limit: Int) -> [Post] {
-        var taken = Array(posts[head...].prefix(limit))
-        head += taken.count
-        for index in taken.indices {
-            let name = taken[index].name
-            if mixed.contains(name) { taken[index].sender = "" }
-            if let left = occurrences?[name] {
-                occurrences?[name] = left == 1 ? nil : left - 1
-                if left == 1 { mixed.remove(name) }
+        var taken: [Post] = []
+        while taken.count < limit, var post = posts.popFirst() {
+            if mixed.contains(post.name) { post.sender = "" }
+            if let left = occurrences?[post.name] {
+                occurrences?[post.name] = left == 1 ? nil : left - 1
+                if left == 1 { mixed.remove(post.name) }
             }
+            taken.append(post)
         }
-        if isEmpty {
-            posts.removeAll(keepingCapacity: posts.capacity <= 256)
-            (head, mixed) = (0, [])
-            if !keepsEachOnce { occurrences = nil }
-        } else if head >= 1_024, head * 2 >= posts.count {
-            posts.removeFirst(head)
-            head = 0
-            if !keepsEachOnce, count < RelayQueue.individualLimit / 2 { (occurrences, mixed) = (nil, []) }
-        }
+        // None waits twice any more.
+        if isEmpty { mixed = [] }
+        if !keepsEachOnce, count < RelayQueue.individualLimit / 2, mixed.isEmpty { occurrences = nil }
         return taken
     }
 
     /// Puts back what was taken, in front of what is waiting. The limits don't apply: nothing that was accepted is lost.
     package mutating func putBack(_ taken: [Post]) {
-        posts = taken + posts[head...]
-        head = 0
+        posts = Fifo(taken + posts.all)
         occurrences = nil
         if keepsEachOnce { coalesce() }
     }
@@ -92,8 +84,7 @@ package struct RelayQueue: Sendable {
 
     /// Drops what is no longer wanted.
     package mutating func keep(where isWanted: (NotifyName) -> Bool) {
-        posts = posts[head...].filter { isWanted($0.name) }
-        head = 0
+        posts = posts.filter { isWanted($0.name) }
         occurrences = nil
     }
 
@@ -106,7 +97,7 @@ package struct RelayQueue: Sendable {
     private mutating func coalesce() {
         var seen: [NotifyName: Int] = [:]
         var rest: [Post] = []
-        for post in posts[head...] {
+        for post in posts.all {
             if let place = seen[post.name] {
                 if rest[place].sender != post.sender { rest[place].sender = "" }
             } else {
@@ -114,13 +105,13 @@ package struct RelayQueue: Sendable {
                 rest.append(post)
             }
         }
-        (posts, head) = (rest, 0)
+        posts = Fifo(rest)
         occurrences = seen.mapValues { _ in 1 }
     }
 
     private mutating func countOccurrences() {
         var counts: [NotifyName: Int] = [:]
-        for post in posts[head...] { counts[post.name, default: 0] += 1 }
+        for post in posts.all { counts[post.name, default: 0] += 1 }
         occurrences = counts
     }
 }

@@ -49,8 +49,10 @@ package struct Fifo<Element> {
     private var elements: [Element?] = []
     private var head = 0
 
-    package init() {}
+    package init(_ elements: [Element] = []) { self.elements = elements }
 
+    /// Copies them.
+    package var all: [Element] { elements[head...].compactMap { $0 } }
     package var count: Int { elements.count - head }
     package var isEmpty: Bool { head == elements.count }
     package var first: Element? { isEmpty ? nil : elements[head] }
@@ -80,9 +82,7 @@ package struct Fifo<Element> {
         }
     }
 
-    func filter(_ isKept: (Element) -> Bool) -> Fifo {
-        var rest = Fifo()
-        for case .some(let element) in elements.dropFirst(head) where isKept(element) { rest.append(element) }
-        return rest
-    }
+    package func filter(_ isKept: (Element) -> Bool) -> Fifo { Fifo(all.filter(isKept)) }
 }
+
+extension Fifo: Sendable where Element: Sendable {}
