@@ -121,7 +121,8 @@ private func entryCount(_ path: String) -> Int {
     defer { closedir(folder) }
     var count = 0
     while readdir(folder) != nil { count += 1 }
-    return count
+    // "." and ".."
+    return count - 2
 }
 
 private func threadCount(of process: pid_t) -> Int { entryCount("/proc/\(process)/task") }

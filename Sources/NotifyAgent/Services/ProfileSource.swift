@@ -48,7 +48,8 @@ enum ProfileSource {
         }
         state.mode.report(first["ActiveProfile"]?.string == "power-saver" ? 1 : 0, to: reporter)
         // Darwin's levels: nominal, moderate, heavy, trapping, sleeping.
-        state.pressure.report(first["PerformanceDegraded"]?.string == "high-operating-temperature" ? 2 : 0, to: reporter)
+        let isHot = first["PerformanceDegraded"]?.string == "high-operating-temperature"
+        state.pressure.report(isHot ? 2 : 0, to: reporter)
         reporter.report(.live)
     }
 }

@@ -27,7 +27,7 @@ final class PropertyClient: ServiceClient {
 
     /// - Parameters:
     ///   - signals: what else is wanted, as in `FollowedService`.
-    ///   - tell: called on the thread that reads the bus.
+    ///   - tell: called with what is found.
     init(
         _ name: String,
         _ title: String,

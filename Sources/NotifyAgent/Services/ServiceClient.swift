@@ -3,8 +3,6 @@
 import NotifyCore
 
 /// Somebody who follows a service on a bus: is told when it comes and goes, and hears its signals.
-///
-/// All of it happens on the thread that reads the bus.
 protocol ServiceClient: AnyObject {
     var service: FollowedService { get }
     /// A connection owns the service's name.

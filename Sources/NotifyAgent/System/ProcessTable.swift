@@ -6,7 +6,7 @@ import NotifyCoordinator
 /// The processes behind the coordinator's numbers: has them watched, stops them, and lets them continue.
 final class ProcessTable {
     private struct Entry {
-        /// The number by which the watcher's thread identifies it.
+        /// The number by which the watcher identifies it.
         let number: UInt64
         let handle: ProcessHandle
         /// How the agent has stopped it, and on whose behalf.

@@ -3,7 +3,7 @@
 extension BusLink {
     /// Hears names for the peer itself, from now until `release`. Each name may be held once.
     ///
-    /// The posts are passed to the peer's `handle(post:on:)`, on this thread, in their order among calls, signals and
+    /// The posts are passed to the peer's `handle(post:)`, on this thread, in their order among calls, signals and
     /// replies.
     ///
     /// - Parameter completion: called once the bus has confirmed everything, or with what prevented it; then nothing is

@@ -2,8 +2,8 @@
 
 /// What a connection does besides posts: it answers calls and makes them.
 ///
-/// All of it happens on the thread that drives the connection, in the order in which messages came, including posts: the lifecycle
-/// protocol depends on that order. So nothing here may block.
+/// All of it happens on the thread that drives the connection, in the order in which messages came, including posts: the
+/// lifecycle protocol depends on that order. So nothing here may block.
 package protocol BusPeer: AnyObject {
     /// Whether to keep the connection even without observers.
     var keepsConnection: Bool { get }
