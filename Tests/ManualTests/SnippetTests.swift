@@ -10,6 +10,8 @@ import Testing
         "Observe": "heard com.example.backup.done\n",
         "ObserveOnQueue": "reloading because of com.example.config.changed\n",
         "Sequence": "heard com.example.tick\n",
+        "Next": "heard com.example.pong\n",
+        "MainActor": "title com.example.title\n",
         "LookFirst": "the backup is there\n",
         "EveryPost": "posted 10000 coalesced 0\n",
         "OwnCenter": "posted 1\n",

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs its callbacks on the main actor, as what a view shows must be changed there.
+// snippet.hide
+
+import NotifyBus
+
+let center = NotifyCenter.session
+let (titles, continuation) = AsyncStream.makeStream(of: String.self)
+
+// snippet.show
+@MainActor final class View {
+    private var observation: NotifyCenter.Observation?
+    private var title = ""
+
+    func appear() throws {
+        observation = try center.addObserver(for: "com.example.title", on: MainActor.shared) { [weak self] name in
+            self?.title = name.string
+            // snippet.hide
+            continuation.yield(name.string)
+            // snippet.show
+        }
+    }
+
+    func disappear() {
+        observation = nil
+    }
+}
+// snippet.hide
+let view = View()
+try view.appear()
+try center.post("com.example.title")
+for await title in titles {
+    print("title", title)
+    break
+}
+view.disappear()
