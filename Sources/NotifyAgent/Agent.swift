@@ -248,18 +248,17 @@ package final class Agent: BusPeer {
         signal.arguments.closeDescriptors()
         launching?.handle(signal)
         session.handle(signal)
-        guard signal.sender == "org.freedesktop.DBus", signal.interface == "org.freedesktop.DBus" else { return }
-        let texts = signal.arguments.compactMap(\.string)
-        switch signal.member {
-        case "NameLost" where texts == [AgentInterface.name] && !uniqueName.isEmpty:
+        if let change = OwnerChange(signal) {
+            guard change.owner.isEmpty else { return }
+            sources.hasLeft(change.name)
+            if let id = coordinator.id(of: change.name), ends.watches(id) { handle(.connectionEnded(id)) }
+        } else if signal.sender == "org.freedesktop.DBus", signal.member == "NameLost", !uniqueName.isEmpty,
+            signal.arguments.compactMap(\.string) == [AgentInterface.name]
+        {
             // From now on observers obey the other agent, to which whoever waits for this one must turn.
             wasReplaced = true
             frontend.refuseAll(.replaced)
             report(.wasReplaced)
-        case "NameOwnerChanged" where texts.count == 3 && texts[2].isEmpty:
-            sources.hasLeft(texts[0])
-            if let id = coordinator.id(of: texts[0]), ends.watches(id) { handle(.connectionEnded(id)) }
-        default: break
         }
     }
 

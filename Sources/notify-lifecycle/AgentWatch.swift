@@ -104,13 +104,14 @@ final class AgentWatch: BusPeer {
     func handle(_ call: BusCall) -> Bool { false }
 
     func handle(_ signal: BusSignal) {
-        let isBus = signal.sender == AgentWatch.bus
+        if let change = OwnerChange(signal) {
+            signal.arguments.closeDescriptors()
+            if change.name == AgentInterface.name { ownerChanged(to: change.owner) }
+            return
+        }
         // Anyone can send a signal to a single connection, regardless of its match rules.
         let isAgent = signal.interface == AgentInterface.name && signal.sender == state.agent
         switch signal.member {
-        case "NameOwnerChanged" where isBus && signal.interface == AgentWatch.bus:
-            ownerChanged(signal.arguments)
-            signal.arguments.closeDescriptors()
         case AgentInterface.FactChanged.member where isAgent:
             let fact = try? FactChange(signal.arguments, at: Clock.timeOfDay)
             mailbox.offer(fact.map { .learned($0) } ?? .nonsense)
@@ -122,20 +123,15 @@ final class AgentWatch: BusPeer {
         }
     }
 
-    private func ownerChanged(_ arguments: [BusValue]) {
-        guard arguments.count == 3, arguments[0].string == AgentInterface.name, let owner = arguments[2].string else {
-            return
-        }
+    private func ownerChanged(to owner: String) {
         let hadAgent = state.agent != nil
         state.agent = owner.isEmpty ? nil : owner
         guard state.isSettled, owner.isEmpty == hadAgent else { return }
         mailbox.put(hadAgent ? .agentLost : .agentReturned)
     }
 
-    private static let bus = "org.freedesktop.DBus"
     private static let rules = [
-        "type='signal',sender='\(bus)',interface='\(bus)',member='NameOwnerChanged',arg0='\(AgentInterface.name)'",
-        rule(for: AgentInterface.StateChanged.member),
+        OwnerChange.rule(of: AgentInterface.name), rule(for: AgentInterface.StateChanged.member),
     ]
 
     private static func rule(for member: String) -> String {

@@ -24,7 +24,6 @@ final class Feed: Sendable {
 
     /// Notices when observers come, go or change state, and requests the list from the agent.
     private final class Peer: BusPeer {
-        private static let bus = "org.freedesktop.DBus"
         private weak var link: BusLink?
         let changed: () -> Void
         /// A connection is new. What it posts may be all that it does, and it may be gone immediately afterwards.
@@ -39,11 +38,10 @@ final class Feed: Sendable {
 
         func linkIsReady(_ link: BusLink) {
             self.link = link
-            let owners = "type='signal',sender='\(Peer.bus)',interface='\(Peer.bus)',member='NameOwnerChanged'"
             let states =
                 "type='signal',sender='\(AgentInterface.name)',interface='\(AgentInterface.name)',"
                 + "member='\(AgentInterface.StateChanged.member)'"
-            for rule in [owners, states] { link.callBus("AddMatch", [.string(rule)]) { _ in } }
+            for rule in [OwnerChange.rule(of: nil), states] { link.callBus("AddMatch", [.string(rule)]) { _ in } }
             changed()
         }
 
@@ -51,10 +49,8 @@ final class Feed: Sendable {
         func handle(_ call: BusCall) -> Bool { false }
         func handle(_ signal: BusSignal) {
             signal.arguments.closeDescriptors()
-            if signal.member == "NameOwnerChanged", signal.arguments.count == 3, signal.sender == Peer.bus,
-                let name = signal.arguments[0].string, name.hasPrefix(":"), signal.arguments[2].string == name
-            {
-                if let link { appeared(name, link) }
+            if let link, let change = OwnerChange(signal), change.name.hasPrefix(":"), change.owner == change.name {
+                appeared(change.name, link)
             }
             changed()
         }

@@ -122,9 +122,9 @@ final class SourceSet {
         board.post(SourceSet.shell, .live)
         board.post(SourceSet.shell, .focus(pid == 0 ? [] : [FocusedProcess(pid: pid)]))
         guard desktop != name else { return }
-        if let desktop { link.callBus("RemoveMatch", [.string(SourceSet.leavingRule(of: desktop))]) }
+        if let desktop { link.callBus("RemoveMatch", [.string(OwnerChange.leavingRule(of: desktop))]) }
         desktop = name
-        link.callBus("AddMatch", [.string(SourceSet.leavingRule(of: name))])
+        link.callBus("AddMatch", [.string(OwnerChange.leavingRule(of: name))])
         // It may have gone before the rule was in place.
         link.callBus("NameHasOwner", [.string(name)]) { [self] answer in
             if case .success(let values) = answer, values.first?.boolean == false { hasLeft(name) }
@@ -135,13 +135,8 @@ final class SourceSet {
     func hasLeft(_ name: String) {
         guard desktop == name else { return }
         desktop = nil
-        link.callBus("RemoveMatch", [.string(SourceSet.leavingRule(of: name))])
+        link.callBus("RemoveMatch", [.string(OwnerChange.leavingRule(of: name))])
         board.post(SourceSet.shell, .off("the program that called SetForeground has left the bus"))
-    }
-
-    private static func leavingRule(of name: String) -> String {
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-            + "arg0='\(name)',arg2=''"
     }
 }
 

@@ -32,11 +32,11 @@ final class EndWatch {
         if own < EndWatch.limit {
             rules[id] = .own
             own += 1
-            link.callBus("AddMatch", [.string(EndWatch.rule(for: name))])
+            link.callBus("AddMatch", [.string(OwnerChange.rule(of: name))])
         } else {
             rules[id] = .shared
             shared += 1
-            if shared == 1 { link.callBus("AddMatch", [.string(EndWatch.rule(for: nil))]) }
+            if shared == 1 { link.callBus("AddMatch", [.string(OwnerChange.rule(of: nil))]) }
         }
         // It may have gone before the rule was in place.
         link.callBus("NameHasOwner", [.string(name)]) { answer in
@@ -49,16 +49,10 @@ final class EndWatch {
         case nil: break
         case .own:
             own -= 1
-            link.callBus("RemoveMatch", [.string(EndWatch.rule(for: name))])
+            link.callBus("RemoveMatch", [.string(OwnerChange.rule(of: name))])
         case .shared:
             shared -= 1
-            if shared == 0 { link.callBus("RemoveMatch", [.string(EndWatch.rule(for: nil))]) }
+            if shared == 0 { link.callBus("RemoveMatch", [.string(OwnerChange.rule(of: nil))]) }
         }
-    }
-
-    /// The rule for the end of one connection, or of any.
-    private static func rule(for name: String?) -> String {
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged'"
-            + (name.map { ",arg0='\($0)'" } ?? "")
     }
 }

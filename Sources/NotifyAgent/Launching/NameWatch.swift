@@ -33,7 +33,7 @@ final class NameWatch {
         _ report: @escaping (Change) -> Void
     ) {
         entries[id] = Entry(name: name, report: report)
-        link.callBus("AddMatch", [.string(NameWatch.rule(name))])
+        link.callBus("AddMatch", [.string(OwnerChange.rule(of: name))])
         link.findOwner(of: name) { [self] answer in
             ownerIs((try? answer.get()) ?? "", of: id)
         }
@@ -41,15 +41,12 @@ final class NameWatch {
 
     func detach(_ id: LaunchID) {
         guard let entry = entries.removeValue(forKey: id) else { return }
-        link.callBus("RemoveMatch", [.string(NameWatch.rule(entry.name))])
+        link.callBus("RemoveMatch", [.string(OwnerChange.rule(of: entry.name))])
     }
 
     func handle(_ signal: BusSignal) {
-        let texts = signal.arguments.compactMap(\.string)
-        guard signal.sender == "org.freedesktop.DBus", signal.member == "NameOwnerChanged", texts.count == 3 else {
-            return
-        }
-        for id in entries.keys.sorted() where entries[id]?.name == texts[0] { ownerIs(texts[2], of: id) }
+        guard let change = OwnerChange(signal) else { return }
+        for id in entries.keys.sorted() where entries[id]?.name == change.name { ownerIs(change.owner, of: id) }
     }
 
     private func ownerIs(_ owner: String, of id: LaunchID) {
@@ -65,10 +62,5 @@ final class NameWatch {
             }
             entry.report(.processIsKnown)
         }
-    }
-
-    private static func rule(_ name: String) -> String {
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-            + "arg0='\(name)'"
     }
 }

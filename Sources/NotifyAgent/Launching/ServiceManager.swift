@@ -56,7 +56,7 @@ final class ServiceManager {
     func begin() {
         guard !isWanted else { return }
         isWanted = true
-        link.callBus("AddMatch", [.string(ServiceManager.ownerRule)])
+        link.callBus("AddMatch", [.string(OwnerChange.rule(of: ServiceManager.name))])
         link.findOwner(of: ServiceManager.name) { [self] answer in
             ownerHasChanged(to: (try? answer.get()) ?? "")
         }
@@ -65,14 +65,10 @@ final class ServiceManager {
     func end() {
         guard isWanted else { return }
         isWanted = false
-        link.callBus("RemoveMatch", [.string(ServiceManager.ownerRule)])
+        link.callBus("RemoveMatch", [.string(OwnerChange.rule(of: ServiceManager.name))])
         if owner != nil { call("Unsubscribe") { _ in } }
         owner = nil
     }
-
-    private static let ownerRule =
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-        + "arg0='\(name)'"
 
     private func ownerHasChanged(to owner: String) {
         guard isWanted, owner.isEmpty || owner != self.owner else { return }
@@ -248,10 +244,9 @@ final class ServiceManager {
 
     func handle(_ signal: BusSignal) {
         let arguments = signal.arguments
-        if signal.sender == "org.freedesktop.DBus" {
-            guard signal.member == "NameOwnerChanged", arguments.count == 3, arguments[0].string == ServiceManager.name
-            else { return }
-            return ownerHasChanged(to: arguments[2].string ?? "")
+        if let change = OwnerChange(signal) {
+            if change.name == ServiceManager.name { ownerHasChanged(to: change.owner) }
+            return
         }
         // Anyone can send a signal to a single connection, regardless of its match rules.
         guard signal.sender == owner else { return }

@@ -20,7 +20,7 @@ final class ServiceRouter {
         var facts: FollowedService { client.service }
 
         var rules: [String] {
-            [ServiceRouter.ownerRule(facts.name)] + facts.signals.map { "type='signal',sender='\(facts.name)',\($0)" }
+            [OwnerChange.rule(of: facts.name)] + facts.signals.map { "type='signal',sender='\(facts.name)',\($0)" }
         }
 
         func leave() {
@@ -38,11 +38,6 @@ final class ServiceRouter {
     private var isReady = false
 
     init(_ link: BusLink) { self.link = link }
-
-    private static func ownerRule(_ name: String) -> String {
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-            + "arg0='\(name)'"
-    }
 
     // MARK: - Who follows what
 
@@ -138,13 +133,10 @@ final class ServiceRouter {
     // MARK: - Signals
 
     func handle(_ signal: BusSignal) {
-        if signal.sender == "org.freedesktop.DBus" {
-            guard signal.member == "NameOwnerChanged", signal.interface == "org.freedesktop.DBus" else { return }
-            let texts = signal.arguments.compactMap(\.string)
-            guard texts.count == 3 else { return }
-            for entry in entries where entry.facts.name == texts[0] {
+        if let change = OwnerChange(signal) {
+            for entry in entries where entry.facts.name == change.name {
                 entry.round += 1
-                ownerHasChanged(entry, to: texts[2])
+                ownerHasChanged(entry, to: change.owner)
             }
             return
         }

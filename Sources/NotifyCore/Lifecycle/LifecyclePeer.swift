@@ -82,14 +82,15 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func handle(_ signal: BusSignal) {
+        if let change = OwnerChange(signal) {
+            signal.arguments.closeDescriptors()
+            if change.name == service.name { run(.ownerChanged(change.owner)) }
+            return
+        }
         switch signal.member {
         case AgentInterface.Decided.member where signal.interface == service.name:
             guard let decided = try? AgentInterface.Decided(signal.arguments) else { return }
             run(.decided(decided.decider, by: signal.sender))
-        case "NameOwnerChanged" where signal.sender == BusMessage.busName:
-            let texts = signal.arguments.compactMap(\.string)
-            signal.arguments.closeDescriptors()
-            if texts.count == 3, texts[0] == service.name { run(.ownerChanged(texts[2])) }
         default:
             signal.arguments.closeDescriptors()
         }
@@ -212,7 +213,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     // object. A weak reference would move its reference count elsewhere, where LeakSanitizer finds no pointer to it.
     private func perform(_ effect: ObserverLifecycle.Effect) {
         switch effect {
-        case .watchAgent: link.callBus("AddMatch", [.string(LifecyclePeer.ownerRule(of: service))])
+        case .watchAgent: link.callBus("AddMatch", [.string(OwnerChange.rule(of: service.name))])
         case .findAgent(let search, let owner): findAgent(search, owner)
         case .register(let agent, let registration): register(agent, registration)
         case .confirmRegistrations: link.confirmHeldTopics()
@@ -240,11 +241,6 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     private var noAgent: NotifyBusError {
         link.bus.isWhole ? .noAgent : .hiddenAgent
-    }
-
-    private static func ownerRule(of service: LifecycleService) -> String {
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-            + "arg0='\(service.name)'"
     }
 
     /// The owner of the agent's name gets a duplicate of the socket and may silence the program, so it must be root or

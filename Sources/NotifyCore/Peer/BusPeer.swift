@@ -109,15 +109,6 @@ package struct BusCall: Sendable {
     }
 }
 
-/// A signal that has arrived.
-package struct BusSignal: Sendable {
-    package let sender: String
-    package let path: String
-    package let interface: String
-    package let member: String
-    package let arguments: [BusValue]
-}
-
 package typealias BusAnswer = Result<[BusValue], BusFault>
 
 extension Result where Failure == BusFault {
