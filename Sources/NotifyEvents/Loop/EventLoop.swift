@@ -64,6 +64,9 @@ package final class EventLoop {
     package func remove(_ connection: any Pollable) { connections.removeAll { $0 === connection } }
 
     /// Calls `handler` whenever a descriptor has one of these events, or an error.
+    ///
+    /// The loop sleeps in poll(2) for the few that there are: some files of /proc report a change to whoever asks first, and
+    /// then an epoll(7) that is itself polled would swallow it. Whoever watches thousands brings an epoll of its own.
     package func watch(_ descriptor: Int32, _ events: Int32 = Int32(POLLIN), _ handler: @escaping () -> Void) {
         handlers[descriptor] = Handler(events: Int16(truncatingIfNeeded: events), call: handler)
     }
