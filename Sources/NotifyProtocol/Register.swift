@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 package import NotifyNames
 package import NotifyWire
-
-import Glibc
 
 extension AgentInterface {
     /// A connection registers as an observer, with what it observes and its previous state.

@@ -40,5 +40,8 @@ package struct BusFault: Error, Sendable {
     /// Whether the call had no reply when the connection was lost.
     package var isOfLostConnection: Bool { name == BusFault.lost.name }
 
-    package static let lost = BusFault(name: "org.freedesktop.DBus.Error.Disconnected", message: "The connection is closed.")
+    package static let lost = BusFault(
+        name: "org.freedesktop.DBus.Error.Disconnected",
+        message: "The connection is closed."
+    )
 }
