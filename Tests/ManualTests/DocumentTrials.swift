@@ -150,7 +150,10 @@ enum Trial {
                     "touch agent.conf; eval \"$1\"; eval \"$2\"; until notify-lifecycle status | grep version:; do :; done; kill %1 %2"
             )
         ),
-        ("Documentation/lifecycle.md", "try await NotifyCenter.session.lifecycle.", .compiles(after: "import NotifyBus")),
+        (
+            "Documentation/lifecycle.md", "try await NotifyCenter.session.lifecycle.",
+            .compiles(after: "import NotifyBus")
+        ),
         ("Documentation/lifecycle.md", "# These stay in the foreground.", .settings),
         ("Documentation/lifecycle.md", "$ notify-lifecycle status", .says("freezer ", script: "eval \"$1\"")),
         (
