@@ -33,10 +33,10 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
         @usableFromInline package let hash: UInt64
         @usableFromInline package let scope: Scope
 
-        init(string: String, hash: UInt64) {
+        init(string: String, hash: UInt64, scope: Scope) {
             self.string = string
             self.hash = hash
-            scope = Scope(of: string)
+            self.scope = scope
         }
     }
 
@@ -48,12 +48,13 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     ///   UTF-8, or contains a NUL.
     public init(_ string: String) throws(NotifyBusError) {
         var string = string
-        string.makeContiguousUTF8()
-        let verdict = string.utf8.withContiguousStorageIfAvailable { utf8 in
-            (hash: fnv1a64(UnsafeRawBufferPointer(utf8)), fault: NotifyName.fault(in: UnsafeRawBufferPointer(utf8)))
+        // This also makes the string contiguous.
+        let (fault, hash, scope) = string.withUTF8 { utf8 in
+            let bytes = UnsafeRawBufferPointer(utf8)
+            return (NotifyName.fault(in: bytes), fnv1a64(bytes), Scope(of: bytes))
         }
-        if let fault = verdict?.fault { throw NotifyBusError(.invalidName, fault) }
-        storage = Storage(string: string, hash: verdict?.hash ?? 0)
+        if let fault { throw NotifyBusError(.invalidName, fault) }
+        storage = Storage(string: string, hash: hash, scope: scope)
     }
 
     /// Creates a name from bytes.
@@ -65,7 +66,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
         guard let string = String(validating: bytes, as: UTF8.self) else {
             throw NotifyBusError(.invalidName, "The name is not valid UTF-8.")
         }
-        storage = Storage(string: string, hash: fnv1a64(bytes))
+        storage = Storage(string: string, hash: fnv1a64(bytes), scope: Scope(of: bytes))
     }
 
     /// The name as a string.
@@ -78,7 +79,20 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     @inlinable
     public static func == (left: NotifyName, right: NotifyName) -> Bool {
         left.storage === right.storage
-            || left.storage.hash == right.storage.hash && left.storage.string.utf8.elementsEqual(right.string.utf8)
+            || left.storage.hash == right.storage.hash && haveEqualBytes(left.storage.string, right.storage.string)
+    }
+
+    /// `elementsEqual` would take several times as long; a literal that is posted is compared each time.
+    @usableFromInline
+    static func haveEqualBytes(_ left: String, _ right: String) -> Bool {
+        // Contiguous in every name: see the initializers.
+        left.utf8.withContiguousStorageIfAvailable { left in
+            right.utf8.withContiguousStorageIfAvailable { right in
+                guard left.count == right.count else { return false }
+                for index in 0..<left.count where left[index] != right[index] { return false }
+                return true
+            } ?? false
+        } ?? false
     }
 
     /// Feeds the bytes of the name into a hasher.

@@ -10,6 +10,7 @@ import Testing
         "Observe": "heard com.example.backup.done\n",
         "ObserveOnQueue": "reloading because of com.example.config.changed\n",
         "Sequence": "heard com.example.tick\n",
+        "HearOnce": "heard com.example.backup.done\n",
         "Next": "heard com.example.pong\n",
         "MainActor": "title com.example.title\n",
         "LookFirst": "the backup is there\n",

@@ -13,7 +13,7 @@ struct CatchUpTests {
 
     /// What was heard before a last name, which `machine` posts.
     private func heard(_ recorder: Recorder<String>, upTo last: String, by machine: Machine) throws -> [String] {
-        try machine.center.post(last)
+        try machine.center.post(NotifyName(last))
         #expect(recorder.wait(timeout: .seconds(120)) { $0.contains(last) })
         return recorder.elements.filter { $0 != last }
     }
@@ -38,7 +38,7 @@ struct CatchUpTests {
         #expect(try there.endBridge() == 0)
         let late = try there.hear(prefixes: ["com.example."])
         for _ in 0..<100 {
-            for name in names { try here.center.post(name) }
+            for name in names { try here.center.post(NotifyName(name)) }
         }
         try here.center.synchronize()
         let isSent = try waitUntil { try here.figure("sent") == 1_002 && here.figure("waiting") == 0 }
@@ -61,7 +61,7 @@ struct CatchUpTests {
         let there = try Machine(kind, broker, lines)
         try waitUntilNoNewcomer(there)
         try there.endBridge(signal: SIGKILL)
-        for name in names { try here.center.post(name) }
+        for name in names { try here.center.post(NotifyName(name)) }
         try here.center.synchronize()
         #expect(try waitUntil { try here.figure("sent") == names.count && here.figure("waiting") == 0 })
         let late = try there.hear(prefixes: ["com.example."])

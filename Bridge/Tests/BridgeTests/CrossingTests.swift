@@ -82,7 +82,7 @@ struct CrossingTests {
             "com.example." + String(repeating: "#", count: 499), "com.example." + String(repeating: ".", count: 253),
             "com.example.last",
         ]
-        for name in names { try here.center.post(name) }
+        for name in names { try here.center.post(NotifyName(name)) }
         #expect(heard.wait(forCount: names.count))
         // Byte for byte: strings compare canonical forms.
         #expect(heard.elements.map { Array($0.utf8) } == names.map { Array($0.utf8) })
@@ -104,7 +104,7 @@ struct CrossingTests {
             "net.example.a", "com.other.b", "self.x", "user.uid.\(geteuid()).x", "com.apple.system.timezone",
             "org.notifybus.system.sleep", "org.notifybus.session.locked", "com.example.last",
         ] {
-            try here.center.post(name)
+            try here.center.post(NotifyName(name))
         }
         #expect(heard.wait(forCount: 1))
         #expect(heard.elements == ["com.example.last"])
@@ -205,7 +205,7 @@ struct CrossingTests {
             "com.example.a\nExecStopPost=/bin/true", "com.example.\u{1B}[2J", "com.example.\u{85}",
             "com.example.\u{2028}",
         ]
-        for name in names { try here.center.post(name) }
+        for name in names { try here.center.post(NotifyName(name)) }
         for topic in ["a%0AExecStopPost=%2Fbin%2Ftrue", "%1B[2J", "%C2%85", "\u{202E}"] {
             try broker.publish("nb1/home/com/example/\(topic)")
         }

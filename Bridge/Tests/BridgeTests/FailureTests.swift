@@ -34,7 +34,7 @@ struct FailureTests {
         func post(_ names: [String], times: Int = 1) throws {
             let before = try here.figure("sent") + here.figure("waiting") + here.figure("merged")
             for _ in 0..<times {
-                for name in names { try here.center.post(name) }
+                for name in names { try here.center.post(NotifyName(name)) }
                 try here.center.flush()
             }
             let all = before + names.count * times
@@ -97,7 +97,7 @@ struct FailureTests {
         let bridge = try pair.here.bridge.pid
         let before = residentBytes(of: bridge)
         for _ in 0..<100_000 {
-            for name in names { try pair.here.center.post(name) }
+            for name in names { try pair.here.center.post(NotifyName(name)) }
         }
         // After all of them.
         try pair.here.center.post("com.example.quiet")
@@ -180,7 +180,7 @@ struct FailureTests {
         let here = try Machine(kind, brokers[0], ["export = com.example.*", "import = com.example.*"])
         let there = try Machine(kind, brokers[1], ["export = com.example.*", "import = com.example.*"])
         let heard = [try here.hear(prefixes: ["com.example."]), try there.hear(prefixes: ["com.example."])]
-        for name in names { try here.center.post(name) }
+        for name in names { try here.center.post(NotifyName(name)) }
         try there.center.post("com.example.last")
         for recorder in heard {
             #expect(recorder.wait(forCount: 11, timeout: .seconds(120)))

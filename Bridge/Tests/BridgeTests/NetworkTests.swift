@@ -36,13 +36,13 @@ struct NetworkTests {
 
         try network.fail(failure)
         let names = (0..<10).map { "com.example.\($0)" }
-        for name in names { try here.center.post(name) }
+        for name in names { try here.center.post(NotifyName(name)) }
         // The connection is half-open: the bridge believes that they were sent.
         let isSent = try waitUntil { try here.figure("sent") == 1 + names.count }
         #expect(isSent)
         try here.wait(connected: false)
         for _ in 0..<10 {
-            for name in names { try here.center.post(name) }
+            for name in names { try here.center.post(NotifyName(name)) }
         }
         try network.mend(failure)
         // The first attempt may have been lost: TCP retries after 1, 3, 7 and 15 s.
