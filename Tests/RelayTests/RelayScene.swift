@@ -17,10 +17,11 @@ final class RelayScene: Sendable {
     let poster: NotifyCenter
     private let agent: Locked<RunningCommand>
     private let configuration: String
+    private let opensRelay: Bool
 
     init(_ kind: BusKind, configuration: String = "", opensRelay: Bool = true) throws {
         bus = try PrivateBus(kind)
-        self.configuration = configuration
+        (self.configuration, self.opensRelay) = (configuration, opensRelay)
         poster = NotifyCenter(bus: .address(bus.address))
         agent = Locked(try RelayScene.startAgent(bus, configuration))
         if opensRelay { try openRelay() }
@@ -63,7 +64,10 @@ final class RelayScene: Sendable {
     }
 
     func makeSandbox(talkingTo names: [String] = relayPermission) throws -> FlatpakSandbox {
-        try FlatpakSandbox(on: bus, talkingTo: names)
+        let sandbox = try FlatpakSandbox(on: bus, talkingTo: names)
+        // It is there for some seconds unless a program registers.
+        if opensRelay { try openRelay() }
+        return sandbox
     }
 
     /// Starts `notify-wait` in a sandbox, and returns when its observer is live.

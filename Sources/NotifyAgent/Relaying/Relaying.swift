@@ -50,7 +50,10 @@ final class Relaying {
             return link.refuse(call, .accessDenied("The agent's configuration says 'relay = none'."))
         }
         switch phase {
-        case .open: link.reply(to: call)
+        case .open:
+            // Whoever asks for it has yet to register.
+            agent?.alarms.set(.relaying, at: beginRest())
+            link.reply(to: call)
         case .opening(let calls): phase = .opening(calls + [call])
         case .closing:
             closeRelay()
