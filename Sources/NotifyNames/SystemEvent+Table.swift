@@ -2,6 +2,15 @@
 
 // The table of the names.
 extension SystemEvent {
+    /// The source that detects the event. The raw value is the word used by `ignore =` in agent.conf.
+    package enum Source: String, CaseIterable, Sendable {
+        case timezone, clock, hostname, mounts, network, dns, memory, power, profile, sleep, users
+        case accounts, locale, locker, logind, appearance
+
+        /// Whether only a session's agent has it.
+        package var isOfSession: Bool { self == .locker || self == .logind || self == .appearance }
+    }
+
     package static let all: [SystemEvent] = machine + files + power + machineStates + session + unposted
 
     private static let machine: [SystemEvent] = [

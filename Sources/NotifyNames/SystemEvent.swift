@@ -5,15 +5,6 @@
 /// ``all`` is the single table of them: the agent's sources, notifybus-events(7), `<notify_keys.h>`, the constants of
 /// `DarwinNotify` and the completion of names are all derived from it.
 package struct SystemEvent: Sendable {
-    /// The source that detects the event. The raw value is the word used by `ignore =` in agent.conf.
-    package enum Source: String, CaseIterable, Sendable {
-        case timezone, clock, hostname, mounts, network, dns, memory, power, profile, sleep, users
-        case accounts, locale, locker, logind, appearance
-
-        /// Whether only a session's agent has it.
-        package var isOfSession: Bool { self == .locker || self == .logind || self == .appearance }
-    }
-
     package let name: NotifyName
     /// nil if the name is never posted here.
     package let source: Source?

@@ -5,6 +5,13 @@ package import NotifyWire
 
 // What observers and commands ask of the agent. Register, List and Status have files of their own.
 extension AgentInterface {
+    /// Each method, with the type of its call. The agent's introspection data is generated from it.
+    package static let methods: [any ProtocolCall.Type] = [
+        Register.self, AddNames.self, RemoveNames.self, Report.self, SetState.self, SetNameState.self,
+        GetNameState.self, FollowDesktop.self, Release.self, SetForeground.self, List.self, Status.self,
+        OpenRelay.self,
+    ]
+
     /// A registered connection observes more.
     package struct AddNames: ProtocolCall, NameLists {
         package typealias Answer = Acknowledgement

@@ -14,12 +14,6 @@ package enum AgentInterface {
     /// has asked who posted.
     package static let launcherName = "org.notifybus.Launch1"
 
-    /// Each method, with the type of its call. The agent's introspection data is generated from it.
-    package static let methods: [any ProtocolCall.Type] = [
-        Register.self, AddNames.self, RemoveNames.self, Report.self, SetState.self, SetNameState.self,
-        GetNameState.self, FollowDesktop.self, Release.self, SetForeground.self, List.self, Status.self,
-        OpenRelay.self,
-    ]
     package static let signals: [any ProtocolMessage.Type] = [StateChanged.self, FactChanged.self, Decided.self]
 
     /// The D-Bus errors that the agent returns, besides those of the bus.
