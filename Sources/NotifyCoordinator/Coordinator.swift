@@ -53,7 +53,7 @@ package struct Coordinator {
     var calls: Set<CallID> = []
     /// Connections whose stream is being read and that have been replaced.
     var successors: [ConnectionID: ConnectionID] = [:]
-    var now = Moment(nanoseconds: 0)
+    var now = Timestamp(nanoseconds: 0)
     private var effects: [Effect] = []
 
     package init(_ configuration: Configuration) {
@@ -68,7 +68,7 @@ package struct Coordinator {
     /// Handles an event.
     ///
     /// - Returns: the effects, to be carried out in order.
-    package mutating func handle(_ event: Event, at now: Moment) -> [Effect] {
+    package mutating func handle(_ event: Event, at now: Timestamp) -> [Effect] {
         self.now = now
         dispatch(event)
         for (name, isWanted) in observedNames.takeChanges() { emit(.interest(name, isWanted: isWanted)) }

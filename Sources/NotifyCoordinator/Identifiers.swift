@@ -49,7 +49,7 @@ package struct Ticket: Hashable, Comparable, Sendable {
 }
 
 /// The time of an event. The coordinator has no clock, so each event brings the time along.
-package struct Moment: Sendable {
+package struct Timestamp: Sendable {
     /// Nanoseconds of the monotonic clock.
     package let nanoseconds: Int64
     /// Seconds since 1970, for display.

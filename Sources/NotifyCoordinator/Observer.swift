@@ -74,7 +74,7 @@ struct Observer {
     /// Who it believes has decided on that.
     var toldDecider: Decider
 
-    init(_ newcomer: Newcomer, id: ConnectionID, now: Moment) {
+    init(_ newcomer: Newcomer, id: ConnectionID, now: Timestamp) {
         self.id = id
         name = newcomer.name
         process = newcomer.process.id

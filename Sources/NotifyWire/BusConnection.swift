@@ -13,7 +13,7 @@ package final class BusConnection {
     private let socket: BusSocket
     private let reader: MessageReader
     /// The message that `next` last returned, unless it looked like a post: nobody asks for their arguments.
-    private var current = BusMessage(kind: .useless)
+    private var current = BusMessage(kind: .invalid)
     private var lastSerial: UInt32 = 0
     private var isBroken = false
 
@@ -62,11 +62,11 @@ package final class BusConnection {
         switch reader.next() {
         case .message(let message):
             if message.looksLikePost || message.kind == .longCall { return message }
-            guard message.isFrom(BusMessage.busName) || isValid(message) else { return BusMessage(kind: .useless) }
+            guard message.isFrom(BusMessage.busName) || isValid(message) else { return BusMessage(kind: .invalid) }
             current = message
             return message
         case .passedOver:
-            return BusMessage(kind: .useless)
+            return BusMessage(kind: .invalid)
         case .nothing:
             return socket.hasEnded ? BusMessage(kind: .disconnected) : nil
         case .broken:

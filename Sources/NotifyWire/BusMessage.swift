@@ -12,7 +12,7 @@ package struct BusMessage {
         /// A call that is too long: there is only its header.
         case longCall
         /// Unusable: too long, or not valid.
-        case useless
+        case invalid
     }
 
     package private(set) var kind: Kind
@@ -105,7 +105,7 @@ package struct BusMessage {
         case 3: kind = .error
         case 4: kind = .signal
         case 0: return nil
-        default: kind = .useless
+        default: kind = .invalid
         }
         isBigEndian = bytes[0] == UInt8(ascii: "B")
         wantsReply = kind == .call && bytes[2] & BusMessage.noReplyFlag == 0
@@ -177,13 +177,13 @@ package struct BusMessage {
         case .call, .longCall: path != nil && member != nil
         case .reply: replySerial != 0
         case .error: replySerial != 0 && errorName != nil
-        case .useless, .disconnected: true
+        case .invalid, .disconnected: true
         }
     }
 
     /// Whether it has what every message from a bus to a client has.
     package var mayComeFromBus: Bool {
-        guard kind != .useless, let sender, sender[0] != 0 else { return false }
+        guard kind != .invalid, let sender, sender[0] != 0 else { return false }
         guard kind == .signal || kind == .call, let path else { return true }
         return path[0] == CChar(bitPattern: UInt8(ascii: "/")) && member?[0] != 0
     }

@@ -31,7 +31,7 @@ enum RelayRequest {
     }
 
     /// As long as a bus waits for a name at the most.
-    private static let patience = Duration.seconds(25)
+    private static let timeLimit = Duration.seconds(25)
 
     static func run(_ settings: AgentSettings, _ diagnostics: Diagnostics) -> ExitCode {
         do {
@@ -39,7 +39,7 @@ enum RelayRequest {
             let center = NotifyCenter(bus: settings.common.notifyBus, peer: Peer(mailbox))
             try center.open()
             defer { center.close() }
-            switch mailbox.next(until: Deadline(after: patience)) {
+            switch mailbox.next(until: Deadline(after: timeLimit)) {
             case .answer(.success): return .done
             case .answer(.failure(let fault)):
                 diagnostics.error("the agent did not open the relay: \(fault.message)")

@@ -14,11 +14,11 @@ struct StateAgent {
     }
 
     /// The remaining time, at most 10 s: the agent of a healthy bus answers in milliseconds.
-    private var patience: Duration { min(deadline?.remaining ?? .seconds(10), .seconds(10)) }
+    private var timeLimit: Duration { min(deadline?.remaining ?? .seconds(10), .seconds(10)) }
 
     func state(of name: NotifyName) throws(StateFailure) -> UInt64 {
         do throws(AgentError) {
-            return try center.state(of: name, timeout: patience)
+            return try center.state(of: name, timeout: timeLimit)
         } catch {
             throw StateFailure(error, name)
         }
@@ -26,7 +26,7 @@ struct StateAgent {
 
     func set(_ value: UInt64, of name: NotifyName) throws(StateFailure) {
         do throws(AgentError) {
-            try center.setState(value, of: name, timeout: patience)
+            try center.setState(value, of: name, timeout: timeLimit)
         } catch {
             throw StateFailure(error, name)
         }
@@ -35,7 +35,7 @@ struct StateAgent {
     func post(_ name: NotifyName) throws(StateFailure) {
         do throws(NotifyBusError) {
             try center.post(name)
-            try center.synchronize(timeout: patience)
+            try center.synchronize(timeout: timeLimit)
         } catch {
             throw StateFailure(error)
         }

@@ -32,10 +32,10 @@ enum StateCommand {
     }
 
     /// How long reading and setting may take by default.
-    private static let patience = Duration.seconds(10)
+    private static let timeLimit = Duration.seconds(10)
 
     private static func get(_ names: [NotifyName], _ settings: StateSettings) throws(StateFailure) -> ExitCode {
-        let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? patience))
+        let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? timeLimit))
         let output = StateOutput(settings, hasNames: names.count > 1)
         for name in names {
             if try !output.write(name, agent.state(of: name)) { break }
@@ -48,7 +48,7 @@ enum StateCommand {
         _ value: UInt64,
         _ settings: StateSettings
     ) throws(StateFailure) -> ExitCode {
-        let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? patience))
+        let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? timeLimit))
         try agent.set(value, of: name)
         if settings.posts { try agent.post(name) }
         return .done

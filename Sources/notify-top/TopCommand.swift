@@ -107,8 +107,8 @@ enum TopCommand {
         }
         // It may have been requested just a moment ago.
         feed.askForObservers(at: 0)
-        let patience = Deadline(after: .seconds(1))
-        while !feed.hasAnswered, !patience.hasPassed { feed.sleep(until: patience, beside: []) }
+        let timeLimit = Deadline(after: .seconds(1))
+        while !feed.hasAnswered, !timeLimit.hasPassed { feed.sleep(until: timeLimit, beside: []) }
         feed.take(into: &model)
         let text =
             settings.isJSON

@@ -14,8 +14,8 @@ extension Waiter {
         until deadline: Int64?
     ) throws(StartError) -> NotifyCenter.Observation {
         let start = Clock.monotonic
-        let patience: Int64 = 25_000_000_000
-        let left = deadline.map { min(max(0, $0 - start), patience) } ?? patience
+        let timeLimit: Int64 = 25_000_000_000
+        let left = deadline.map { min(max(0, $0 - start), timeLimit) } ?? timeLimit
         do throws(NotifyBusError) {
             return try center.addObserver(for: subject.ofCenter, timeout: .nanoseconds(left)) { inbox.put($0) }
         } catch {

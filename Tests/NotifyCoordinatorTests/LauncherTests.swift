@@ -460,7 +460,7 @@ import Testing
     @Test func `a program that somebody else starts before its names are heard again is not restarted`() {
         var launcher = Launcher()
         func take(_ event: Launcher.Event) -> [Launcher.Effect] {
-            launcher.handle(event, at: Moment(nanoseconds: 0))
+            launcher.handle(event, at: Timestamp(nanoseconds: 0))
         }
         var entry = LaunchEntry(title: "a", action: .unit("a.service"))
         entry.limit = .init(starts: 1, window: 1_000)
@@ -475,7 +475,7 @@ import Testing
         // Beyond the limit the name is given up, and requested again before the start.
         let released = take(.heard(LauncherWorld.name, [id]))
         #expect(released.contains(.release(id, Subjects(names: [LauncherWorld.name]))))
-        let requested = launcher.handle(.alarm, at: Moment(nanoseconds: 1_000))
+        let requested = launcher.handle(.alarm, at: Timestamp(nanoseconds: 1_000))
         #expect(requested.contains(.hold(id, Subjects(names: [LauncherWorld.name]))))
         _ = take(.activity(id, true))
         #expect(take(.held(id, failure: nil)).isEmpty)
@@ -524,7 +524,7 @@ import Testing
         var launcher = Launcher()
         var starts: [LaunchID] = []
         func take(_ event: Launcher.Event, at time: Int64) {
-            for effect in launcher.handle(event, at: Moment(nanoseconds: time)) {
+            for effect in launcher.handle(event, at: Timestamp(nanoseconds: time)) {
                 switch effect {
                 case .start(let id, _, _, _, _): starts.append(id)
                 case .hold(let id, _): take(.held(id, failure: nil), at: time)
@@ -602,7 +602,7 @@ import Testing
         }
         world.post()
         world.wait(100)
-        world.wait(Launch.patience)
+        world.wait(Launch.timeLimit)
         #expect(world.complaints.count == 1 && world.state == "idle")
         world.post()
         world.take(.activity(world.id, true))
@@ -650,11 +650,11 @@ import Testing
         // The bus has the new rules before it loses the old ones.
         for subjects in [entry.subjects, Subjects(names: [LauncherWorld.name])] {
             entry.subjects = subjects
-            let effects = world.launcher.handle(.load([entry]), at: Moment(nanoseconds: 0))
+            let effects = world.launcher.handle(.load([entry]), at: Timestamp(nanoseconds: 0))
             let place = effects.firstIndex { if case .hold = $0 { true } else { false } }
             let other = effects.firstIndex { if case .release = $0 { true } else { false } }
             #expect(place == 0 && other == 1, "\(effects)")
-            _ = world.launcher.handle(.held(world.id, failure: nil), at: Moment(nanoseconds: 0))
+            _ = world.launcher.handle(.held(world.id, failure: nil), at: Timestamp(nanoseconds: 0))
         }
     }
 

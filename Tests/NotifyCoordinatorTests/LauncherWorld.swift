@@ -32,7 +32,7 @@ struct LauncherWorld {
     mutating func take(_ event: Launcher.Event) {
         var events = [event]
         while !events.isEmpty {
-            for effect in launcher.handle(events.removeFirst(), at: Moment(nanoseconds: now)) {
+            for effect in launcher.handle(events.removeFirst(), at: Timestamp(nanoseconds: now)) {
                 switch effect {
                 case .hold(let id, let subjects):
                     heard.formUnion(subjects)

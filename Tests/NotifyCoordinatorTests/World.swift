@@ -44,7 +44,7 @@ struct World {
     }
 
     mutating func send(_ event: Event) {
-        for effect in coordinator.handle(event, at: Moment(nanoseconds: time)) { perform(effect) }
+        for effect in coordinator.handle(event, at: Timestamp(nanoseconds: time)) { perform(effect) }
     }
 
     private mutating func perform(_ effect: Effect) {

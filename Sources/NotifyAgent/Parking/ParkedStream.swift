@@ -41,7 +41,7 @@ final class ParkedStream {
     /// How many bytes are read per turn.
     private static let turn = 262_144
     /// After this many checks without progress it ends.
-    private static let patience = 3
+    private static let lookLimit = 3
     /// For how many senders' names the bus is asked.
     private static let maximumSenders = 64
 
@@ -97,7 +97,7 @@ final class ParkedStream {
     /// Whether nothing has come for a while. Checked once a second.
     func isStuck() -> Bool {
         looksWithoutProgress += 1
-        return looksWithoutProgress >= ParkedStream.patience || MonotonicTime.now.nanoseconds >= deadline
+        return looksWithoutProgress >= ParkedStream.lookLimit || MonotonicTime.now.nanoseconds >= deadline
     }
 
     /// Ends the connection, and reads what was still on its way.

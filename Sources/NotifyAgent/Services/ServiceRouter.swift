@@ -8,7 +8,7 @@ final class ServiceRouter {
         let client: any ServiceClient
         var current: Service?
         /// When to have it started again.
-        var retry = BackOff(first: 250, last: ServiceRouter.patience)
+        var retry = BackOff(first: 250, last: ServiceRouter.longestRetry)
         /// Since when it is there.
         var since = MonotonicTime(nanoseconds: 0)
         /// Counts the questions for its owner: the answer to an earlier one comes too late.
@@ -31,7 +31,7 @@ final class ServiceRouter {
 
     /// The longest time between two attempts to have a service started, in milliseconds. One that lived for that long is
     /// started again at once.
-    private static let patience: Int64 = 30_000
+    private static let longestRetry: Int64 = 30_000
 
     private let link: BusLink
     private var entries: [Entry] = []
@@ -120,7 +120,7 @@ final class ServiceRouter {
         guard !owner.isEmpty else {
             entry.client.serviceIsAway("\(entry.facts.title) went away")
             guard entry.facts.isActivated else { return }
-            if entry.since + ServiceRouter.patience <= .now { entry.retry.reset() }
+            if entry.since + ServiceRouter.longestRetry <= .now { entry.retry.reset() }
             return entry.retry.schedule()
         }
         entry.retry.cancel()

@@ -10,6 +10,6 @@ enum WallClock {
     static var now: UInt64 { UInt64(max(0, time(nil))) }
 }
 
-extension Moment {
-    static var now: Moment { Moment(nanoseconds: MonotonicTime.now.nanoseconds, wallClock: WallClock.now) }
+extension Timestamp {
+    static var now: Timestamp { Timestamp(nanoseconds: MonotonicTime.now.nanoseconds, wallClock: WallClock.now) }
 }

@@ -5,7 +5,7 @@ import Glibc
 /// Whether a process is stopped, as last seen.
 final class ProcessLook {
     /// A debugger stops a process briefly; it counts after this many checks in a row.
-    private static let patience = 3
+    private static let lookLimit = 3
 
     private let process: ProcessHandle
     /// `cgroup.events` of the process's cgroup, or -1.
@@ -60,7 +60,7 @@ final class ProcessLook {
         case UInt8(ascii: "T"): return true
         case UInt8(ascii: "t"):
             tracedLooks += 1
-            return tracedLooks >= ProcessLook.patience
+            return tracedLooks >= ProcessLook.lookLimit
         default:
             tracedLooks = 0
             return false

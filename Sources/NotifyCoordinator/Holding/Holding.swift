@@ -16,7 +16,7 @@ struct Holding {
     static let chunk = 256
     private static let allowance = 1_024
     /// How many names are processed before others get their turn.
-    private static let patience = 4_096
+    private static let sliceSize = 4_096
 
     /// The pending work for one holder.
     private struct Work {
@@ -196,7 +196,7 @@ struct Holding {
     private mutating func pump() {
         var looks = 0
         while underWay < Holding.allowance, !turns.isEmpty {
-            guard looks < Holding.patience else { return pause() }
+            guard looks < Holding.sliceSize else { return pause() }
             guard let id = next() else { return }
             looks += advance(id) + 1
         }

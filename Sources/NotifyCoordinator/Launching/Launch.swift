@@ -22,7 +22,7 @@ struct Launch {
     }
 
     /// How long the service manager may take to reply, in nanoseconds.
-    static let patience: Int64 = 90_000_000_000
+    static let timeLimit: Int64 = 90_000_000_000
     /// How many names are kept for one entry.
     static let maximumDue = 4_096
 
@@ -265,7 +265,7 @@ struct Launch {
         starts += 1
         let restarts = isActive == true
         endsFirst = restarts
-        phase = .starting(answerBy: now + Launch.patience)
+        phase = .starting(answerBy: now + Launch.timeLimit)
         effects.append(.start(id, number: lastNumber, entry, first: first, restarts: restarts))
     }
 
@@ -366,7 +366,7 @@ struct Launch {
 
     mutating func alarm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
         if case .starting(let moment?) = phase, moment <= now {
-            let seconds = Launch.patience / 1_000_000_000
+            let seconds = Launch.timeLimit / 1_000_000_000
             ended(lastNumber, .failed("no answer after \(seconds) seconds"), now, &effects)
         } else {
             goOn(now, &effects)

@@ -154,7 +154,7 @@ package struct Launcher {
     /// Handles an event.
     ///
     /// - Returns: the effects, to be carried out in order.
-    package mutating func handle(_ event: Event, at moment: Moment) -> [Effect] {
+    package mutating func handle(_ event: Event, at moment: Timestamp) -> [Effect] {
         var effects: [Effect] = []
         take(event, moment.nanoseconds, &effects)
         let next = launches.values.compactMap(\.alarm).min()

@@ -5,7 +5,7 @@ import Synchronization
 /// The two threads of a center. At any moment one leads and the other follows (the leader/followers pattern).
 ///
 /// The leader reads and also runs callbacks, so that a post is delivered without a second wake-up. The bus must be read
-/// whatever the callbacks do: if those for what has arrived take longer than `FollowerAlarm.patience`, the follower takes
+/// whatever the callbacks do: if those for what has arrived take longer than `FollowerAlarm.timeLimit`, the follower takes
 /// the lead. The thread in the callback follows once it has run the callbacks that were left to it.
 final class EngineThreads: Sendable {
     /// What a thread is doing. Only the thread itself changes it, except that the follower may turn `callback` into
@@ -136,8 +136,8 @@ final class EngineThreads: Sendable {
             alarm.sleep()
             guard other.phase.load(ordering: .sequentiallyConsistent) == Phase.callback else { continue }
             let elapsed = MonotonicTime.now.nanoseconds - batchStart.load(ordering: .relaxed)
-            guard elapsed >= FollowerAlarm.patience || mustTakeLead.load(ordering: .sequentiallyConsistent) else {
-                alarm.set(after: FollowerAlarm.patience - elapsed)
+            guard elapsed >= FollowerAlarm.timeLimit || mustTakeLead.load(ordering: .sequentiallyConsistent) else {
+                alarm.set(after: FollowerAlarm.timeLimit - elapsed)
                 continue
             }
             mustTakeLead.store(false, ordering: .sequentiallyConsistent)

@@ -5,7 +5,7 @@ import Synchronization
 /// Wakes the follower: at once, or when the leader's callbacks take too long.
 struct FollowerAlarm: ~Copyable {
     /// How long the callbacks for what has arrived may keep the leader from reading, in nanoseconds.
-    static let patience: Int64 = 5_000_000
+    static let timeLimit: Int64 = 5_000_000
 
     private let timer: TimerDescriptor
     /// Whether it will ring. It may ring although this is false, but never the other way round.
@@ -18,7 +18,7 @@ struct FollowerAlarm: ~Copyable {
     /// Lets the alarm ring if the leader's callbacks, the first of which begins now, take too long.
     @inline(__always)
     func setUnlessSet() {
-        if !isSet.load(ordering: .sequentiallyConsistent) { set(after: FollowerAlarm.patience) }
+        if !isSet.load(ordering: .sequentiallyConsistent) { set(after: FollowerAlarm.timeLimit) }
     }
 
     /// Lets the alarm ring after this many nanoseconds.

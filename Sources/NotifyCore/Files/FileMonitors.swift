@@ -84,7 +84,7 @@ package final class FileMonitors: Sendable {
 
     /// How long to wait for the writer to close the file, in milliseconds: who opens a file to rewrite it empties it
     /// first, and that must not count as a write of its own. And the shortest time between two changes that are told.
-    static let patience: Int64 = 50
+    static let timeLimit: Int64 = 50
 
     package let descriptor: Int32
     private let state = Monitor(State())
@@ -259,7 +259,7 @@ package final class FileMonitors: Sendable {
                 // Each file in a monitored directory is one of its entries.
                 if mask & UInt32(IN_MODIFY) != 0 {
                     if state.entries[id]?.written == nil {
-                        state.entries[id]?.written = .now + FileMonitors.patience
+                        state.entries[id]?.written = .now + FileMonitors.timeLimit
                     }
                 } else {
                     let wasWritten = state.entries[id]?.written != nil
@@ -296,7 +296,7 @@ package final class FileMonitors: Sendable {
         if now < entry.quietUntil {
             state.entries[id]?.owed = entry.quietUntil
         } else {
-            state.entries[id]?.quietUntil = now + FileMonitors.patience
+            state.entries[id]?.quietUntil = now + FileMonitors.timeLimit
             state.entries[id]?.owed = nil
             news.append(.changed(entry.file))
         }

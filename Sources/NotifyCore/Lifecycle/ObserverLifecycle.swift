@@ -9,10 +9,10 @@
 /// holds nothing for a program that is not in the foreground, and the program is not woken.
 package struct ObserverLifecycle {
     /// How long the agent may take to reply, and how long it may be away before the gate opens, in milliseconds.
-    package static let patience: Int64 = 2_000
+    package static let timeLimit: Int64 = 2_000
 
     /// How long a relay may take. Without it nothing is heard, so that nothing is lost by waiting.
-    package static let relayPatience: Int64 = 10_000
+    package static let relayTimeLimit: Int64 = 10_000
 
     package enum Gate: Equatable, Sendable {
         case open
@@ -24,7 +24,7 @@ package struct ObserverLifecycle {
     /// Whether posts may pass. Checked for each of them.
     package private(set) var isOpen = true
     private var passage = ObserverGate()
-    private var ties = AgentTies()
+    private var registration = AgentRegistration()
     private var missed = MissedNames()
     /// Whether the bus has cut off the connection that this one replaces; until the agent reports whether it knows what
     /// was posted in the meantime.
@@ -47,12 +47,12 @@ package struct ObserverLifecycle {
     /// Whether registrations are to be confirmed only once `confirmRegistrations` says so.
     package var holdsConfirmations: Bool { isEntering || gate == .opening || additions.areWaiting }
     /// The agent's unique name, while there is one and it knows this connection.
-    package var agent: String? { ties.agent }
+    package var agent: String? { registration.agent }
     /// Whether the next registration reports what this agent answers now. It does not if another agent has replaced it and
     /// been registered with.
-    package func tellsNextAgent(sayingBy sender: String) -> Bool { (ties.agent ?? ties.candidate ?? sender) == sender }
+    package func tellsNextAgent(sayingBy sender: String) -> Bool { (registration.agent ?? registration.candidate ?? sender) == sender }
     /// Whom this connection has registered with, until the answer comes.
-    var candidate: String? { ties.candidate }
+    var candidate: String? { registration.candidate }
     /// Whether the bus should have the rules.
     var hasRules: Bool { gate != .closed }
 
@@ -89,24 +89,24 @@ package struct ObserverLifecycle {
             self.wasCutOff = wasCutOff
             self.needsRelay = needsRelay
             passage.enter(missesPosts: wasCutOff)
-            let patience = needsRelay ? ObserverLifecycle.relayPatience : ObserverLifecycle.patience
-            ties.connect(as: name, isOnAnotherBus: isOnAnotherBus, patience: patience, &effects)
+            let timeLimit = needsRelay ? ObserverLifecycle.relayTimeLimit : ObserverLifecycle.timeLimit
+            registration.connect(as: name, isOnAnotherBus: isOnAnotherBus, timeLimit: timeLimit, &effects)
         case .lost: forgetConnection()
         case .found(let number, let agent):
-            guard ties.isSearching(number) else { return }
+            guard registration.isSearching(number) else { return }
             if let agent {
-                ties.register(with: agent, in: state, &effects)
+                registration.register(with: agent, in: state, &effects)
             } else {
                 registrationEnded(nil, names)
             }
         case .registered(let agent, let answer):
-            if agent == ties.candidate { registrationEnded(answer, names) }
+            if agent == registration.candidate { registrationEnded(answer, names) }
         case .ownerChanged(let owner): ownerChanged(owner)
-        case .decided(let text, let sender): ties.decided(text, by: sender)
+        case .decided(let text, let sender): registration.decided(text, by: sender)
         case .setState(let state, let additions, let call):
             guard call.sender == agent else { return effects.append(.refuse(call)) }
             // What the agent has not heard of yet, it does not hold.
-            self.additions.isAgentBehind = state == .suspended && !needsRelay && ties.hasSaidMore(than: additions)
+            self.additions.isAgentBehind = state == .suspended && !needsRelay && registration.hasSaidMore(than: additions)
             if self.additions.isAgentBehind { return effects.append(.postpone(call)) }
             missed.expectDelivery(state == .foreground && passage.aim != .background)
             change(to: state, [], .call(call), names)
@@ -118,13 +118,13 @@ package struct ObserverLifecycle {
         case .marked(let sender): marked(by: sender)
         case .ruleAnswered: passage.ruleIsAnswered(&effects)
         case .barrierPassed(let number): passage.barrierPassed(number, &effects)
-        case .deadlinePassed where ties.agent != nil:
+        case .deadlinePassed where registration.agent != nil:
             // It does not say whether it holds what was added. If it is to suspend the program later, it must.
             if gate == .closed { missed.noteUnknown() }
-            ties.expectEverything()
+            registration.expectEverything()
             confirmAdditions()
         case .deadlinePassed:
-            ties.giveUp(&effects)
+            registration.giveUp(&effects)
             // No agent will report in time what was posted in the meantime.
             if wasCutOff { noteCutOff() }
             goOnAlone(names)
@@ -134,9 +134,9 @@ package struct ObserverLifecycle {
             say(statement)
         case .additionAnswered(let number):
             guard additions.answered(number) else { return }
-            if ties.agent != nil { effects.append(.setDeadline(nil)) }
+            if registration.agent != nil { effects.append(.setDeadline(nil)) }
             effects.append(.confirmRegistrations)
-        case .asks(let request): ties.ask(request, &effects)
+        case .asks(let request): registration.ask(request, &effects)
         }
     }
 
@@ -144,7 +144,7 @@ package struct ObserverLifecycle {
 
     private mutating func registrationEnded(_ answer: AgentInterface.Register.Answer?, _ names: () -> [NotifyName]) {
         missed.startCounting()
-        if ties.registrationEnded(isAccepted: answer != nil) { missed.noteUnknown() }
+        if registration.registrationEnded(isAccepted: answer != nil) { missed.noteUnknown() }
         // It has parked this program, and keeps holding its names until they are heard here.
         missed.expectDelivery(answer.map { $0.state == .foreground && $0.isComplete } ?? false)
         if wasCutOff, answer?.isComplete != true { noteCutOff() }
@@ -162,10 +162,10 @@ package struct ObserverLifecycle {
         // The registration has reported what was added before.
         let wereWaiting = additions.areWaiting
         additions.confirm()
-        for postponed in ties.endRegistering() {
+        for postponed in registration.endRegistering() {
             switch postponed {
             case .statement(let statement): say(statement)
-            case .request(let request): ties.ask(request, &effects)
+            case .request(let request): registration.ask(request, &effects)
             }
         }
         if wereWaiting, !additions.areWaiting { effects.append(.confirmRegistrations) }
@@ -195,14 +195,14 @@ package struct ObserverLifecycle {
         // Nobody has heard what was posted since, and nobody will before there is another relay.
         if needsRelay, agent != nil, owner != agent { missed.noteUnknown() }
         if owner.isEmpty, needsRelay {
-            ties.find(nil, &effects)
+            registration.find(nil, &effects)
         } else if owner.isEmpty {
-            ties.agentHasGone()
+            registration.agentHasGone()
             if state != .foreground || passage.aim != .foreground || missed.areUnknown {
-                effects.append(.setDeadline(ObserverLifecycle.patience))
+                effects.append(.setDeadline(ObserverLifecycle.timeLimit))
             }
         } else if owner != agent {
-            ties.find(owner, &effects)
+            registration.find(owner, &effects)
         }
     }
 
@@ -212,7 +212,7 @@ package struct ObserverLifecycle {
         passage.forgetConnection(&effects)
         additions = LateAdditions()
         isBeingParked = false
-        ties.forgetConnection(&effects)
+        registration.forgetConnection(&effects)
         missed.expectDelivery(false)
         if state == .suspended { missed.noteUnknown() }
     }
@@ -222,14 +222,14 @@ package struct ObserverLifecycle {
     /// From the moment that the agent wants to suspend the program, additions are confirmed once it holds them.
     private mutating func say(_ statement: Statement) {
         let isHeld = !needsRelay && (additions.isAgentBehind || passage.aim == .suspended)
-        guard case .observes = statement, isHeld else { return ties.say(statement, &effects) }
-        switch ties.standing {
+        guard case .observes = statement, isHeld else { return registration.say(statement, &effects) }
+        switch registration.status {
         case .registering:
-            ties.say(statement, &effects)
+            registration.say(statement, &effects)
             additions.awaitRegistration()
         case .registered:
-            ties.say(statement, asking: additions.ask(), &effects)
-            effects.append(.setDeadline(ties.patience))
+            registration.say(statement, asking: additions.ask(), &effects)
+            effects.append(.setDeadline(registration.timeLimit))
         case .alone: break
         }
     }
@@ -244,9 +244,9 @@ package struct ObserverLifecycle {
 
     /// The agent was reading the stream: it ends the connection once it has kept the content, or it has died.
     private mutating func marked(by sender: String) {
-        if ties.knows(sender) {
+        if registration.knows(sender) {
             isBeingParked = true
-        } else if sender == ties.replaced {
+        } else if sender == registration.replaced {
             abandonStream()
         }
     }

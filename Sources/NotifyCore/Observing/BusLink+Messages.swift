@@ -31,7 +31,7 @@ extension BusLink {
                 passOnCall(message)
             case .longCall:
                 if message.wantsReply { connection.refuse(message) }
-            case .useless:
+            case .invalid:
                 counters.ignored.increment()
             case .disconnected:
                 lose(BusConnection.lossError(bus.title))

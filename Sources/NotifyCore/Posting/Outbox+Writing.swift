@@ -25,7 +25,7 @@ extension Outbox {
                 if let refusal = OutgoingMessage.refusal(of: message) { append(refusal, &state) }
             case .disconnected:
                 return lose(&state)
-            case .signal, .call, .longCall, .useless: continue
+            case .signal, .call, .longCall, .invalid: continue
             }
         }
     }

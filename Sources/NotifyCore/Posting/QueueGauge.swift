@@ -17,7 +17,7 @@ struct QueueGauge {
     private static let most = (all: 4_000_000, each: 1_000_000)
     /// Nobody waits for a queue that has not shrunk in this many milliseconds and checks: a stopped program does not
     /// read, and may never do so.
-    private static let patience: (milliseconds: Int64, looks: Int) = (500, 20)
+    private static let timeLimit: (milliseconds: Int64, looks: Int) = (500, 20)
 
     /// A queue as last seen.
     private struct Seen {
@@ -101,7 +101,7 @@ struct QueueGauge {
     /// Whether a queue belongs to a program that does not read.
     private func isStanding(_ name: String, _ now: MonotonicTime) -> Bool {
         guard let queue = seen[name] else { return false }
-        let patience = QueueGauge.patience
-        return queue.vainLooks >= patience.looks && queue.progress + patience.milliseconds <= now
+        let timeLimit = QueueGauge.timeLimit
+        return queue.vainLooks >= timeLimit.looks && queue.progress + timeLimit.milliseconds <= now
     }
 }

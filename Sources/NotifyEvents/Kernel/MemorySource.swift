@@ -12,7 +12,7 @@ package final class MemorySource: EventSource {
     /// The trigger for each level: stall and window in microseconds.
     private static let triggers = ["some 200000 2000000", "full 100000 2000000"]
     /// How long a level lasts after the kernel has last reported it, in milliseconds.
-    private static let patience: Int64 = 10_000
+    private static let timeLimit: Int64 = 10_000
 
     private let reporter: EventReporter
     private let path: String
@@ -50,7 +50,7 @@ package final class MemorySource: EventSource {
 
     private func look() {
         let now = MonotonicTime.now
-        let ends = reported.map { $0.map { $0 + MemorySource.patience } }
+        let ends = reported.map { $0.map { $0 + MemorySource.timeLimit } }
         let new = UInt64(ends.lastIndex { $0.map { $0 > now } ?? false }.map { $0 + 1 } ?? 0)
         if new != level {
             level = new

@@ -12,7 +12,7 @@ package final class NetworkSource: EventSource {
 
     /// How long to wait for the next message, and in total, in milliseconds.
     private static let pause: Int64 = 250
-    private static let patience: Int64 = 5_000
+    private static let timeLimit: Int64 = 5_000
 
     private let reporter: EventReporter
     private var socket: Int32 = -1
@@ -48,7 +48,7 @@ package final class NetworkSource: EventSource {
             while recv(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) >= 0 || errno == ENOBUFS {}
         }
         guard let loop else { return }
-        let limit = limit ?? .now + NetworkSource.patience
+        let limit = limit ?? .now + NetworkSource.timeLimit
         self.limit = limit
         loop.cancel(timer)
         timer = loop.after(min(NetworkSource.pause, Int64(limit.millisecondsFromNow))) { [weak self] in self?.look() }

@@ -86,7 +86,7 @@ package struct EventTable {
     /// How long a source continues without interest, and how long a request counts as interest, in nanoseconds.
     package static let lingering: Int64 = 10_000_000_000
     /// How long a request waits for the first report of a source.
-    package static let patience: Int64 = 1_000_000_000
+    package static let timeLimit: Int64 = 1_000_000_000
 
     private static let resting = "idle until needed"
     private static let silence = "has not reported anything yet"
@@ -152,7 +152,7 @@ package struct EventTable {
             if states[source]?.isSettled == true {
                 outputs.append(.answer(question))
             } else {
-                states[source]?.questions.append((question, now + EventTable.patience))
+                states[source]?.questions.append((question, now + EventTable.timeLimit))
             }
         case .reported(let source, let news): if states[source]?.isRunning == true { take(news, from: source) }
         case .alarm: expire()

@@ -33,7 +33,7 @@ enum CoordinatorMachine {
                 event = unexpected(&choices, &lastCall)
                 if case let call? = event.call { unanswered.insert(call) }
             }
-            for effect in coordinator.handle(event, at: Moment(nanoseconds: time, wallClock: choices.number())) {
+            for effect in coordinator.handle(event, at: Timestamp(nanoseconds: time, wallClock: choices.number())) {
                 switch effect {
                 case .answer(let call, _), .refuse(let call, _):
                     guard unanswered.remove(call) != nil else { fail("a call was answered twice, or never made") }
@@ -205,7 +205,7 @@ enum LauncherMachine {
         while !choices.isOver {
             time &+= Int64(choices.byte()) << 24
             let event = event(&choices, numbers, time)
-            for effect in launcher.handle(event, at: Moment(nanoseconds: time)) {
+            for effect in launcher.handle(event, at: Timestamp(nanoseconds: time)) {
                 if case .start(let id, let number, _, _, _) = effect { numbers.append((id, number)) }
             }
             if numbers.count > 8 { numbers.removeFirst() }

@@ -38,8 +38,8 @@ import Testing
         #expect(table.handle(.reported("two", .live), at: 1).first == .answer(1))
         #expect(table.handle(.asked(Self.c, 2), at: 2).first == .answer(2))
         _ = table.handle(.asked(Self.a, 3), at: 2)
-        #expect(!table.handle(.alarm, at: 1 + EventTable.patience).contains(.answer(3)))
-        #expect(table.handle(.alarm, at: 2 + EventTable.patience).contains(.answer(3)))
+        #expect(!table.handle(.alarm, at: 1 + EventTable.timeLimit).contains(.answer(3)))
+        #expect(table.handle(.alarm, at: 2 + EventTable.timeLimit).contains(.answer(3)))
         for time: Int64 in [2, 4] { _ = table.handle(.alarm, at: time * EventTable.lingering) }
         #expect(!table.isRunning("one") && !table.isRunning("two"))
     }

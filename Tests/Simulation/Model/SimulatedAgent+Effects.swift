@@ -9,7 +9,7 @@ extension SimulatedAgent {
     func feed(_ event: Event, _ world: World) {
         guard isAlive else { return }
         world.note("  agent: \(event)")
-        let effects = coordinator.handle(event, at: Moment(nanoseconds: world.clock))
+        let effects = coordinator.handle(event, at: Timestamp(nanoseconds: world.clock))
         if world.setting.pendingLimit != nil { checkRoom(event, world) }
         for effect in effects where isAlive { perform(effect, world) }
     }
@@ -38,7 +38,7 @@ extension SimulatedAgent {
     /// The state of a name, as anybody would be told.
     func state(of name: Int) -> UInt64? {
         var copy = coordinator
-        let effects = copy.handle(.getNameState(CallID(.max), Subject.names[name]), at: Moment(nanoseconds: 0))
+        let effects = copy.handle(.getNameState(CallID(.max), Subject.names[name]), at: Timestamp(nanoseconds: 0))
         for case .answer(_, .value(let value)) in effects { return value }
         return nil
     }

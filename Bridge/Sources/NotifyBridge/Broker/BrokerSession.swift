@@ -24,7 +24,7 @@ final class BrokerSession {
     }
 
     /// How long the broker may take to answer, in nanoseconds.
-    private static let patience: Int64 = 30_000_000_000
+    private static let timeLimit: Int64 = 30_000_000_000
     /// How long to go on writing queued names at exit, in nanoseconds.
     private static let farewell: Int64 = 1_000_000_000
     /// The most filters in one subscription, and the most names sent before the socket is read.
@@ -74,7 +74,7 @@ final class BrokerSession {
         client.onMessage = { [unowned self] in traffic.receive($0, $1, isRetained: $2) }
         let status = client.connect(to: settings.broker, keepalive: settings.keepalive)
         if status != 0 { return .lost(MosquittoClient.text(status), isTakenOver: false) }
-        deadline = Clock.now + Self.patience
+        deadline = Clock.now + Self.timeLimit
         while true {
             if let end = turn() {
                 if stage == .online { exchange.goOffline() }
@@ -173,7 +173,7 @@ final class BrokerSession {
             return
         }
         stage = .subscribing
-        deadline = Clock.now + Self.patience
+        deadline = Clock.now + Self.timeLimit
         var rest = traffic.filters[...]
         while !rest.isEmpty, end == nil {
             let portion = rest.prefix(Self.portion)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A program's relation to the agent: the search for it, the registration, and what is to be reported to it.
-struct AgentTies {
+struct AgentRegistration {
     typealias Effect = ObserverLifecycle.Effect
 
     /// Where the program stands with an agent.
-    enum Standing { case registering, registered, alone }
+    enum Status { case registering, registered, alone }
 
     enum Postponed {
         case statement(ObserverLifecycle.Statement)
@@ -17,7 +17,7 @@ struct AgentTies {
     /// The agent with which this connection is registering, until it replies.
     private(set) var candidate: String?
     /// How long the agent may take to answer, in milliseconds.
-    private(set) var patience = ObserverLifecycle.patience
+    private(set) var timeLimit = ObserverLifecycle.timeLimit
     /// The previous agent, which may still be terminating.
     private(set) var replaced: String?
     /// The agent that knew this connection when it was lost, or an empty string if that was on another bus. It may have
@@ -49,7 +49,7 @@ struct AgentTies {
     // MARK: - Finding the agent
 
     /// - Parameter isOnAnotherBus: whether the previous connection was to another bus.
-    mutating func connect(as name: String, isOnAnotherBus: Bool, patience: Int64, _ effects: inout [Effect]) {
+    mutating func connect(as name: String, isOnAnotherBus: Bool, timeLimit: Int64, _ effects: inout [Effect]) {
         ownName = name
         if isOnAnotherBus {
             // The names of that bus may be those of others here. Its own replaces nobody, but says that it is not new.
@@ -57,7 +57,7 @@ struct AgentTies {
             replaced = nil
             if former != nil { former = "" }
         }
-        self.patience = patience
+        self.timeLimit = timeLimit
         effects.append(.watchAgent)
         find(nil, &effects)
     }
@@ -68,7 +68,7 @@ struct AgentTies {
         replaced = agent ?? candidate ?? replaced
         (agent, candidate) = (nil, nil)
         search += 1
-        effects.append(.setDeadline(patience))
+        effects.append(.setDeadline(timeLimit))
         effects.append(.findAgent(search: search, owner: owner))
     }
 
@@ -123,7 +123,7 @@ struct AgentTies {
     }
 
     mutating func forgetConnection(_ effects: inout [Effect]) {
-        if candidate != nil, knownNames.count < AgentTies.knownNameLimit {
+        if candidate != nil, knownNames.count < AgentRegistration.knownNameLimit {
             // The agent may know this connection although its reply has not come.
             knownNames.append(ownName)
         }
@@ -138,7 +138,7 @@ struct AgentTies {
 
     // MARK: - Reporting to the agent
 
-    var standing: Standing {
+    var status: Status {
         // The agent may have learnt what was observed before; it may also reply very late.
         if isRegistering || candidate != nil { return .registering }
         return agent == nil ? .alone : .registered
@@ -150,7 +150,7 @@ struct AgentTies {
         asking number: Int? = nil,
         _ effects: inout [Effect]
     ) {
-        if standing == .registering {
+        if status == .registering {
             postponed.append(.statement(statement))
         } else if let agent {
             effects.append(.tell(agent: agent, statement, asking: number))
