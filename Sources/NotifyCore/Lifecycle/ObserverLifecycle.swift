@@ -50,7 +50,9 @@ package struct ObserverLifecycle {
     package var agent: String? { registration.agent }
     /// Whether the next registration reports what this agent answers now. It does not if another agent has replaced it and
     /// been registered with.
-    package func tellsNextAgent(sayingBy sender: String) -> Bool { (registration.agent ?? registration.candidate ?? sender) == sender }
+    package func tellsNextAgent(sayingBy sender: String) -> Bool {
+        (registration.agent ?? registration.candidate ?? sender) == sender
+    }
     /// Whom this connection has registered with, until the answer comes.
     var candidate: String? { registration.candidate }
     /// Whether the bus should have the rules.
@@ -106,7 +108,8 @@ package struct ObserverLifecycle {
         case .setState(let state, let additions, let call):
             guard call.sender == agent else { return effects.append(.refuse(call)) }
             // What the agent has not heard of yet, it does not hold.
-            self.additions.isAgentBehind = state == .suspended && !needsRelay && registration.hasSaidMore(than: additions)
+            self.additions.isAgentBehind =
+                state == .suspended && !needsRelay && registration.hasSaidMore(than: additions)
             if self.additions.isAgentBehind { return effects.append(.postpone(call)) }
             missed.expectDelivery(state == .foreground && passage.aim != .background)
             change(to: state, [], .call(call), names)
