@@ -290,7 +290,7 @@ for target in package.targets where target.type != .system {
     // The tests do most of their work in these, and what they save then is more than the compiler takes for it. Who
     // depends on a version of the package does not run them.
     if ["NotifyNames", "NotifyWire", "NotifyProtocol", "NotifyCore", "TestSupport"].contains(target.name),
-        !Context.packageDirectory.contains("/checkouts/")
+        !Context.packageDirectory.contains("/checkouts/"), Context.environment["NOTIFYBUS_UNOPTIMIZED"] == nil
     {
         settings.append(.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug)))
     }
