@@ -238,6 +238,8 @@ extension TokenEngine {
                 state.records = [:]
                 state.registrations = [:]
             }
+            // A record and its registrations retain each other.
+            for registration in state.registrations.values { registration.name.remove(registration) }
             return Array(state.records.values)
         }
         center.setPostWitness(nil)
