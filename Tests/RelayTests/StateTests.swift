@@ -43,6 +43,36 @@ struct StateTests {
         withExtendedLifetime(sandbox) {}
     }
 
+    /// The agent and its relay have a connection each, and may read the call before the posts.
+    @Test(arguments: busKinds)
+    func `what was posted just before it resumes is heard once, too`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.*", in: sandbox)
+        let target = "pid:\(try scene.observerProcess())"
+        try scene.lifecycle("suspend", target)
+        kill(scene.agentProcess, SIGSTOP)
+        for _ in 0..<2_000 { try scene.post(["com.example.a", "com.example.b"]) }
+        let person = try RawBusClient(address: scene.bus.address)
+        var body = RawBody()
+        for text in [target, "foreground"] { body.append(text) }
+        body.append(UInt32(0))
+        var call = RawMessage(.call)
+        (call.destination, call.path) = ("org.notifybus.Agent1", "/org/notifybus/Agent1")
+        (call.interface, call.member) = ("org.notifybus.Agent1", "SetState")
+        (call.signature, call.body) = ("ssb", body.bytes)
+        let serial = try person.send(call)
+        // The bus has it, too.
+        try person.callBus("GetId")
+        kill(scene.agentProcess, SIGCONT)
+        while try person.readMessage().replySerial != serial {}
+        try scene.post(["com.example.end"])
+        try observer.waitForOutput(containing: "com.example.end\n")
+        observer.send(signal: SIGTERM)
+        #expect(try observer.wait().lines == ["com.example.a", "com.example.b", "com.example.end"])
+        withExtendedLifetime(sandbox) {}
+    }
+
     @Test(arguments: busKinds)
     func `a stopped program costs the bus one message, and misses no name`(kind: BusKind) throws {
         let scene = try RelayScene(kind)

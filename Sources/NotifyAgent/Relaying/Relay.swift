@@ -63,10 +63,10 @@ final class Relay: BusPeer, PostListener {
     private var handOverCount = 0
     /// Calls to programs.
     private var window = CallWindow<ProgramCall, LifecycleState>()
-    /// Calls of Synchronize whose place in the stream of posts is yet to come: the bus has been asked for the first of
-    /// them, and is asked once more for all others.
-    private var asking: [BusCall] = []
-    private var toBeAsked: [BusCall] = []
+    /// What to do once everything posted so far has been read: the bus has been asked for the first of them, and is asked
+    /// once more for all others.
+    private var asking: [() -> Void] = []
+    private var toBeAsked: [() -> Void] = []
     /// Calls of Synchronize that wait until something has been read, by number.
     private var waiters: [Int: [BusCall]] = [:]
     private var lastWaiter = 0
@@ -343,7 +343,13 @@ final class Relay: BusPeer, PostListener {
     // MARK: - States
 
     /// Puts a program into a state, and tells the agent when it is in force.
+    ///
+    /// The agent's connection may be ahead of this one: what was posted before the agent was asked comes first.
     func tell(_ name: String, _ state: LifecycleState) {
+        afterPosts { [self] in change(name, to: state) }
+    }
+
+    private func change(_ name: String, to state: LifecycleState) {
         guard table.contains(name) else { return reporter.told(name, .gone) }
         let (heard, unheard) = table.prepare(state, of: name)
         release(unheard)
@@ -451,24 +457,29 @@ final class Relay: BusPeer, PostListener {
 
     /// Replies when the caller has read everything that has been posted so far.
     private func synchronize(_ call: BusCall) {
-        toBeAsked.append(call)
+        afterPosts { [self] in
+            lastWaiter += 1
+            if let number = table.wait(lastWaiter, for: call.sender) {
+                waiters[number, default: []].append(call)
+            } else {
+                reply(to: call)
+            }
+        }
+    }
+
+    /// Does this when everything that has been posted so far has been read.
+    private func afterPosts(_ work: @escaping () -> Void) {
+        toBeAsked.append(work)
         if asking.isEmpty { askForPlace() }
     }
 
     private func askForPlace() {
         (asking, toBeAsked) = (toBeAsked, [])
         link.callBus("GetId", []) { [self] _ in
-            let calls = asking
+            let works = asking
             asking = []
-            for call in calls {
-                lastWaiter += 1
-                if let number = table.wait(lastWaiter, for: call.sender) {
-                    waiters[number, default: []].append(call)
-                } else {
-                    reply(to: call)
-                }
-            }
-            if !toBeAsked.isEmpty { askForPlace() }
+            for work in works { work() }
+            if asking.isEmpty, !toBeAsked.isEmpty { askForPlace() }
         }
     }
 
