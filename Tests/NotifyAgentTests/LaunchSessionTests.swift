@@ -312,16 +312,22 @@ struct LaunchSessionTests {
         try session.entry("job", "name = com.example.go", "start = job.service", "from = anyone")
         try session.startAgent()
         // The agent learns of the post before it learns that the unit has been started, but that after this.
-        try session.shell(
+        let stopped = try session.shell(
             """
-            notify-wait com.example.go --then "kill -STOP $agent; notify-post com.example.go &"
+            stop="kill -STOP $agent; until grep -q 'State:.T' /proc/$agent/status; do :; done"
+            notify-wait com.example.go --then "$stop; notify-post com.example.go &"
             systemctl --user start job.service
+            grep State: /proc/$agent/status
             kill -CONT $agent
             """
         )
+        try #require(stopped.contains("T (stopped)"))
         try session.waitFor("running", of: "job")
-        #expect(try session.field("result", of: "job") == "was running" && session.field("due", of: "job") == "1")
-        #expect(try session.lines("runs") == 1)
+        #expect(
+            try session.field("result", of: "job") == "was running" && session.field("due", of: "job") == "1",
+            "\((try? session.shell("notify-lifecycle launches -v; systemctl --user show -P ConditionTimestampMonotonic job.service; cat /proc/uptime")) ?? "")"
+        )
+        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 1 ]]")
         try session.shell(": >\"$HOME/finish\"")
         try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 2 ]]")
         try session.waitFor("idle", of: "job")
