@@ -65,8 +65,12 @@ import Testing
         try setForeground(agent, desktop, 1)
         for follows in [true, false] {
             try await center.lifecycle.setFollowsDesktop(follows)
-            // The next call that the agent answers finds the program in its new state.
-            #expect(try agent.list().map { $0["state"]?.string } == [follows ? "background" : "foreground"])
+            // The next call that the agent answers finds that the desktop decides; the program follows a moment later.
+            let deciders = try agent.list().map { $0["decider"]?.string }
+            #expect(deciders == [follows ? "shell" : "default"])
+            #expect(
+                try waitUntil { try agent.list().first?["state"]?.string == (follows ? "background" : "foreground") }
+            )
         }
         try agent.killAgent()
         try await center.lifecycle.setFollowsDesktop(true)

@@ -33,12 +33,12 @@ import Testing
                 order.append("descriptor")
             }
             _ = loop.at(.now) { order.append("timer") }
-            // The descriptor is ready when the next round begins.
+            // The work and the descriptor are there when the next round begins.
             loop.soon { write(other, "x", 1) }
+            thread.perform { _ in order.append("work") }
         }
-        thread.perform { _ in order.append("work") }
         try #require(order.wait(forCount: 5))
-        #expect(order.elements == ["work", "timer", "put off", "descriptor", "put off again"])
+        #expect(order.elements == ["timer", "put off", "work", "descriptor", "put off again"])
         thread.stop(waits: true)
     }
 
