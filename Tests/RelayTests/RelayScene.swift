@@ -97,7 +97,7 @@ final class RelayScene: Sendable {
 
     func post(_ names: [String]) throws {
         for name in names { try poster.post(NotifyName(name)) }
-        try poster.flush()
+        try poster.synchronize()
     }
 }
 

@@ -69,7 +69,8 @@ struct StateTests {
         try scene.post(["com.example.end"])
         try observer.waitForOutput(containing: "com.example.end\n")
         observer.send(signal: SIGTERM)
-        #expect(try observer.wait().lines == ["com.example.a", "com.example.b", "com.example.end"])
+        let lines = try observer.wait().lines
+        #expect(lines == ["com.example.a", "com.example.b", "com.example.end"])
         withExtendedLifetime(sandbox) {}
     }
 
