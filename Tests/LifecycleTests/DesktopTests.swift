@@ -63,7 +63,10 @@ import Testing
         let center = agent.makeCenter()
         let observation = try await center.addObserver(for: "com.example.a") { _ in }
         try setForeground(agent, desktop, 1)
-        for follows in [true, false] {
+        // The agent takes its time to note the focus.
+        try await center.lifecycle.setFollowsDesktop(true)
+        #expect(try waitUntil { try agent.list().first?["decider"]?.string == "shell" })
+        for follows in [false, true] {
             try await center.lifecycle.setFollowsDesktop(follows)
             // The next call that the agent answers finds that the desktop decides; the program follows a moment later.
             let deciders = try agent.list().map { $0["decider"]?.string }

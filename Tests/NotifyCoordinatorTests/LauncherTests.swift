@@ -25,6 +25,17 @@ import Testing
         #expect(world.starts.count == 3)
     }
 
+    @Test func `until it is known whether the bus has a service manager, what needs one is waking`() {
+        var launcher = Launcher()
+        _ = launcher.handle(
+            .load([LaunchEntry(title: "a", action: .unit("a.service"))]),
+            at: Timestamp(nanoseconds: 0, wallClock: 0)
+        )
+        #expect(launcher.reports.map(\.state) == ["waking"] && !launcher.isReady)
+        _ = launcher.handle(.manager(obstacle: "none"), at: Timestamp(nanoseconds: 0, wallClock: 0))
+        #expect(launcher.reports[0].state.hasPrefix("off") && launcher.isReady)
+    }
+
     @Test func `with drop, what arrives while the program runs is dropped`() {
         var world = LauncherWorld { $0.onBusy = .drop }
         world.post()

@@ -90,8 +90,15 @@ package struct Launcher {
         package let lastResult: String
     }
 
+    /// Whether the bus has a service manager.
+    private enum Manager: Equatable {
+        case unknown
+        case present
+        case missing(reason: String)
+    }
+
     private var launches: [LaunchID: Launch] = [:]
-    private var obstacle: String? = "not known yet whether this bus has a service manager"
+    private var manager = Manager.unknown
     private var lastNumber: UInt64 = 0
     private var lastAlarm: Int64?
 
@@ -167,8 +174,9 @@ package struct Launcher {
         switch event {
         case .load(let entries): load(entries, now, &effects)
         case .manager(let obstacle):
-            guard obstacle != self.obstacle else { return }
-            self.obstacle = obstacle
+            let manager = obstacle.map { Manager.missing(reason: $0) } ?? .present
+            guard manager != self.manager else { return }
+            self.manager = manager
             for id in launches.keys.sorted() where launches[id]?.entry.needsManager == true {
                 begin(id, &effects)
             }
@@ -212,10 +220,13 @@ package struct Launcher {
         guard let entry = launches[id]?.entry else { return }
         if !entry.isEnabled {
             launches[id]?.turnOff("enabled = no", &effects)
-        } else if entry.needsManager, let obstacle {
-            launches[id]?.turnOff(obstacle, &effects)
-        } else {
-            launches[id]?.begin(&effects)
+            return
+        }
+        switch manager {
+        case .missing(let reason) where entry.needsManager: launches[id]?.turnOff(reason, &effects)
+        // It begins as soon as that is known.
+        case .unknown where entry.needsManager: break
+        case .present, .missing, .unknown: launches[id]?.begin(&effects)
         }
     }
 
