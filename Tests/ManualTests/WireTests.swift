@@ -116,7 +116,8 @@ import Testing
             import json, sys
             for case in json.load(open(sys.argv[1])):
                 kind = "invalid" if "invalid" in case else "sent" if case.get("sent", True) else "kept"
-                print(kind, "0" + case["name"].encode().hex(), case.get("path"), case.get("interface"), case.get("body") == case["name"])
+                name = case["name"].encode(errors="surrogatepass").hex()
+                print(kind, "0" + name, case.get("path"), case.get("interface"), case.get("owner", "anyone"))
             """
         let result = try run("/usr/bin/python3", ["-c", script, "\(WireTests.examples)/cases.json"])
         #expect(result.lines.count > 50, "\(result.errorOutput)")
@@ -124,7 +125,9 @@ import Testing
             let fields = line.split(separator: " ").map(String.init)
             try #require(fields.count == 5)
             let digits = Array(fields[1].dropFirst())
-            let bytes = stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0...$0 + 1]), radix: 16) }
+            let bytes = stride(from: 0, to: digits.count, by: 2).compactMap {
+                UInt8(String(digits[$0...$0 + 1]), radix: 16)
+            }
             let name = bytes.withUnsafeBytes { try? NotifyName(utf8: $0) }
             #expect((name == nil) == (fields[0] == "invalid"), "\(line)")
             guard let name else { continue }
@@ -132,7 +135,13 @@ import Testing
             guard fields[0] == "sent" else { continue }
             #expect(WireFormat.path(for: name) == fields[2])
             #expect(WireFormat.interface(for: name) == fields[3])
-            #expect(fields[4] == "True")
+            let owner =
+                switch name.scope {
+                case .owned(let user?): "\(user)"
+                case .owned(nil): "None"
+                default: "anyone"
+                }
+            #expect(owner == fields[4], "\(line)")
         }
     }
 
