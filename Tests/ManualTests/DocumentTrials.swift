@@ -99,7 +99,7 @@ enum Trial {
                     printf '#!/bin/sh\\nnotify-post com.example.server.up\\n' >start-server; chmod +x start-server; PATH+=:$PWD
                     printf 'site:\\n\\t@touch made\\n' >Makefile
                     # until_heard TEST - waits in the background for TEST, which posts until the command has heard it.
-                    until_heard() { observed=$!; await ready; until eval "$1"; do sleep 0.05; done; kill $observed; rm ready; }
+                    until_heard() { observed=$!; await ready; until eval "$1"; do sleep 0.05; done; kill $observed; rm -f ready; }
                     while IFS= read -r line; do
                         command=${line%%  *#*} command=${command%% #*}
                         case $command in

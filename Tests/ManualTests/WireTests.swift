@@ -136,7 +136,7 @@ import Testing
             #expect(WireFormat.path(for: name) == fields[2])
             #expect(WireFormat.interface(for: name) == fields[3])
             let owner =
-                switch name.scope {
+                switch NotifyName.Scope(of: name.string) {
                 case .owned(let user?): "\(user)"
                 case .owned(nil): "None"
                 default: "anyone"
