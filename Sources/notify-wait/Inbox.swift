@@ -5,20 +5,12 @@ import Glibc
 import NotifyCore
 import Synchronization
 
-/// A notification and its time. Two of the same name are equal, so that a queue may coalesce them.
-struct Arrival: Hashable {
+/// A notification and its time.
+struct Arrival: Coalescing {
     let name: NotifyName
     let time: timespec
     /// The same moment on the monotonic clock.
     let moment: Int64
-
-    static func == (a: Arrival, b: Arrival) -> Bool {
-        a.name == b.name
-    }
-
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(name)
-    }
 }
 
 /// What the center's threads pass on to the main thread.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The names that wait for a callback, and whether whoever runs it knows that something waits.
-package struct DeliveryQueue<Name: Hashable> {
+package struct DeliveryQueue<Name: Coalescing> {
     private var names: CoalescingQueue<Name>
     /// Whether it was told, and has not found the queue empty since.
     private var isAnnounced = false
