@@ -103,6 +103,17 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .debug))]
         ),
 
+        // The MQTT client of the Mosquitto project. Only who builds the bridge needs it: SwiftPM looks for nothing that a
+        // dependent does not use.
+        .systemLibrary(
+            name: "CMosquitto",
+            pkgConfig: "libmosquitto",
+            providers: [.apt(["libmosquitto-dev"]), .yum(["mosquitto-devel"])]
+        ),
+        // Names across machines: between a bus and an MQTT broker.
+        .target(name: "NotifyBridge", dependencies: ["NotifyCore", "NotifyNames", "CommandSupport", "CMosquitto"]),
+        .executableTarget(name: "notify-bridge", dependencies: ["NotifyBridge", "CommandSupport"]),
+
         // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.
         .target(
             name: "Simulation",
@@ -250,6 +261,13 @@ let package = Package(
                 "CommandSupport", "TestSupport", "notify-agent", "notify-commands",
             ]
         ),
+        .testTarget(
+            name: "BridgeTests",
+            dependencies: [
+                "NotifyBridge", "NotifyBus", "CommandSupport", "TestSupport", "notify-bridge", "notify-commands",
+            ],
+            exclude: ["crowd"]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )
@@ -282,7 +300,8 @@ for target in package.targets where target.type != .system {
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
     // For those who work on the package, and in its CI: NOTIFYBUS_STRICT=1 makes every warning an error. Unlike
-    // .treatAllWarnings(as:) these flags are the same when the package is built for the bridge: see Scripts/swift-beside.
+    // .treatAllWarnings(as:) these flags are the same when the package is built for the benchmarks: see
+    // Scripts/swift-beside.
     if Context.environment["NOTIFYBUS_STRICT"] != nil {
         settings.append(.unsafeFlags(["-warnings-as-errors"]))
         target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(["-Werror"])]

@@ -23,13 +23,9 @@ enum AgentCommand {
         if settings.opensRelay { return RelayRequest.run(settings, diagnostics) }
         if settings.checks { return ConfigurationCheck.run(settings, diagnostics) }
         do throws(ConfigurationError) {
-            if let file = settings.configurationFile {
-                try ConfigurationFile.read(file, into: &configuration)
-            } else {
-                ConfigurationFile.readDefault(for: settings.common.bus, into: &configuration)
-            }
+            try configuration.read(settings.configurationFile, for: settings.common.bus)
         } catch {
-            diagnostics.error(error.message)
+            diagnostics.error(error.description)
             return .failed
         }
         diagnostics.verbosity = settings.common.verbosity

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyNames
+package import NotifyNames
 import TestSupport
 import Testing
 
-extension Int: @retroactive Coalescing {
+extension Int: Coalescing {
     package var name: Int { self }
 }
 
@@ -47,9 +47,11 @@ extension Int: @retroactive Coalescing {
         queue.keepEachOnce(true)
         #expect(queue.count == 3)
         #expect(queue.enqueue(3) == .coalesced)
-        #expect(queue.contains(2))
+        let isQueued = queue.contains(2)
+        #expect(isQueued)
         #expect(queue.take(2) == [1, 2])
-        #expect(!queue.contains(2))
+        let isStillQueued = queue.contains(2)
+        #expect(!isStillQueued)
         queue.putBack([1, 2])
         #expect(queue.enqueue(1) == .coalesced)
         queue.keepEachOnce(false)
