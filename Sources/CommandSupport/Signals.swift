@@ -63,6 +63,12 @@ package struct Signals: Sendable {
         }
     }
 
+    /// How a command ends: with a status, or by the signal that ended its work; see ``end(by:)``.
+    package enum Ending {
+        case code(ExitCode)
+        case signal(Int32)
+    }
+
     /// Ends the process by a signal that has been read, as the signal would have by default: then a shell ends its
     /// loop, and a service manager knows that the end was requested.
     package static func end(by number: Int32) -> Never {

@@ -10,9 +10,9 @@ enum LifecycleCommand {
         var diagnostics = Diagnostics(command: command.name)
         var settings = LifecycleSettings()
         let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
-            try Request(operands, settings)
+            try LifecycleRequest(operands, settings)
         }
-        let request: Request
+        let request: LifecycleRequest
         switch beginning {
         case .failure(let end): return end.code
         case .success(let understood): request = understood
@@ -22,7 +22,7 @@ enum LifecycleCommand {
             case .list: return try list(settings, diagnostics)
             case .status: return try status(settings, diagnostics)
             case .launches: return try launches(settings, diagnostics)
-            case .watch: return try Watcher(settings, diagnostics).run()
+            case .watch: return try WatchCommand(settings, diagnostics).run()
             case .change(let change): return try change.apply(settings, diagnostics)
             }
         } catch {

@@ -33,7 +33,7 @@ extension StateCommand {
             "Prints the value, or for several names the name, a tab and the value. A VALUE is a whole number, decimal or "
                 + "hexadecimal with 0x.",
         ],
-        subcommands: Verb.allCases.map { ($0.rawValue, $0.meaning) },
+        subcommands: StateVerb.allCases.map { ($0.rawValue, $0.meaning) },
         options: own
             + Option.common(
                 quiet: "Print only errors on standard error.",
@@ -86,7 +86,7 @@ extension StateCommand {
 }
 
 /// The command named by the first operand.
-enum Verb: String, CaseIterable {
+enum StateVerb: String, CaseIterable {
     case get, set, wait, watch
 
     var meaning: String {

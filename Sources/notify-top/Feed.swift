@@ -14,7 +14,7 @@ final class Feed: Sendable {
         /// The unique name of the connection that last posted each name.
         var senders: [NotifyName: String] = [:]
         /// The processes behind the connections for which the bus has answered since the last check.
-        var posters: [String: Poster] = [:]
+        var posters: [String: PostingProcess] = [:]
         /// The connections about which the bus was asked.
         var asked: Set<String> = []
         var observers: [AgentInterface.ListEntry]??
@@ -144,7 +144,7 @@ final class Feed: Sendable {
         guard isNew else { return }
         link.callBus("GetConnectionUnixProcessID", [.string(sender)]) { [weak self] answer in
             guard let self, let process = (try? answer.get())?.first?.uint32 else { return }
-            let poster = Poster(process: process)
+            let poster = PostingProcess(process: process)
             contents.withLock { if $0.posters.count < Feed.limit { $0.posters[sender] = poster } }
             wakeup.signal()
         }

@@ -4,12 +4,6 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// How the view ends the process.
-enum Ending {
-    case code(ExitCode)
-    case signal(Int32)
-}
-
 /// The view, which redraws itself when something has changed, and sleeps otherwise.
 struct LiveView {
     /// Nobody reads faster than ten times a second.
@@ -42,7 +36,7 @@ struct LiveView {
         }
     }
 
-    mutating func run() throws(TopFailure) -> Ending {
+    mutating func run() throws(TopFailure) -> Signals.Ending {
         var screen = Screen()
         defer { screen.leave() }
         while true {

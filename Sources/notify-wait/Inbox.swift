@@ -6,7 +6,7 @@ import NotifyCore
 import Synchronization
 
 /// A notification and its time.
-struct Arrival: Coalescing {
+struct Notification: Coalescing {
     let name: NotifyName
     let time: timespec
     /// The same moment on the monotonic clock.
@@ -16,7 +16,7 @@ struct Arrival: Coalescing {
 /// What the center's threads pass on to the main thread.
 final class Inbox: Sendable {
     private struct Contents {
-        var arrivals = CoalescingQueue<Arrival>()
+        var arrivals = CoalescingQueue<Notification>()
         var changes: [NotifyCenter.ConnectionChange] = []
         /// Whether the next return of the bus should not be reported.
         var ignoresReturn = false
@@ -32,7 +32,7 @@ final class Inbox: Sendable {
     }
 
     func put(_ name: NotifyName) {
-        let arrival = Arrival(name: name, time: Clock.wall, moment: Clock.monotonic)
+        let arrival = Notification(name: name, time: Clock.wall, moment: Clock.monotonic)
         let wasEmpty = contents.withLock { contents in
             let wasEmpty = contents.arrivals.isEmpty
             if contents.arrivals.enqueue(arrival) == .full { contents.refused += 1 }
@@ -64,7 +64,7 @@ final class Inbox: Sendable {
         }
     }
 
-    func takeArrival() -> Arrival? {
+    func takeArrival() -> Notification? {
         contents.withLock { $0.arrivals.popFirst() }
     }
 

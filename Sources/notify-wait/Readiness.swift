@@ -28,7 +28,7 @@ enum Readiness {
                 throw StartError("can't create \(path.quoted): \(Diagnostics.text(of: error.number))")
             }
         }
-        if let error = ServiceManager.tell("READY=1") {
+        if let error = NotifySocket.tell("READY=1") {
             // The variable may be a leftover, so this is not fatal.
             diagnostics.notice("can't notify $NOTIFY_SOCKET: \(error)")
         }

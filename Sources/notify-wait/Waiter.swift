@@ -4,12 +4,6 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// How a wait ends the process.
-enum Ending {
-    case code(ExitCode)
-    case signal(Int32)
-}
-
 /// The wait itself: one thread that sleeps in poll(2) until a notification, a signal, a child, the reader of the output
 /// or a timeout requires attention.
 struct Waiter {
@@ -105,7 +99,7 @@ struct Waiter {
         }
     }
 
-    mutating func run() -> Ending {
+    mutating func run() -> Signals.Ending {
         while true {
             if let number = takeSignals() {
                 end(by: number)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NotifyNames
+public import NotifyNames
 import TestSupport
 import Testing
 
 extension Int: Coalescing {
-    package var name: Int { self }
+    @usableFromInline package var name: Int { self }
 }
 
 @Suite struct CoalescingQueueTests {

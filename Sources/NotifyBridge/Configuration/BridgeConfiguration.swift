@@ -29,32 +29,32 @@ package struct BridgeConfiguration: Sendable {
     }
 
     package init(_ file: ConfigurationFile) throws(ConfigurationError) {
-        var draft = Draft()
-        if let fault = file.faults({ draft.set($0, to: $1) }).first { throw ConfigurationError(fault) }
-        if let fault = draft.fault { throw ConfigurationError("\(file.name) \(fault)") }
-        guard let broker = draft.broker else {
+        var given = GivenSettings()
+        if let fault = file.faults({ given.set($0, to: $1) }).first { throw ConfigurationError(fault) }
+        if let fault = given.fault { throw ConfigurationError("\(file.name) \(fault)") }
+        guard let broker = given.broker else {
             throw ConfigurationError(
                 "\(file.name) names no broker: add a line such as 'broker = mqtts://broker.example'"
             )
         }
-        guard let realm = draft.realm else {
+        guard let realm = given.realm else {
             throw ConfigurationError("\(file.name) names no realm: add a line such as 'realm = home'")
         }
         self.broker = broker
         self.realm = realm
-        exports = NameRules(draft.exports)
-        imports = NameRules(draft.imports)
-        user = draft.user
-        password = draft.password
-        tls = draft.tls
-        catchesUp = draft.catchesUp ?? false
-        keepalive = draft.keepalive ?? 60
-        rate = draft.rate ?? 1_000
+        exports = NameRules(given.exports)
+        imports = NameRules(given.imports)
+        user = given.user
+        password = given.password
+        tls = given.tls
+        catchesUp = given.catchesUp ?? false
+        keepalive = given.keepalive ?? 60
+        rate = given.rate ?? 1_000
     }
 }
 
 /// The settings read so far.
-private struct Draft {
+private struct GivenSettings {
     var broker: BrokerAddress?
     var realm: String?
     var exports: [NameRule] = []
@@ -90,38 +90,38 @@ private struct Draft {
 
     /// - Returns: what is wrong.
     mutating func set(_ key: String, to value: String) -> String? {
-        guard Draft.keys.contains(key) else {
-            return "unknown setting '\(key)'; the settings are \(Draft.keys.joined(separator: ", "))"
+        guard GivenSettings.keys.contains(key) else {
+            return "unknown setting '\(key)'; the settings are \(GivenSettings.keys.joined(separator: ", "))"
         }
         if value.isEmpty { return "'\(key)' has no value" }
         // It would end a C string.
         if value.utf8.contains(0) { return "'\(key)' contains a NUL" }
         switch key {
-        case "export": return Draft.add(value, to: &exports)
-        case "import": return Draft.add(value, to: &imports)
+        case "export": return GivenSettings.add(value, to: &exports)
+        case "import": return GivenSettings.add(value, to: &imports)
         case "broker":
             let fault = "'\(value)' is not a broker; use mqtt://HOST, mqtts://HOST or a path"
-            return Draft.set(&broker, BrokerAddress(value), key, fault)
+            return GivenSettings.set(&broker, BrokerAddress(value), key, fault)
         case "realm":
             let fault = "a realm consists of 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'"
-            return Draft.set(&realm, Draft.isRealm(value) ? value : nil, key, fault)
-        case "user": return Draft.set(&user, value, key, "")
+            return GivenSettings.set(&realm, GivenSettings.isRealm(value) ? value : nil, key, fault)
+        case "user": return GivenSettings.set(&user, value, key, "")
         case "password-file":
-            return Draft.set(&password, from: value, key) { (path) throws(TextFile.Fault) in try secret(path) }
-        case "ca-file": return Draft.set(&tls.authorities, from: value, key, check)
-        case "cert-file": return Draft.set(&tls.certificate, from: value, key, check)
+            return GivenSettings.set(&password, from: value, key) { (path) throws(TextFile.Fault) in try secret(path) }
+        case "ca-file": return GivenSettings.set(&tls.authorities, from: value, key, check)
+        case "cert-file": return GivenSettings.set(&tls.certificate, from: value, key, check)
         case "key-file":
-            return Draft.set(&tls.key, from: value, key) { (path) throws(TextFile.Fault) in
+            return GivenSettings.set(&tls.key, from: value, key) { (path) throws(TextFile.Fault) in
                 _ = try secret(path)
                 return path
             }
         case "catch-up":
-            return Draft.set(&catchesUp, ["yes": true, "no": false][value], key, "'catch-up' is yes or no")
+            return GivenSettings.set(&catchesUp, ["yes": true, "no": false][value], key, "'catch-up' is yes or no")
         case "keepalive":
-            return Draft.set(&keepalive, Draft.seconds(value), key, "'keepalive' is 0, or 5s to 12h, as in 60s")
+            return GivenSettings.set(&keepalive, GivenSettings.seconds(value), key, "'keepalive' is 0, or 5s to 12h, as in 60s")
         default:
             let rate = Int(value).flatMap { (1...1_000_000).contains($0) ? $0 : nil }
-            return Draft.set(&self.rate, rate, key, "'rate' is 1 to 1000000 names a second")
+            return GivenSettings.set(&self.rate, rate, key, "'rate' is 1 to 1000000 names a second")
         }
     }
 

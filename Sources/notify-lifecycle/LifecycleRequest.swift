@@ -3,9 +3,9 @@
 import CommandSupport
 
 /// A valid command line.
-enum Request {
+enum LifecycleRequest {
     case list, status, launches, watch
-    case change(StateCommand)
+    case change(TargetChange)
 
     init(_ operands: Operands, _ settings: LifecycleSettings) throws(UsageError) {
         var rest = operands.beforeDashes + (operands.afterDashes ?? [])
@@ -23,8 +23,8 @@ enum Request {
             }
             var targets: [Whom] = []
             for operand in rest { targets.append(try Whom(operand)) }
-            let change = verb.state.map { StateCommand.Change.set($0, freezes: settings.freezes) } ?? .release
-            self = .change(StateCommand(change: change, targets: targets.isEmpty ? [.everyone] : targets))
+            let change = verb.state.map { TargetChange.Change.set($0, freezes: settings.freezes) } ?? .release
+            self = .change(TargetChange(change: change, targets: targets.isEmpty ? [.everyone] : targets))
             return
         }
         if let operand = rest.first {

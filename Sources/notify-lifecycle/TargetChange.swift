@@ -4,7 +4,7 @@ import CommandSupport
 import NotifyCore
 
 /// A requested state change.
-struct StateCommand {
+struct TargetChange {
     enum Change {
         case set(LifecycleState, freezes: Bool)
         case release

@@ -4,7 +4,7 @@ import Glibc
 
 /// The process that posted, as far as the bus knows. Between the bus's reply and our look at the process, it may have
 /// exited and its number been reused: this is for display, and decides nothing.
-struct Poster: Sendable {
+struct PostingProcess: Sendable {
     let process: UInt32
     /// The program's name from the kernel, up to 15 bytes; nil if the process had exited.
     let program: String?

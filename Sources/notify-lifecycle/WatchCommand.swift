@@ -7,7 +7,7 @@ import NotifyCore
 /// `notify-lifecycle watch`: prints changes until a signal ends the process or nobody reads them.
 ///
 /// Signals have their default effect: there is nothing to clean up, and a shell sees what ended the command.
-struct Watcher {
+struct WatchCommand {
     private let settings: LifecycleSettings
     private let diagnostics: Diagnostics
     private let mailbox: Mailbox<AgentWatch.Event>

@@ -3,7 +3,7 @@
 import Glibc
 
 /// The service manager that started this process, if any. See sd_notify(3) for the protocol, which is small and stable.
-package enum ServiceManager {
+package enum NotifySocket {
     /// Sends a message such as `READY=1` to `$NOTIFY_SOCKET`.
     ///
     /// - Returns: what went wrong; nil also if the variable is not set.

@@ -3,7 +3,7 @@
 import NotifyNames
 
 /// A registered observing connection.
-struct Observer {
+struct ObservingConnection {
     /// The progress of parking a connection.
     enum Parking {
         case none
@@ -107,7 +107,7 @@ struct Observer {
     ///
     /// - Returns: also its process, and by how many the connections for which the bus may queue posts have become more.
     mutating func change<Result>(
-        _ change: (inout Observer) -> Result
+        _ change: (inout ObservingConnection) -> Result
     ) -> (result: Result, process: ProcessID, queued: Int) {
         let before = mayBeQueuedFor
         let result = change(&self)
@@ -122,7 +122,7 @@ extension Newcomer.Statement {
 }
 
 /// A process that has, or had, observing connections.
-struct ObservedProcess {
+struct ObservingProcess {
     let facts: Newcomer.ProcessFacts
     /// What a person has set for the whole process and not released.
     var wish: LifecycleState?
@@ -152,7 +152,7 @@ struct ObservedProcess {
 }
 
 // What is kept for a connection that doesn't listen.
-extension Observer {
+extension ObservingConnection {
     /// A name that it observes was posted.
     ///
     /// - Returns: whether another post of the name would be news.
