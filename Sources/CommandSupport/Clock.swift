@@ -15,3 +15,29 @@ package enum Clock {
         return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
     }
 }
+
+/// A time of the monotonic clock by which something must have happened.
+package struct Deadline: Sendable {
+    /// How long a bus that says nothing is waited for if the user gives no time: D-Bus's own default for a call.
+    package static let busLimit = Duration.seconds(25)
+
+    private let nanoseconds: Int64
+
+    /// - Parameter duration: from now; one from an option can't overflow the clock.
+    package init(after duration: Duration) {
+        nanoseconds = Clock.monotonic + duration.inNanoseconds
+    }
+
+    package var hasPassed: Bool { Clock.monotonic >= nanoseconds }
+
+    /// The remaining time; zero once it has passed.
+    package var remaining: Duration { .nanoseconds(max(0, nanoseconds - Clock.monotonic)) }
+
+    /// The remaining time for poll(2), rounded up so that it has passed by then.
+    package var milliseconds: Int32 {
+        Int32(clamping: (max(0, nanoseconds - Clock.monotonic) + 999_999) / 1_000_000)
+    }
+
+    /// Whether something that happened at `moment`, in terms of ``Clock/monotonic``, was in time.
+    package func includes(_ moment: Int64) -> Bool { moment <= nanoseconds }
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandSupport
+package import CommandSupport
 import Glibc
 import NotifyAgent
 
@@ -50,4 +50,8 @@ enum AgentCommand {
         limit.rlim_cur = limit.rlim_max
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
+}
+
+extension Program {
+    package static var notifyAgent: Program { Program(AgentCommand.command, run: AgentCommand.run) }
 }

@@ -28,7 +28,7 @@ struct WatchCommand {
     init(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(LifecycleFailure) {
         self.settings = settings
         self.diagnostics = diagnostics
-        do throws(ResourceError) {
+        do throws(CommandFailure) {
             mailbox = try Mailbox()
         } catch {
             throw LifecycleFailure(error.message)

@@ -68,12 +68,8 @@ final class Feed: Sendable {
     private let observation: Mutex<NotifyCenter.Observation?>
 
     /// Returns once no post is missed any more.
-    init(_ bus: NotifyCenter.Bus) throws(TopFailure) {
-        do throws(ResourceError) {
-            wakeup = try .ofCommand()
-        } catch {
-            throw TopFailure(error.message)
-        }
+    init(_ bus: NotifyCenter.Bus) throws(CommandFailure) {
+        wakeup = try .ofCommand()
         observation = Mutex(nil)
         let box = Box()
         posts = NotifyCenter(bus: bus) { change in
@@ -93,7 +89,7 @@ final class Feed: Sendable {
             observation.withLock { $0 = made }
             try agent.open()
         } catch {
-            throw TopFailure(error)
+            throw CommandFailure(lateBus: error)
         }
         askForObservers(at: 0)
     }

@@ -83,3 +83,21 @@ final class Inbox: Sendable {
         }
     }
 }
+
+// Not in CommandSupport: in a library that other modules import, the compiler may look for the members of `timespec` in
+// the wrong module.
+
+extension Clock {
+    /// The time of day.
+    static var wall: timespec {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return now
+    }
+}
+
+extension LocalTime {
+    static func append(_ time: timespec, to record: inout [UInt8]) {
+        append(nanosecondsSince1970: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec), to: &record)
+    }
+}

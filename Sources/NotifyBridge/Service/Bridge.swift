@@ -18,12 +18,10 @@ enum Bridge {
     ) -> ExitCode {
         do {
             return try serve(configuration, bus, state, diagnostics)
-        } catch let error as NotifyBusError where [.noBus, .disconnected, .timedOut].contains(error.code) {
-            diagnostics.error(error.description)
-            return .unavailable
+        } catch let error as NotifyBusError {
+            return diagnostics.fail(CommandFailure(lateBus: error))
         } catch {
-            diagnostics.error((error as? ResourceError)?.message ?? "\(error)")
-            return .failed
+            return diagnostics.fail(error)
         }
     }
 

@@ -20,7 +20,7 @@ package final class Exchange: Sendable {
     /// Wakes the broker's thread.
     let brokerWakeUp: WakeDescriptor
 
-    package init() throws(ResourceError) {
+    package init() throws(CommandFailure) {
         brokerWakeUp = try .ofCommand()
     }
 
