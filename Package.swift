@@ -144,15 +144,18 @@ let package = Package(
             dependencies: ["NotifyCore", "CDBusReference"],
             path: "Tests/Fuzzing/Comparison"
         ),
+        .target(name: "FuzzDriver", path: "Tests/Fuzzing/Driver"),
         .executableTarget(
             name: "fuzz-messages",
-            dependencies: ["NotifyCore", "MessageComparison"],
+            dependencies: ["NotifyCore", "MessageComparison", "FuzzDriver"],
             path: "Tests/Fuzzing/Fuzzer"
         ),
         // What the agent, its relay, its launcher and observers make of anything that others may say.
         .executableTarget(
             name: "fuzz-agent",
-            dependencies: ["NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames"],
+            dependencies: [
+                "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "FuzzDriver",
+            ],
             path: "Tests/Fuzzing/Agent"
         ),
         .testTarget(

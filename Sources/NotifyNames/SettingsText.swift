@@ -17,14 +17,17 @@ package struct SettingsText {
     package init(_ text: String) {
         var lines: [Line] = []
         // By bytes: "\r\n" would be one character, and so would "=" and an accent behind it.
-        for (index, line) in text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated()
+        for (index, line) in text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            .enumerated()
         {
             let line = SettingsText.trimmed(line)
             if line.isEmpty || line.first == UInt8(ascii: "#") { continue }
             let equals = line.firstIndex(of: UInt8(ascii: "="))
             let key = SettingsText.trimmed(line[..<(equals ?? line.endIndex)])
             let value = equals.map { SettingsText.trimmed(line[line.index(after: $0)...]) }
-            lines.append(Line(number: index + 1, key: String(Substring(key)), value: value.map { String(Substring($0)) }))
+            lines.append(
+                Line(number: index + 1, key: String(Substring(key)), value: value.map { String(Substring($0)) })
+            )
         }
         self.lines = lines
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CommandSupport
-import Glibc
 import NotifyAgent
 
 /// `notify-agent`: the lifecycle agent as a program.
@@ -31,7 +30,6 @@ enum AgentCommand {
         diagnostics.verbosity = settings.common.verbosity
         configuration.replaces = settings.replaces
         configuration.version = notifyBusVersion
-        raiseDescriptorLimit()
         let level: Logger.Level =
             switch settings.common.verbosity {
             case .quiet: .warning
@@ -41,14 +39,6 @@ enum AgentCommand {
         let logger = Logger.toStandardError(of: command.name, level: level)
         for fault in configuration.faults { logger.warning("ignored a mistake in the settings: \(fault)") }
         return AgentRunner.run(settings, configuration, logger, diagnostics)
-    }
-
-    /// Each observer takes a descriptor, and 1,024 are soon used up.
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = limit.rlim_max
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 }
 

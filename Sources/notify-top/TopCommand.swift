@@ -94,7 +94,9 @@ enum TopCommand {
         }
     }
 
-    private static func printOnce(_ settings: TopSettings, _ diagnostics: Diagnostics) throws(CommandFailure) -> ExitCode {
+    private static func printOnce(_ settings: TopSettings, _ diagnostics: Diagnostics) throws(CommandFailure)
+        -> ExitCode
+    {
         let feed = try Feed(settings.common.notifyBus)
         let deadline = Deadline(after: settings.time)
         let isInSandbox = !settings.common.notifyBus.isWhole

@@ -354,7 +354,9 @@ extension Waiter {
         do throws(NotifyBusError) {
             return try center.addObserver(for: subject.ofCenter, timeout: .nanoseconds(left)) { inbox.put($0) }
         } catch {
-            guard let deadline, Clock.monotonic >= deadline, error.code == .timedOut else { throw CommandFailure(lateBus: error) }
+            guard let deadline, Clock.monotonic >= deadline, error.code == .timedOut else {
+                throw CommandFailure(lateBus: error)
+            }
             throw .lateBus(since: start, center)
         }
     }

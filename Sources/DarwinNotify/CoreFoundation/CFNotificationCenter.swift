@@ -74,9 +74,6 @@ public func CFNotificationCenterGetDistributedCenter() -> CFNotificationCenter! 
     .distributed
 }
 
-// The names are Apple's.
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
-
 /// Observes a name: calls `callBack` for each notification posted from now on.
 ///
 /// The Darwin notify center calls it on the main queue. When this returns, the bus has confirmed the registration. It can be called from any thread. Each call adds a
@@ -156,9 +153,6 @@ public func CFNotificationCenterRemoveEveryObserver(_ center: CFNotificationCent
     guard let observer else { return Reporter.report(.missing("an observer"), by: function) }
     center.backend.remove(UInt(bitPattern: observer), nil, 0)
 }
-
-// The names are Apple's.
-// swift-format-ignore-file: AlwaysUseLowerCamelCase
 
 /// Posts a notification to every observer of its name: with the Darwin notify center in all programs on the bus,
 /// including this one, and with the local center in this one.

@@ -118,7 +118,12 @@ private struct GivenSettings {
         case "catch-up":
             return GivenSettings.set(&catchesUp, ["yes": true, "no": false][value], key, "'catch-up' is yes or no")
         case "keepalive":
-            return GivenSettings.set(&keepalive, GivenSettings.seconds(value), key, "'keepalive' is 0, or 5s to 12h, as in 60s")
+            return GivenSettings.set(
+                &keepalive,
+                GivenSettings.seconds(value),
+                key,
+                "'keepalive' is 0, or 5s to 12h, as in 60s"
+            )
         default:
             let rate = Int(value).flatMap { (1...1_000_000).contains($0) ? $0 : nil }
             return GivenSettings.set(&self.rate, rate, key, "'rate' is 1 to 1000000 names a second")

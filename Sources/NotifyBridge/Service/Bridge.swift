@@ -86,7 +86,9 @@ enum Bridge {
     ) -> ExitCode {
         var deadline: Deadline?
         while true {
-            var sources = [inbox.descriptor, signals.descriptor].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            var sources = [inbox.descriptor, signals.descriptor].map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+            }
             poll(&sources, 2, deadline?.milliseconds ?? -1)
             while signals.next() != nil {
                 if deadline == nil { exchange.endBroker() }
