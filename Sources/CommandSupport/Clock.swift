@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
 import NotifyCore
 
 /// The clocks of the kernel, in nanoseconds.
@@ -9,11 +8,7 @@ package enum Clock {
     package static var monotonic: Int64 { MonotonicTime.now.nanoseconds }
 
     /// The time of day, since 1970.
-    package static var timeOfDay: Int64 {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
-    }
+    package static var timeOfDay: Int64 { TimeOfDay.nanoseconds }
 }
 
 /// A time of the monotonic clock by which something must have happened.
