@@ -245,7 +245,7 @@ let package = Package(
             name: "ManualTests",
             dependencies: [
                 "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
-                "notify-state", "notify-top", "notify-agent", "notify-commands",
+                "notify-state", "notify-top", "notify-agent", "notify-commands", "notify-bridge",
             ]
         ),
         .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
