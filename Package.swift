@@ -103,6 +103,17 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .debug))]
         ),
 
+        // The MQTT client of the Mosquitto project. Only who builds the bridge needs it: SwiftPM looks for nothing that a
+        // dependent does not use.
+        .systemLibrary(
+            name: "CMosquitto",
+            pkgConfig: "libmosquitto",
+            providers: [.apt(["libmosquitto-dev"]), .yum(["mosquitto-devel"])]
+        ),
+        // Names across machines: between a bus and an MQTT broker.
+        .target(name: "NotifyBridge", dependencies: ["NotifyCore", "NotifyNames", "CommandSupport", "CMosquitto"]),
+        .executableTarget(name: "notify-bridge", dependencies: ["NotifyBridge", "CommandSupport"]),
+
         // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.
         .target(
             name: "Simulation",
@@ -133,15 +144,18 @@ let package = Package(
             dependencies: ["NotifyCore", "CDBusReference"],
             path: "Tests/Fuzzing/Comparison"
         ),
+        .target(name: "FuzzDriver", path: "Tests/Fuzzing/Driver"),
         .executableTarget(
             name: "fuzz-messages",
-            dependencies: ["NotifyCore", "MessageComparison"],
+            dependencies: ["NotifyCore", "MessageComparison", "FuzzDriver"],
             path: "Tests/Fuzzing/Fuzzer"
         ),
         // What the agent, its relay, its launcher and observers make of anything that others may say.
         .executableTarget(
             name: "fuzz-agent",
-            dependencies: ["NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames"],
+            dependencies: [
+                "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "FuzzDriver",
+            ],
             path: "Tests/Fuzzing/Agent"
         ),
         .testTarget(
@@ -231,7 +245,7 @@ let package = Package(
             name: "ManualTests",
             dependencies: [
                 "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
-                "notify-state", "notify-top", "notify-agent", "notify-commands",
+                "notify-state", "notify-top", "notify-agent", "notify-commands", "notify-bridge",
             ]
         ),
         .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
@@ -249,6 +263,13 @@ let package = Package(
                 "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
                 "CommandSupport", "TestSupport", "notify-agent", "notify-commands",
             ]
+        ),
+        .testTarget(
+            name: "BridgeTests",
+            dependencies: [
+                "NotifyBridge", "NotifyBus", "CommandSupport", "TestSupport", "notify-bridge", "notify-commands",
+            ],
+            exclude: ["crowd"]
         ),
     ],
     swiftLanguageModes: [.v6]
@@ -282,7 +303,8 @@ for target in package.targets where target.type != .system {
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
     // For those who work on the package, and in its CI: NOTIFYBUS_STRICT=1 makes every warning an error. Unlike
-    // .treatAllWarnings(as:) these flags are the same when the package is built for the bridge: see Scripts/swift-beside.
+    // .treatAllWarnings(as:) these flags are the same when the package is built for the benchmarks: see
+    // Scripts/swift-beside.
     if Context.environment["NOTIFYBUS_STRICT"] != nil {
         settings.append(.unsafeFlags(["-warnings-as-errors"]))
         target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(["-Werror"])]

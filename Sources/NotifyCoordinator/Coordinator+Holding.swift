@@ -9,7 +9,7 @@ extension Coordinator {
     mutating func hold(
         _ subjects: Subjects,
         for id: ConnectionID,
-        then waiter: Observer.HoldWaiter,
+        then waiter: ObservingConnection.HoldWaiter,
         synchronizes: Bool = false
     ) {
         guard let observer = directory[id] else { return }
@@ -46,7 +46,7 @@ extension Coordinator {
     }
 
     /// The names of a connection are held, or this prevented it.
-    mutating func resume(_ waiter: Observer.HoldWaiter, _ id: ConnectionID, _ failure: String?) {
+    mutating func resume(_ waiter: ObservingConnection.HoldWaiter, _ id: ConnectionID, _ failure: String?) {
         switch waiter {
         case .transition: advance(id) { $0.namesAreHeld(failure) }
         case .parking: namesAreHeldForParking(id)

@@ -36,9 +36,9 @@ extension Coordinator {
     private mutating func enter(_ call: CallID, _ newcomer: Newcomer, _ previous: ConnectionID?) {
         if directory.observers.isEmpty { emit(.observersCome) }
         for ended in directory.earlier(than: newcomer.process.id) { processEnded(ended) }
-        if directory[process: newcomer.process.id] == nil { directory.insert(ObservedProcess(newcomer.process)) }
+        if directory[process: newcomer.process.id] == nil { directory.insert(ObservingProcess(newcomer.process)) }
         let isFirst = directory[process: newcomer.process.id]?.connections.isEmpty == true
-        var observer = Observer(newcomer, id: directory.nextID(), now: now)
+        var observer = ObservingConnection(newcomer, id: directory.nextID(), now: now)
         let id = observer.id
         let state = initialState(of: &observer, newcomer.statement, previous.flatMap { directory[$0] })
         let isSuspended = state == .suspended
@@ -64,9 +64,9 @@ extension Coordinator {
     }
 
     private mutating func initialState(
-        of observer: inout Observer,
+        of observer: inout ObservingConnection,
         _ statement: Newcomer.Statement,
-        _ previous: Observer?
+        _ previous: ObservingConnection?
     ) -> LifecycleState {
         if let process = directory[process: observer.process] {
             observer.person = directory.wish(for: process, isNew: statement.state == nil)
@@ -86,7 +86,7 @@ extension Coordinator {
     }
 
     /// Takes over what an earlier agent had decided, as the observer remembers it.
-    private mutating func believe(_ decider: String, _ state: LifecycleState, of observer: inout Observer) {
+    private mutating func believe(_ decider: String, _ state: LifecycleState, of observer: inout ObservingConnection) {
         switch Decider(name: decider) {
         case .person: observer.person = observer.person ?? state
         case .program:
@@ -189,7 +189,11 @@ extension Coordinator {
         dropPending(of: id)
     }
 
-    private mutating func holdIfNeeded(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
+    private mutating func holdIfNeeded(
+        _ subjects: Subjects,
+        for id: ConnectionID,
+        then waiter: ObservingConnection.HoldWaiter
+    ) {
         // If it is being parked, it will need them as well.
         if directory[id]?.transition.isHolding == true || directory[id]?.isParked == true {
             hold(subjects, for: id, then: waiter)
@@ -246,7 +250,7 @@ extension Coordinator {
         }
     }
 
-    private mutating func forget(_ process: ObservedProcess) {
+    private mutating func forget(_ process: ObservingProcess) {
         // A process without observers must not stay frozen forever.
         thaw(process.id)
         settleRequests(waitingFor: process.id, failure: nil)

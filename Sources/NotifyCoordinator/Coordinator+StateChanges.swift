@@ -195,7 +195,7 @@ extension Coordinator {
     // MARK: - Deciding
 
     /// The state decided for a connection by everything that is known now.
-    func decide(_ observer: Observer) -> Decision {
+    func decide(_ observer: ObservingConnection) -> Decision {
         guard let process = directory[process: observer.process] else { return observer.decision }
         let user = process.id.user
         var known = Circumstances()
@@ -320,7 +320,7 @@ extension Coordinator {
     }
 
     /// Who loses a part of the window as long as this observer does not reply.
-    func owner(of observer: Observer) -> Owner {
+    func owner(of observer: ObservingConnection) -> Owner {
         Owner(observer.process, agentUser: configuration.user)
     }
 

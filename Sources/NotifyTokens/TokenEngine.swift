@@ -252,3 +252,32 @@ extension TokenEngine {
     /// How many tokens fit before the table has doubled in size twice.
     package var tokenTableSize: Int { table.size }
 }
+
+extension TokenEngine {
+    /// Disables everything that needs the bus, or enables it again.
+    package func setDisabled(_ isDisabled: Bool) {
+        try? withState { state in state.isDisabled = isDisabled }
+    }
+}
+
+extension TokenEngine {
+    /// The options of `notify_set_options`: 0x08000000 disables, 0x04000000 enables.
+    package func setOptions(_ options: UInt32) {
+        if options & 0x0800_0000 != 0 { setDisabled(true) } else if options & 0x0400_0000 != 0 { setDisabled(false) }
+    }
+}
+
+/// The bus on which Darwin's names travel.
+///
+/// On Darwin names are system-wide. Here the default is the user's session bus, where a desktop's programs meet and
+/// other users' are not heard. For names that all users share, set `NOTIFYBUS_ADDRESS=system`.
+package enum BusChoice {
+    /// The center shared by everything with a Darwin name, on the bus that `NOTIFYBUS_ADDRESS` names; by default the
+    /// session bus.
+    package static let center: NotifyCenter =
+        switch NotifyCenter.Bus.inEnvironment?.kind {
+        case .session, nil: .session
+        case .system: .system
+        case .address(let address): NotifyCenter(bus: .address(address))
+        }
+}

@@ -163,15 +163,15 @@ enum Trial {
         ("Documentation/lifecycle-protocol.md", "            agent ", .picture),
         (
             "Documentation/across-machines.md", "# /etc/mosquitto",
-            .elsewhere("Bridge/Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
+            .elsewhere("Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
         ),
         (
             "Documentation/across-machines.md", "# ~/.config/notifybus/bridge.conf",
-            .elsewhere("Bridge/Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
+            .elsewhere("Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
         ),
         (
             "Documentation/across-machines.md", "$ notify-bridge --check",
-            .elsewhere("Bridge/Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
+            .elsewhere("Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
         ),
         (
             "Documentation/from-ios.md", "exec 9>",
@@ -196,7 +196,7 @@ enum Trial {
         ),
         (
             "Documentation/from-ios.md", "$ mosquitto_pub",
-            .elsewhere("Bridge/Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
+            .elsewhere("Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
         ),
         (
             "Documentation/from-ios.md", "$ notify-wait -f com.example.mail",

@@ -22,19 +22,12 @@ package enum LaunchFile {
     /// - Parameter trust: whose posts count by default.
     package static func read(_ text: String, title: String, trust: LaunchEntry.Trust) throws(Fault) -> LaunchEntry {
         var draft = Draft(trust: trust)
-        // By bytes: "\r\n" would be one character.
-        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        for (index, bytes) in lines.enumerated() {
-            let line = trimmed(Substring(bytes))
-            if line.isEmpty || line.utf8.first == UInt8(ascii: "#") { continue }
+        for line in SettingsText(text).lines {
             do throws(Complaint) {
-                guard let equals = line.utf8.firstIndex(of: UInt8(ascii: "=")) else {
-                    throw Complaint("missing '=' in '\(line)'")
-                }
-                let key = String(trimmed(line[..<equals]))
-                try draft.set(key, to: String(trimmed(line[line.utf8.index(after: equals)...])))
+                guard let value = line.value else { throw Complaint("missing '=' in '\(line.key)'") }
+                try draft.set(line.key, to: value)
             } catch {
-                throw Fault(line: index + 1, text: error.text)
+                throw Fault(line: line.number, text: error.text)
             }
         }
         do throws(Complaint) {
@@ -42,16 +35,6 @@ package enum LaunchFile {
         } catch {
             throw Fault(line: 0, text: error.text)
         }
-    }
-
-    private static func trimmed(_ text: Substring) -> Substring {
-        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0d }
-        var text = text
-        while let first = text.utf8.first, isBlank(first) {
-            text = text[text.utf8.index(after: text.utf8.startIndex)...]
-        }
-        while let last = text.utf8.last, isBlank(last) { text = text[..<text.utf8.index(before: text.utf8.endIndex)] }
-        return text
     }
 
     struct Complaint: Error {

@@ -7,7 +7,20 @@ package import NotifyNames
 ///
 /// A value that knows no bus: it is told what happens, and answers which names to hear and what to pass on.
 package struct RelayTable: Sendable {
-    package typealias Post = RelayQueue.Post
+    package struct Post: Equatable, Sendable, Coalescing {
+        package let name: NotifyName
+        /// The unique name of the poster's connection; empty if this stands for the posts of several.
+        package var sender: String
+
+        package init(_ name: NotifyName, from sender: String) {
+            self.name = name
+            self.sender = sender
+        }
+
+        package mutating func merge(_ other: Post) {
+            if sender != other.sender { sender = "" }
+        }
+    }
 
     struct Client: Sendable {
         /// The process that the connection belongs to, which is the sandbox's proxy.
@@ -18,7 +31,7 @@ package struct RelayTable: Sendable {
         var isHearing = false
         /// Whether the relay may pass on what it hears.
         var isPassing = false
-        var queue = RelayQueue()
+        var queue = CoalescingQueue<Post>()
         /// The last batch, until the client has read it.
         var unanswered: [Post] = []
         /// How many posts the client has read.
@@ -177,7 +190,7 @@ package struct RelayTable: Sendable {
         let cost = isKept ? 0 : RelayTable.cost(post.name)
         let hasRoom = isKept || bytes[process, default: 0] + cost <= room
         change(name) { client in
-            switch client.queue.append(post, mayGrow: hasRoom) {
+            switch client.queue.enqueue(post, mayGrow: hasRoom) {
             case .queued: client.bytes += cost
             case .coalesced: break
             case .full: client.dropped += 1
@@ -277,9 +290,9 @@ extension RelayTable.Client {
         var kept: [UInt64] = [0]
         kept.reserveCapacity(waiters.isEmpty ? 1 : queue.count + 1)
         let counts = !waiters.isEmpty
-        queue.keep { name in
-            var isWanted = names.contains(name)
-            if !isWanted { prefixes.forEachPrefix(of: name) { _, _ in isWanted = true } }
+        queue.keep { post in
+            var isWanted = names.contains(post.name)
+            if !isWanted { prefixes.forEachPrefix(of: post.name) { _, _ in isWanted = true } }
             if counts { kept.append(kept[kept.count - 1] + (isWanted ? 1 : 0)) }
             return isWanted
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyCoordinator
+import NotifyNames
 
 /// Who waits for match rules that the bus has yet to confirm.
 ///

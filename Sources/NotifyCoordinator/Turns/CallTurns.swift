@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+
 /// Calls in the order in which they are handled: owners take turns, and so do the connections of an owner, while the
 /// calls of one connection never overtake each other. So nobody's calls wait for all of somebody else's.
 ///

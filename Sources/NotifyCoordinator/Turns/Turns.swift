@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+
 /// Round robin: owners with work take turns, and so do the members of each owner.
 ///
 /// A member is whatever work is done for: a holder of names, or a connection that has calls waiting. It is in line once;
@@ -43,46 +45,3 @@ package struct Turns<Owner: Hashable, Member> {
         if rest.isEmpty { owners = owners.filter { $0 != owner } } else { members[owner] = rest }
     }
 }
-
-/// First in, first out. Both take constant time on average, and what was taken is no longer kept in memory.
-package struct Fifo<Element> {
-    private var elements: [Element?] = []
-    private var head = 0
-
-    package init(_ elements: [Element] = []) { self.elements = elements }
-
-    /// Copies them.
-    package var all: [Element] { elements[head...].compactMap { $0 } }
-    package var count: Int { elements.count - head }
-    package var isEmpty: Bool { head == elements.count }
-    package var first: Element? { isEmpty ? nil : elements[head] }
-
-    package mutating func append(_ element: Element) { elements.append(element) }
-
-    package mutating func popFirst() -> Element? {
-        guard head < elements.count else { return nil }
-        let element = elements[head].take()
-        head += 1
-        if isEmpty {
-            elements.removeAll(keepingCapacity: elements.capacity <= 64)
-            head = 0
-        } else if head >= 64, head * 2 >= elements.count {
-            elements.removeFirst(head)
-            head = 0
-        }
-        return element
-    }
-
-    /// Changes all elements, in order.
-    package mutating func changeAll(_ change: (inout Element) -> Void) {
-        for index in elements.indices.dropFirst(head) {
-            guard var element = elements[index].take() else { continue }
-            change(&element)
-            elements[index] = element
-        }
-    }
-
-    package func filter(_ isKept: (Element) -> Bool) -> Fifo { Fifo(all.filter(isKept)) }
-}
-
-extension Fifo: Sendable where Element: Sendable {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FuzzDriver
 import NotifyCoordinator
 import NotifyCore
 import NotifyNames
