@@ -38,7 +38,8 @@ let package = Package(
             name: "BridgeTestSupport",
             dependencies: ["bus-launcher", "TestThreads"],
             path: "Tests/Support",
-            exclude: ["Bubblewrap.swift", "CollidingNames.swift", "FlatpakSandbox.swift", "Stranger.swift"]
+            exclude: ["Bubblewrap.swift", "CollidingNames.swift", "FlatpakSandbox.swift", "Stranger.swift"],
+            linkerSettings: [.unsafeFlags(["-L\(Context.packageDirectory)/../Tests/Linking"])]
         ),
         .testTarget(
             name: "BridgeTests",
