@@ -124,6 +124,21 @@ demo-picture: demo-build ## Draws the README's picture from the demo's output
 test: test-needs ## Runs all tests, on dbus-daemon and on dbus-broker
 	@swift test $(DEBUG) $(TESTING)
 
+# Debian sid, and what is built in it. A folder that has a Debian sid already will do: make sid-test SID=/srv/sid
+SID ?= $(SCRATCH)/sid
+SID_BUILD ?= $(SCRATCH)/sid-build
+
+.PHONY: sid-test
+sid-test: ## Runs all tests in Debian sid, with Debian's Swift, which is the oldest supported, and today's daemons; needs root
+	@Scripts/install-dependencies sid
+	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) make test INSTALL_MISSING=no
+
+.PHONY: sid-deb
+sid-deb: ## Builds the Debian packages in Debian sid, runs the tests there, installs, upgrades and purges; needs root
+	@Scripts/install-dependencies sid
+	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
+	  env DEB_BUILD_OPTIONS= bash -euc 'make deb INSTALL_MISSING=no; Scripts/check-deb --here .build/packages/out'
+
 # How often.
 TIMES ?= 1
 
