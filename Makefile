@@ -139,6 +139,11 @@ sid-deb: ## Builds the Debian packages in Debian sid, runs the tests there, inst
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
 	  env DEB_BUILD_OPTIONS= bash -euc 'make deb INSTALL_MISSING=no; Scripts/check-deb --here .build/packages/out'
 
+.PHONY: arm64-test
+arm64-test: ## Builds for arm64 in Debian sid, and runs the tests that don't measure time, emulated; needs root, and an hour
+	@Scripts/install-dependencies sid arm64
+	@Scripts/check-arm64 $(call quote,$(SID)) $(call quote,$(SID)-arm64) $(call quote,$(SID_BUILD))
+
 # How often.
 TIMES ?= 1
 

@@ -28,6 +28,9 @@ mount_copy() {
   mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
   ln -s pts/ptmx "$root/dev/ptmx"
   ln -s /proc/self/fd "$root/dev/fd"
+  ln -s fd/0 "$root/dev/stdin"
+  ln -s fd/1 "$root/dev/stdout"
+  ln -s fd/2 "$root/dev/stderr"
 }
 
 # enter_copy ROOM - makes the copy the root of the file system
