@@ -123,6 +123,26 @@ demo-picture: demo-build ## Draws the README's picture from the demo's output
 test: test-needs ## Runs all tests, on dbus-daemon and on dbus-broker
 	@swift test $(DEBUG) $(TESTING) --skip '^BridgeTests[.]'
 
+# Debian sid, and what is built in it. A folder that has a Debian sid already will do: make sid-test SID=/srv/sid
+SID ?= $(SCRATCH)/sid
+SID_BUILD ?= $(SCRATCH)/sid-build
+
+.PHONY: sid-test
+sid-test: ## Runs all tests in Debian sid, with Debian's Swift, which is the oldest supported, and today's daemons; needs root
+	@Scripts/install-dependencies sid
+	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) make test INSTALL_MISSING=no
+
+.PHONY: sid-deb
+sid-deb: ## Builds the Debian packages in Debian sid, runs the tests there, installs, upgrades and purges; needs root
+	@Scripts/install-dependencies sid
+	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
+	  env DEB_BUILD_OPTIONS= bash -euc 'make deb INSTALL_MISSING=no; Scripts/check-deb --here .build/packages/out'
+
+.PHONY: arm64-test
+arm64-test: ## Builds for arm64 in Debian sid, and runs the tests that don't measure time, emulated; needs root, and an hour
+	@Scripts/install-dependencies sid arm64
+	@Scripts/check-arm64 $(call quote,$(SID)) $(call quote,$(SID)-arm64) $(call quote,$(SID_BUILD))
+
 # How often.
 TIMES ?= 1
 

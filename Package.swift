@@ -135,7 +135,9 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: ["bus-launcher", "stranger", "Collisions", "TestThreads"],
-            path: "Tests/TestSupport"
+            path: "Tests/TestSupport",
+            // Stands in for a library that some toolchains lack.
+            linkerSettings: [.unsafeFlags(["-L\(Context.packageDirectory)/Tests/Linking"])]
         ),
         // Our reading of messages beside that of libdbus.
         .target(name: "CDBusReference", dependencies: ["CDBus"], path: "Tests/Fuzzing/Reference"),
