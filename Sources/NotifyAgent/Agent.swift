@@ -3,7 +3,6 @@
 import Glibc
 import NotifyCoordinator
 package import NotifyCore
-import NotifyEvents
 import NotifyNames
 
 /// The lifecycle agent as a whole: the frontend brings in calls, the identity says who made them, the coordinator decides
@@ -26,16 +25,18 @@ package final class Agent: BusPeer {
     let eventPart: EventPart
     /// Services on the agent's bus.
     let session: ServiceRouter
-    private(set) lazy var screenSavers = makeScreenSavers()
     let relaying: Relaying
     var alarms: Alarms
     var loginEvents = LoginEvents()
+    /// Whether there is a screen saver that says whether it is active.
+    var hasScreenSaver = false
     var sleepDelay: SleepDelay?
     /// Posts that wait for state changes, in order.
     var waiting: [(number: UInt64, changes: [EventChange])] = []
     var lastWait: UInt64 = 0
     private let watcher: Watcher
-    /// When the sources rest.
+    /// Whether the sources that decide about programs work, and when they rest.
+    private var isDeciding = false
     private var restTimer: Int?
     /// What is started for names; set once the agent owns its name.
     private(set) var launching: Launching?
@@ -80,25 +81,23 @@ package final class Agent: BusPeer {
         sockets = Sockets(watcher: watcher)
         alarms = Alarms(on: loop) { me.agent?.alarmRings() }
         relaying = Relaying(bus: bus, link, on: loop, rules: configuration.relay, quotas: configuration.quotas)
-        let machine = MachineServices(on: loop)
-        let session = ServiceRouter(link)
-        self.session = session
-        let board = FactBoard { moment in
-            let look = { if let agent = me.agent { agent.applyNews() } }
-            if let moment { _ = loop.at(MonotonicTime(nanoseconds: moment), look) } else { loop.soon(look) }
-        }
-        let sources = SourceSet(
-            link,
-            SourceSet.makers(for: bus, ignoring: configuration.facts.ignoredSources, on: loop, machine),
-            ignoring: configuration.facts.ignoredSources,
-            board: board,
-            isOnDesktop: !servesMachine
+        session = ServiceRouter(link, on: loop)
+        let environment = SourceEnvironment(
+            link: link,
+            session: session,
+            machine: MachineServices(on: loop),
+            servesMachine: servesMachine
         )
-        self.sources = sources
-        let makers = EventMakers(configuration, servesMachine: servesMachine)
-        let events = EventPart(makers, on: loop, machine: machine, session: session) { source, news in
-            me.agent?.handle(EventTable.Input.reported(source, news))
-        }
+        let list = SourceList(configuration, in: environment)
+        sources = SourceSet(
+            list.makers,
+            deciding: list.deciding,
+            on: loop,
+            board: FactBoard(on: loop) { _ in me.agent?.applyNews() },
+            reset: { source, condition in me.agent?.sourceWasReset(source, condition) },
+            deliver: { source, report in me.agent?.handle(EventTable.Input.reported(source, report)) }
+        )
+        let events = EventPart(list, sources)
         eventPart = events
         launchFolders = LaunchFolders(servesMachine: servesMachine)
         launchWatch = LaunchWatch(launchFolders, on: loop) { me.agent?.loadLaunches() }
@@ -107,7 +106,7 @@ package final class Agent: BusPeer {
         plan.facts = configuration.facts
         plan.quotas = configuration.quotas
         plan.user = geteuid()
-        plan.sources = sources.names
+        plan.sources = list.deciding + [Coordinator.freezerSource].filter { !plan.facts.ignoredSources.contains($0) }
         plan.untouchables = [1, ProcessHandle.own]
         plan.reservesNames = servesMachine
         plan.interests = events.names
@@ -116,7 +115,11 @@ package final class Agent: BusPeer {
         coordinator = Coordinator(plan)
         me.agent = self
         (watcher.delegate, relaying.agent) = (self, self)
-        for change in sources.beginnings { note(change) }
+        sources.begin()
+        sources.want(ShellSource.name, by: .agent)
+        let hasCgroups = CgroupMount.unified != nil
+        let noCgroups = "cgroup version 2 is not mounted; processes stopped by a signal are noticed anyway"
+        sourceWasReset(Coordinator.freezerSource, hasCgroups ? .live : .off(noCgroups))
         frontend.answerRelayed = { [unowned self] call, answer in
             let process = coordinator.id(of: call.sender).flatMap { coordinator.process(of: $0) }
             relaying.answer(call, answer, process: process)
@@ -144,21 +147,28 @@ package final class Agent: BusPeer {
         }
     }
 
-    func startSources() {
-        guard !sources.isRunning else { return }
-        for change in sources.start() { note(change) }
-        sources.run()
-    }
-
-    func restIfNobodyObserves() {
-        guard sources.isRunning, !coordinator.hasObservers else { return }
+    private func observersHaveCome() {
         loop.cancel(restTimer)
-        restTimer = loop.after(Agent.lingering) { [unowned self] in rest() }
+        restTimer = nil
+        guard !isDeciding else { return }
+        isDeciding = true
+        sources.decide()
+        sources.source(ShellSource.self)?.ask()
     }
 
-    /// Changes of sources have no effect by themselves.
-    private func note(_ change: SourceSet.Change) {
-        _ = coordinator.handle(.sourceWasReset(change.source, change.condition), at: .now)
+    private func observersHaveGone() {
+        loop.cancel(restTimer)
+        restTimer = loop.after(Agent.lingering) { [unowned self] in
+            guard !coordinator.hasObservers else { return }
+            isDeciding = false
+            sources.rest()
+        }
+    }
+
+    /// Nothing that a source has reported counts any more. This changes nothing by itself.
+    private func sourceWasReset(_ source: String, _ condition: SourceCondition?) {
+        _ = coordinator.handle(.sourceWasReset(source, condition), at: .now)
+        if source == "logind", condition != nil { loginEvents.rest() }
     }
 
     // MARK: - Programs started for names
@@ -166,7 +176,7 @@ package final class Agent: BusPeer {
     /// Rereads the files of `launch.d`.
     func loadLaunches() {
         guard !uniqueName.isEmpty else { return }
-        launchWatch.refresh()
+        launchWatch.begin()
         let launching = launching ?? makeLaunching()
         self.launching = launching
         launching.load()
@@ -199,13 +209,10 @@ package final class Agent: BusPeer {
 
     /// While calls wait there is no sleep, and the socket is read between two slices of them.
     package var deadline: MonotonicTime? {
-        intake.isEmpty ? session.deadline : MonotonicTime(nanoseconds: 0)
+        intake.isEmpty ? nil : MonotonicTime(nanoseconds: 0)
     }
 
-    package func deadlineHasPassed() {
-        if let deadline = session.deadline, deadline <= .now { session.deadlineHasPassed() }
-        serve()
-    }
+    package func deadlineHasPassed() { serve() }
 
     package func hasReplied(to caller: String, bytes: Int) {
         intake.hasReplied(to: caller, bytes: bytes)
@@ -250,7 +257,6 @@ package final class Agent: BusPeer {
         session.handle(signal)
         if let change = OwnerChange(signal) {
             guard change.owner.isEmpty else { return }
-            sources.hasLeft(change.name)
             if let id = coordinator.id(of: change.name), ends.watches(id) { handle(.connectionEnded(id)) }
         } else if signal.sender == "org.freedesktop.DBus", signal.member == "NameLost", !uniqueName.isEmpty,
             signal.arguments.compactMap(\.string) == [AgentInterface.name]
@@ -280,18 +286,11 @@ package final class Agent: BusPeer {
         }
     }
 
-    /// Nobody has observed for a while.
-    private func rest() {
-        guard !coordinator.hasObservers, eventPart.factNames.isEmpty else { return }
-        for change in sources.stop() { note(change) }
-        loginEvents.rest()
-    }
-
     /// Handles what the sources have put on the board.
     private func applyNews() {
         let began = MonotonicTime.now.nanoseconds
         let news = sources.board.take()
-        let later = applyLogins(news["logind"])
+        let later = applyFacts(news)
         handle(.news(news))
         postAfterChanges(later)
         sources.board.rest(after: MonotonicTime.now.nanoseconds - began)
@@ -303,8 +302,7 @@ package final class Agent: BusPeer {
     ///
     /// - Parameter completion: called once the bus has seen to everything.
     func end(then completion: @escaping () -> Void) {
-        _ = sources.stop()
-        eventPart.end()
+        sources.end()
         handle(Event.ending)
         relaying.close()
         link.callBus("GetId", []) { _ in completion() }
@@ -363,8 +361,8 @@ extension Agent {
             processes.forget(process)
             sources.forget(process)
         case .changesAreInForce(let number): changesAreInForce(number)
-        case .observersCome: startSources()
-        case .observersHaveGone: restIfNobodyObserves()
+        case .observersCome: observersHaveCome()
+        case .observersHaveGone: observersHaveGone()
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted))
         case .giveMemoryBack:
             link.emptyCaches()

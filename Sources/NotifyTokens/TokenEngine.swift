@@ -26,7 +26,8 @@ package final class TokenEngine: Sendable {
         var registrations: [Int32: Registration] = [:]
         /// Keyed by the reading end.
         var pipes: [Int32: (pipe: TokenPipe, users: Int)] = [:]
-        var files: [Int32: MonitoredFile] = [:]
+        /// Tokens that monitor a file.
+        var files: Set<Int32> = []
         /// The longest idle first; those used since then are skipped.
         var idle: [(record: SharedObservation, since: MonotonicTime)] = []
         var recentNames = RecentNames()

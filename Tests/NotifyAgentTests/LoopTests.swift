@@ -2,7 +2,6 @@
 
 import Glibc
 import NotifyCore
-import NotifyEvents
 import NotifyNames
 import TestSupport
 import Testing

@@ -3,7 +3,6 @@
 import Glibc
 import NotifyCoordinator
 package import NotifyCore
-import NotifyEvents
 
 // Owners take turns, so that nobody's calls wait for all of somebody else's.
 extension Agent {
@@ -117,7 +116,7 @@ extension Agent {
                 handle(.release(frontend.keep(call), by: caller, target))
             }
         case .setForeground(let pid):
-            guard sources.names.contains(SourceSet.shell) else {
+            guard let shell = sources.source(ShellSource.self) else {
                 throw .accessDenied("The agent's configuration ignores the desktop.")
             }
             forOthers(call) { [self] caller throws(BusFault) in
@@ -127,7 +126,7 @@ extension Agent {
                     )
                 }
                 link.reply(to: call)
-                sources.hear(sender, pid)
+                shell.hear(sender, pid)
             }
         case .setNameState(let name, let value):
             guard let user = intake.user(of: sender) else { throw BusFault(Refusal.unidentified(sender)) }

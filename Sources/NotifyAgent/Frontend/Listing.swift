@@ -3,7 +3,6 @@
 import Glibc
 import NotifyCoordinator
 import NotifyCore
-import NotifyEvents
 
 // Converts what the coordinator knows to the protocol.
 extension AgentInterface.ListEntry {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NotifyCore
-import NotifyEvents
 
 /// Who wants to be woken when: the loop has one timer for all.
 struct Alarms {

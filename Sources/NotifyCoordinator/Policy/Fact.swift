@@ -7,6 +7,8 @@ package enum Fact: Equatable, Sendable {
     case focus([FocusedProcess], among: Set<Int32>? = nil)
     /// The login sessions of the machine, and whether it is asleep.
     case logins(Logins)
+    /// Whether a screen saver is active. It decides nothing by itself: see ``LoginEvents``.
+    case screenSaver(isActive: Bool)
     /// A process was stopped or continued. It decides nothing: such a process is parked.
     case stillness(process: Int32, isStill: Bool)
 
@@ -17,6 +19,7 @@ package enum Fact: Equatable, Sendable {
         case .focus([], _): "no observer has the focus"
         case .focus(let processes, _): processes.map(\.text).joined(separator: ", ")
         case .logins(let logins): logins.text
+        case .screenSaver(let isActive): "a screen saver is \(isActive ? "active" : "idle")"
         case .stillness(let process, let isStill): "process \(process) \(isStill ? "was stopped" : "was continued")"
         }
     }

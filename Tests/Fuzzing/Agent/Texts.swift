@@ -3,7 +3,6 @@
 import NotifyAgent
 import NotifyCoordinator
 import NotifyCore
-import NotifyEvents
 import NotifyNames
 
 /// Values that come as arguments, in the types of the protocol.
