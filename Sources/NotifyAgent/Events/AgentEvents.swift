@@ -14,7 +14,7 @@ extension Agent {
     /// Replies to a request for the state of a name; for an event, once its source has reported.
     func answerState(of name: NotifyName, _ call: BusCall) {
         guard eventPart.names.contains(name) else {
-            return handle(.getNameState(frontend.keep(call), name))
+            return handle(.getNameState(openCalls.keep(call), name))
         }
         perform(eventPart.ask(name, call))
     }
@@ -30,7 +30,7 @@ extension Agent {
                 eventPart.hasPosted(name)
             case .answer(let number):
                 guard let (call, name) = eventPart.takeQuestion(number) else { continue }
-                handle(.getNameState(frontend.keep(call), name))
+                handle(.getNameState(openCalls.keep(call), name))
             case .alarm(let time): alarms.set(.events, at: time)
             case .derivedAreWanted:
                 tellLogins()

@@ -32,8 +32,8 @@ final class Launching: PostListener {
     private var events: [Launcher.Event] = []
     private var isBusy = false
     private var ownsName = false
-    /// By how many entries each name and prefix is held: the connection hears it once for all of them.
-    private var holds = SubjectIndex<Int>()
+    /// By how many entries each name and prefix is wanted: the connection hears it once for all of them.
+    private var subscriptions = SubjectIndex<Int>()
     private var unidentified = UnidentifiedPosts()
     private var units: ProcessUnits
 
@@ -124,10 +124,10 @@ final class Launching: PostListener {
 
     private func perform(_ effect: Launcher.Effect) {
         switch effect {
-        case .hold(let id, let subjects): hold(subjects, for: id)
-        case .release(_, let subjects):
-            let last = holds.remove(subjects)
-            link.release(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
+        case .subscribe(let id, let subjects): subscribe(subjects, for: id)
+        case .unsubscribe(_, let subjects):
+            let last = subscriptions.remove(subjects)
+            link.unsubscribe(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
         case .attach(let id, let entry): attach(id, entry)
         case .detach(let id, let entry):
             if case .activation = entry.action { names?.detach(id) } else { manager?.detach(id) }
@@ -145,14 +145,14 @@ final class Launching: PostListener {
         }
     }
 
-    private func hold(_ subjects: Subjects, for id: LaunchID) {
-        let first = holds.insert(subjects)
+    private func subscribe(_ subjects: Subjects, for id: LaunchID) {
+        let first = subscriptions.insert(subjects)
         guard !first.isEmpty else {
             // Another entry has requested them, and the bus replies in order.
-            return link.callBus("GetId", []) { [self] _ in handle(.held(id, failure: nil)) }
+            return link.callBus("GetId", []) { [self] _ in handle(.subscribed(id, failure: nil)) }
         }
-        link.hold(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error in
-            handle(.held(id, failure: error?.description))
+        link.subscribe(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error in
+            handle(.subscribed(id, failure: error?.description))
         }
     }
 

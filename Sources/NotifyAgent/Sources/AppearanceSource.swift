@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyCore
 import NotifyCoordinator
+import NotifyCore
 import NotifyNames
 
 /// Whether the user wants things dark or light: the desktop's portal for settings. See org.freedesktop.portal.Settings.

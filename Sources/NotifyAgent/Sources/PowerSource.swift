@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyCore
 import NotifyCoordinator
+import NotifyCore
 import NotifyNames
 
 /// Batteries, external power and the lid: UPower. Asking starts it.

@@ -2,7 +2,7 @@
 
 import NotifyNames
 
-/// The rules for held prefixes: one for each while they are few, and one for all names when they are many. A bus checks
+/// The rules for subscribed prefixes: one for each while they are few, and one for all names when they are many. A bus checks
 /// each rule of a prefix for each post; the coordinator's own work does not grow with them.
 struct PrefixRules {
     /// Up to this many prefixes have a rule each; beyond that there is one rule for all, until they are only half as
@@ -36,14 +36,14 @@ struct PrefixRules {
 
     init(limit: Int) { self.limit = limit }
 
-    private func mustBeWide(_ table: borrowing HoldTable) -> Bool {
-        table.prefixCount > limit || table.holds(prefix: PrefixRules.all)
+    private func mustBeWide(_ table: borrowing ProxyTable) -> Bool {
+        table.prefixCount > limit || table.contains(prefix: PrefixRules.all)
     }
 
     /// The table has accepted a prefix.
     ///
-    /// - Parameter isNew: whether nobody held it before.
-    mutating func add(_ prefix: NamePrefix, isNew: Bool, _ table: borrowing HoldTable, _ ticket: Ticket) -> Addition {
+    /// - Parameter isNew: whether nobody subscribed to it before.
+    mutating func add(_ prefix: NamePrefix, isNew: Bool, _ table: borrowing ProxyTable, _ ticket: Ticket) -> Addition {
         switch wide {
         case .stands: return .nothing
         case .asked(let other): return .wait(other)
@@ -64,15 +64,15 @@ struct PrefixRules {
         return .ask([prefix])
     }
 
-    /// Nobody holds a prefix any more, and it is no longer in the table.
+    /// Nobody subscribes to a prefix any more, and it is no longer in the table.
     mutating func remove(
         _ prefix: NamePrefix,
-        _ table: borrowing HoldTable,
+        _ table: borrowing ProxyTable,
         _ ticket: Ticket
     ) -> (ask: [NamePrefix], release: [NamePrefix]) {
         var release: [NamePrefix] = []
         if single.removeValue(forKey: prefix) != nil { release.append(prefix) }
-        guard wide == .stands, table.prefixCount <= limit / 2, !table.holds(prefix: PrefixRules.all) else {
+        guard wide == .stands, table.prefixCount <= limit / 2, !table.contains(prefix: PrefixRules.all) else {
             return ([], release)
         }
         let ask = table.allPrefixes.filter { single[$0] == nil }
@@ -105,7 +105,7 @@ struct PrefixRules {
     /// The bus has refused what was requested.
     ///
     /// - Returns: the prefixes that are not heard.
-    mutating func refused(_ ticket: Ticket, _ table: borrowing HoldTable) -> [NamePrefix] {
+    mutating func refused(_ ticket: Ticket, _ table: borrowing ProxyTable) -> [NamePrefix] {
         let lost = single.filter { $0.value == ticket }.map(\.key)
         for prefix in lost { single[prefix] = nil }
         switch wide {

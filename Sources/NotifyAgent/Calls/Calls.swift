@@ -2,83 +2,27 @@
 
 import Glibc
 import NotifyCoordinator
-package import NotifyCore
-
-// Owners take turns, so that nobody's calls wait for all of somebody else's.
-extension Agent {
-    package func refuses(_ call: BusCall.Head) -> Bool {
-        guard let refusal = intake.refusal(of: call, isObserver: coordinator.id(of: call.sender) != nil) else {
-            return false
-        }
-        noteRefusal(of: call.sender, isAddition: call.hasMember(AgentInterface.AddNames.member))
-        if intake.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, BusFault(refusal)) }
-        return true
-    }
-
-    package func handle(_ call: BusCall) -> Bool {
-        // Only the socket that comes with a registration is used, and while the call waits there may be many.
-        let mayKeep =
-            !call.hasDescriptors
-            || call.member == AgentInterface.Register.member && call.descriptors.allSatisfy(Descriptors.canSpare)
-        let call = mayKeep ? call : call.closingDescriptors
-        switch intake.take(call, isObserver: coordinator.id(of: call.sender) != nil) {
-        case .begin(let charge): begin(intake.begun(call, charge))
-        case .waits: break
-        case .refused(let refusal): refuse(call, BusFault(refusal))
-        case .unknown:
-            identity.findOwner(call.sender) { [self] owner in
-                for (item, refusal) in intake.identify(call.sender, as: try? owner.get()) {
-                    guard case .call(let call) = item else { continue }
-                    if case .failure(let fault) = owner {
-                        refuse(call, fault)
-                    } else {
-                        refuse(call, BusFault(refusal))
-                    }
-                }
-                while intake.hasTime, handleNext() {}
-            }
-        }
-        return true
-    }
-
-    /// Handles calls that have waited, until the bus must be read again.
-    func serve() {
-        let end = intake.endOfSlice
-        while handleNext(), MonotonicTime.now < end {}
-    }
-
-    /// - Returns: false if none is waiting.
-    private func handleNext() -> Bool {
-        guard let turn = intake.next() else { return false }
-        switch turn.call {
-        case .call(let call): begin(intake.begun(call, turn.charge))
-        case .work(let work): work()
-        }
-        return true
-    }
-
-    private func refuse(_ call: BusCall, _ fault: BusFault) {
-        call.arguments.closeDescriptors()
-        noteRefusal(of: call.sender, isAddition: call.member == AgentInterface.AddNames.member)
-        if intake.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, fault) }
-    }
-
-    /// Before its state changes, an observer waits until all its additions have been taken note of, or refused.
-    private func noteRefusal(of sender: String, isAddition: Bool) {
-        if isAddition { handle(.additionWasRefused(from: sender)) }
-    }
-}
+import NotifyCore
 
 // Turns a call into the coordinator's event, together with the identity of the caller.
 extension Agent {
-    private func begin(_ call: BusCall) {
-        if let launching, launching.postpones(call) { return }
+    /// It is a call's turn.
+    func begin(_ call: BusCall) {
+        if call.member == "Ping", let launching, launching.postpones(call) { return }
         do throws(BusFault) {
             if wasReplaced { throw .replaced }
             if call.wantsReply, let refusal = intake.refusal(ofAnswersTo: call.sender) {
                 return refuse(call, BusFault(refusal))
             }
-            if let request = try frontend.read(call, { properties }) { try take(request, call) }
+            if call.path == AgentInterface.path, call.interface == AgentInterface.name {
+                return try take(Request.read(call), call)
+            }
+            if try StandardInterfaces.answer(call, { properties }, on: link) { return }
+            guard call.path == AgentInterface.path, call.interface.isEmpty else {
+                call.arguments.closeDescriptors()
+                throw .unknownMethod(call)
+            }
+            try take(Request.read(call), call)
         } catch {
             link.refuse(call, error)
         }
@@ -96,24 +40,24 @@ extension Agent {
         switch request {
         case .register(let statement, let socket): try register(call, statement, socket)
         case .addNames(let names):
-            handle(.addNames(frontend.keep(call), from: sender, names))
+            handle(.addNames(openCalls.keep(call), from: sender, names))
             subjectsHaveChanged(of: sender, isNew: false)
         case .removeNames(let names):
-            handle(.removeNames(frontend.keep(call), from: sender, names))
+            handle(.removeNames(openCalls.keep(call), from: sender, names))
             subjectsHaveChanged(of: sender, isNew: false)
-        case .report(let state): handle(.report(frontend.keep(call), from: sender, state))
-        case .followDesktop(let follows): handle(.followDesktop(frontend.keep(call), from: sender, follows))
+        case .report(let state): handle(.report(openCalls.keep(call), from: sender, state))
+        case .followDesktop(let follows): handle(.followDesktop(openCalls.keep(call), from: sender, follows))
         case .setState(let target, let state, let freezes):
             forOthers(call) { [self] caller in
                 let reached = freezes ? coordinator.processes(of: target) : []
-                let strangers = processes.strangers(to: caller.user, among: reached)
+                let strangers = freezes ? processes.strangers(to: caller.user, among: reached) : []
                 handle(
-                    .setState(frontend.keep(call), by: caller, target, state, freezes: freezes, strangers: strangers)
+                    .setState(openCalls.keep(call), by: caller, target, state, freezes: freezes, strangers: strangers)
                 )
             }
         case .release(let target):
             forOthers(call) { [self] caller in
-                handle(.release(frontend.keep(call), by: caller, target))
+                handle(.release(openCalls.keep(call), by: caller, target))
             }
         case .setForeground(let pid):
             guard let shell = sources.source(ShellSource.self) else {
@@ -130,7 +74,7 @@ extension Agent {
             }
         case .setNameState(let name, let value):
             guard let user = intake.user(of: sender) else { throw BusFault(Refusal.unidentified(sender)) }
-            handle(.setNameState(frontend.keep(call), by: Caller(user: user), name, value))
+            handle(.setNameState(openCalls.keep(call), by: Caller(user: user), name, value))
         case .getNameState(let name): answerState(of: name, call)
         case .list:
             // Who else observes is nothing that a sandbox should let its program see.
@@ -187,9 +131,9 @@ extension Agent {
         {
             return enter(call, statement, socket, facts)
         }
-        identity.findClient(call.sender) { [self] answer in
-            switch answer {
-            case .failure(let fault): frontend.refuse(call, fault)
+        identity.findClient(call.sender) { [self] found in
+            switch found {
+            case .failure(let fault): answer(call, .failure(fault))
             case .success(let client):
                 let facts = processes.note(client)
                 enter(call, statement, socket, facts)
@@ -207,7 +151,7 @@ extension Agent {
     ) {
         if !facts.isWatched { socket.close() }
         if call.isRelayed, let fault = relaying.fault(in: statement.subjects, of: facts.application) {
-            return frontend.refuse(call, fault)
+            return answer(call, .failure(fault))
         }
         let newcomer = Newcomer(
             name: call.sender,
@@ -222,7 +166,7 @@ extension Agent {
         // A started program is informed of what the connection has not heard before the reply: the reply and the mark
         // after it are adjacent in the stream of posts.
         link.gathering {
-            handle(.register(frontend.keep(call), newcomer))
+            handle(.register(openCalls.keep(call), newcomer))
             sockets.forgetOffer(by: call.sender)
             subjectsHaveChanged(of: call.sender, isNew: isNew)
         }
@@ -251,10 +195,10 @@ extension Agent {
             case .register(let statement, let socket): try register(call, statement, socket)
             case .addNames(let names):
                 if let fault = relaying.fault(in: names, of: application(of: sender)) { throw fault }
-                handle(.addNames(frontend.keep(call), from: sender, names))
-            case .removeNames(let names): handle(.removeNames(frontend.keep(call), from: sender, names))
-            case .report(let state): handle(.report(frontend.keep(call), from: sender, state))
-            case .followDesktop(let follows): handle(.followDesktop(frontend.keep(call), from: sender, follows))
+                handle(.addNames(openCalls.keep(call), from: sender, names))
+            case .removeNames(let names): handle(.removeNames(openCalls.keep(call), from: sender, names))
+            case .report(let state): handle(.report(openCalls.keep(call), from: sender, state))
+            case .followDesktop(let follows): handle(.followDesktop(openCalls.keep(call), from: sender, follows))
             case .getNameState(let name): answerState(of: name, call)
             case .setNameState(let name, let value):
                 guard let id = coordinator.id(of: sender), let user = coordinator.user(of: sender),
@@ -264,11 +208,11 @@ extension Agent {
                         "A program in a sandbox can set the state of a name that it observes, and of no other."
                     throw BusFault(name: AgentInterface.ErrorName.notObserved, message: refusal)
                 }
-                handle(.setNameState(frontend.keep(call), by: Caller(user: user), name, value))
+                handle(.setNameState(openCalls.keep(call), by: Caller(user: user), name, value))
             case .setState, .release, .setForeground, .list, .status, .openRelay: throw .unknownMethod(call)
             }
         } catch {
-            frontend.refuse(call, error)
+            answer(call, .failure(error))
         }
     }
 
@@ -293,5 +237,159 @@ extension Agent {
         for name in names {
             if let id = coordinator.id(of: name) { handle(.connectionEnded(id)) }
         }
+    }
+}
+
+/// A call of the agent's own interface, parsed and validated.
+enum Request {
+    case register(Newcomer.Statement, socket: DescriptorBox)
+    case addNames(Subjects)
+    case removeNames(Subjects)
+    case report(LifecycleState)
+    case followDesktop(Bool)
+    case setState(Target, LifecycleState, freezes: Bool)
+    /// For everyone if there is no target.
+    case release(Target?)
+    /// 0 for nobody.
+    case setForeground(Int32)
+    case setNameState(NotifyName, UInt64)
+    case getNameState(NotifyName)
+    case list
+    case status
+    case openRelay
+
+    /// Whether it does nothing but produce an answer.
+    var isQuestion: Bool {
+        switch self {
+        case .getNameState, .list, .status: true
+        default: false
+        }
+    }
+
+    /// Parses a call. Descriptors that do not belong there are closed.
+    static func read(_ call: BusCall) throws(BusFault) -> Request {
+        switch call.member {
+        case AgentInterface.Register.member: return try register(message(call))
+        case AgentInterface.AddNames.member:
+            let message: AgentInterface.AddNames = try message(call)
+            return .addNames(try Subjects(namesOnBus: message.names, prefixes: message.prefixes))
+        case AgentInterface.RemoveNames.member:
+            let message: AgentInterface.RemoveNames = try message(call)
+            return .removeNames(try Subjects(namesOnBus: message.names, prefixes: message.prefixes))
+        case AgentInterface.Report.member:
+            let message: AgentInterface.Report = try message(call)
+            return .report(message.state)
+        case AgentInterface.FollowDesktop.member:
+            let message: AgentInterface.FollowDesktop = try message(call)
+            return .followDesktop(message.follows)
+        case AgentInterface.SetState.member:
+            let message: AgentInterface.SetState = try message(call)
+            guard let target = Target(message.target) else {
+                throw .invalidArguments("A target is 'pid:N', ':1.N' or 'app:ID'.")
+            }
+            return .setState(target, message.state, freezes: message.freezes)
+        case AgentInterface.Release.member:
+            let message: AgentInterface.Release = try message(call)
+            if message.target.isEmpty { return .release(nil) }
+            guard let target = Target(message.target) else {
+                throw .invalidArguments("A target is 'pid:N', ':1.N', 'app:ID', or empty for everyone.")
+            }
+            return .release(target)
+        case AgentInterface.SetForeground.member:
+            // Not by `message`, as it accepts more types than it declares.
+            do throws(ArgumentError) {
+                return .setForeground(try AgentInterface.SetForeground(call.arguments).process)
+            } catch {
+                throw error.fault(for: call.member)
+            }
+        case AgentInterface.SetNameState.member:
+            let message: AgentInterface.SetNameState = try message(call)
+            return .setNameState(try name(message.name), message.value)
+        case AgentInterface.GetNameState.member:
+            let message: AgentInterface.GetNameState = try message(call)
+            return .getNameState(try name(message.name))
+        case AgentInterface.List.member:
+            let _: AgentInterface.List = try message(call)
+            return .list
+        case AgentInterface.Status.member:
+            let _: AgentInterface.Status = try message(call)
+            return .status
+        case AgentInterface.OpenRelay.member:
+            let _: AgentInterface.OpenRelay = try message(call)
+            return .openRelay
+        default:
+            call.arguments.closeDescriptors()
+            throw .unknownMethod(call)
+        }
+    }
+
+    private static func message<Message: ProtocolCall>(_ call: BusCall) throws(BusFault) -> Message {
+        do throws(ArgumentError) {
+            return try Message(call.arguments)
+        } catch {
+            throw error.fault(for: call.member)
+        }
+    }
+
+    private static func name(_ text: String) throws(BusFault) -> NotifyName {
+        do throws(NotifyBusError) {
+            return try NotifyName(text)
+        } catch {
+            throw .refused(error)
+        }
+    }
+
+    // MARK: - Register
+
+    /// The longest program name that is kept, in bytes.
+    private static let maximumProgramLength = 255
+
+    /// How many other unique names of a connection are considered.
+    private static let maximumEarlierNames = 16
+
+    private static func register(_ message: AgentInterface.Register) throws(BusFault) -> Request {
+        let socket = DescriptorBox(message.socket ?? -1)
+        var statement = Newcomer.Statement(try Subjects(namesOnBus: message.names, prefixes: message.prefixes))
+        // Without a previous name it is in the foreground only because that is the default.
+        statement.state = message.state == .foreground && message.previous.isEmpty ? nil : message.state
+        statement.previous = message.previous
+        statement.earlier = Array(message.earlier.prefix(maximumEarlierNames))
+        statement.decider = message.decider
+        statement.followsDesktop = message.followsDesktop
+        statement.program = shortened(message.program)
+        for entry in message.states.prefix(Subjects.maximumNames) {
+            guard let name = try? NotifyName(entry.name) else { continue }
+            statement.states.append((name, NameStateTable.Entry(value: entry.number, stamp: entry.stamp)))
+        }
+        return .register(statement, socket: socket)
+    }
+
+    /// Without control characters for a terminal, and truncated.
+    private static func shortened(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars where scalar.value >= 0x20 && !(0x7f..<0xa0).contains(scalar.value) {
+            guard result.utf8.count + UTF8.width(scalar) <= maximumProgramLength else { break }
+            result.unicodeScalars.append(scalar)
+        }
+        return result
+    }
+}
+
+/// A descriptor that is closed unless somebody takes it.
+final class DescriptorBox {
+    private(set) var value: Int32
+
+    init(_ descriptor: Int32) { value = descriptor }
+
+    deinit { close() }
+
+    func take() -> Int32 {
+        defer { value = -1 }
+        return value
+    }
+
+    func close() {
+        if value >= 0 { Glibc.close(value) }
+        value = -1
     }
 }

@@ -3,53 +3,53 @@
 import NotifyNames
 
 extension Coordinator {
-    /// Holds names for a connection, unless they are already held.
+    /// Subscribes to names for a connection, unless that is done already.
     ///
-    /// - Parameter synchronizes: whether to ask the bus something even if everything is held already.
-    mutating func hold(
+    /// - Parameter synchronizes: whether to ask the bus something even if everything is subscribed already.
+    mutating func subscribe(
         _ subjects: Subjects,
         for id: ConnectionID,
-        then waiter: Observer.HoldWaiter,
+        then waiter: Observer.ProxyWaiter,
         synchronizes: Bool = false
     ) {
         guard let observer = directory[id] else { return }
         if observer.isRelayed { return resume(waiter, id, nil) }
-        directory.change(id) { $0.holdWaiters.append(waiter) }
-        holding.hold(subjects, for: id, of: observer.user, synchronizes: synchronizes)
-        followHolding()
+        directory.change(id) { $0.proxyWaiters.append(waiter) }
+        proxies.subscribe(subjects, for: id, of: observer.user, synchronizes: synchronizes)
+        followProxies()
     }
 
-    /// Releases everything held for a connection.
-    mutating func releaseHeld(of id: ConnectionID) {
-        holding.releaseAll(for: id)
-        followHolding()
+    /// Ends all subscriptions for a connection.
+    mutating func endProxy(of id: ConnectionID) {
+        proxies.unsubscribeAll(for: id)
+        followProxies()
         _ = takePending(of: id)
         _ = takeDelivered(to: id)
     }
 
-    /// Carries out the effects of the holding.
-    mutating func followHolding() {
-        for output in holding.takeOutputs() {
+    /// Carries out the effects of the proxies.
+    mutating func followProxies() {
+        for output in proxies.takeOutputs() {
             switch output {
             case .subscribe(let ticket, let names, let prefixes):
                 emit(.subscribe(ticket, names: names, prefixes: prefixes))
             case .unsubscribe(let ticket, let names, let prefixes):
                 emit(.unsubscribe(ticket, names: names, prefixes: prefixes))
-            case .held(let id, let failure):
+            case .subscribed(let id, let failure):
                 let waiters = directory.change(id) { observer in
-                    defer { observer.holdWaiters = [] }
-                    return observer.holdWaiters
+                    defer { observer.proxyWaiters = [] }
+                    return observer.proxyWaiters
                 }
                 for waiter in waiters ?? [] { resume(waiter, id, failure) }
             }
         }
     }
 
-    /// The names of a connection are held, or this prevented it.
-    mutating func resume(_ waiter: Observer.HoldWaiter, _ id: ConnectionID, _ failure: String?) {
+    /// The names of a connection are subscribed, or this prevented it.
+    mutating func resume(_ waiter: Observer.ProxyWaiter, _ id: ConnectionID, _ failure: String?) {
         switch waiter {
-        case .transition: advance(id) { $0.namesAreHeld(failure) }
-        case .parking: namesAreHeldForParking(id)
+        case .transition: advance(id) { $0.namesAreSubscribed(failure) }
+        case .parking: namesAreSubscribedForParking(id)
         case .addition(let call):
             directory.change(id) { $0.additions &+= 1 }
             if let failure { refuse(call, Refusal(.failed, failure)) } else { answer(call, .done) }
@@ -87,10 +87,10 @@ extension Coordinator {
             // They are heard again before the reply: the reply covers any post that comes earlier.
             directory.change(id) { observer in
                 observer.returning = names
-                observer.holdWaiters.append(.registration(call))
+                observer.proxyWaiters.append(.registration(call))
             }
-            holding.resubscribe(id)
-            return followHolding()
+            proxies.resubscribe(id)
+            return followProxies()
         }
         for name in names { _ = keep(name, for: id) }
         directory.change(id) { observer in
@@ -110,18 +110,18 @@ extension Coordinator {
     // MARK: - Posts
 
     mutating func posted(_ name: NotifyName) {
-        let holders = holding.holders(of: name)
+        let subscribers = proxies.subscribers(of: name)
         // A rule may briefly outlive the observation of its name.
-        for (prefix, id) in holders.byPrefix where directory[id]?.subjects.prefixes.contains(prefix) == true {
+        for (prefix, id) in subscribers.byPrefix where directory[id]?.subjects.prefixes.contains(prefix) == true {
             _ = keep(name, for: id)
         }
         var isNews = false
-        for id in holders.byName where directory[id]?.subjects.names.contains(name) == true && keep(name, for: id) {
+        for id in subscribers.byName where directory[id]?.subjects.names.contains(name) == true && keep(name, for: id) {
             isNews = true
         }
-        if !isNews, !holders.byName.isEmpty {
-            holding.unsubscribe(name)
-            followHolding()
+        if !isNews, !subscribers.byName.isEmpty {
+            proxies.dropRule(of: name)
+            followProxies()
         }
     }
 

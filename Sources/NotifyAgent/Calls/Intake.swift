@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NotifyCoordinator
-import NotifyCore
+package import NotifyCore
 
 /// Where calls come in: in which order they are handled, and which are refused before anything is done for them.
 final class Intake {
@@ -135,6 +135,71 @@ final class Intake {
 
     private static func load(_ size: Int, isStatement: Bool) -> CallLoad {
         CallLoad(callOf: size, isCounted: !isStatement)
+    }
+}
+
+// Owners take turns, so that nobody's calls wait for all of somebody else's.
+extension Agent {
+    package func refuses(_ call: BusCall.Head) -> Bool {
+        guard let refusal = intake.refusal(of: call, isObserver: coordinator.id(of: call.sender) != nil) else {
+            return false
+        }
+        noteRefusal(of: call.sender, isAddition: call.hasMember(AgentInterface.AddNames.member))
+        if intake.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, BusFault(refusal)) }
+        return true
+    }
+
+    package func handle(_ call: BusCall) -> Bool {
+        // Only the socket that comes with a registration is used, and while the call waits there may be many.
+        let mayKeep =
+            !call.hasDescriptors
+            || call.member == AgentInterface.Register.member && call.descriptors.allSatisfy(Descriptors.canSpare)
+        let call = mayKeep ? call : call.closingDescriptors
+        switch intake.take(call, isObserver: coordinator.id(of: call.sender) != nil) {
+        case .begin(let charge): begin(intake.begun(call, charge))
+        case .waits: break
+        case .refused(let refusal): refuse(call, BusFault(refusal))
+        case .unknown:
+            identity.findOwner(call.sender) { [self] owner in
+                for (item, refusal) in intake.identify(call.sender, as: try? owner.get()) {
+                    guard case .call(let call) = item else { continue }
+                    if case .failure(let fault) = owner {
+                        refuse(call, fault)
+                    } else {
+                        refuse(call, BusFault(refusal))
+                    }
+                }
+                while intake.hasTime, handleNext() {}
+            }
+        }
+        return true
+    }
+
+    /// Handles calls that have waited, until the bus must be read again.
+    func serve() {
+        let end = intake.endOfSlice
+        while handleNext(), MonotonicTime.now < end {}
+    }
+
+    /// - Returns: false if none is waiting.
+    private func handleNext() -> Bool {
+        guard let turn = intake.next() else { return false }
+        switch turn.call {
+        case .call(let call): begin(intake.begun(call, turn.charge))
+        case .work(let work): work()
+        }
+        return true
+    }
+
+    func refuse(_ call: BusCall, _ fault: BusFault) {
+        call.arguments.closeDescriptors()
+        noteRefusal(of: call.sender, isAddition: call.member == AgentInterface.AddNames.member)
+        if intake.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, fault) }
+    }
+
+    /// Before its state changes, an observer waits until all its additions have been taken note of, or refused.
+    private func noteRefusal(of sender: String, isAddition: Bool) {
+        if isAddition { handle(.additionWasRefused(from: sender)) }
     }
 }
 

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension BusLink {
-    /// Hears names for the peer itself, from now until `release`. Each name may be held once.
+    /// Hears names for the peer itself, from now until `unsubscribe`. Each name may be subscribed once.
     ///
     /// The posts are passed to the peer's `handle(post:)`, on this thread, in their order among calls, signals and
     /// replies.
     ///
     /// - Parameter completion: called once the bus has confirmed everything, or with what prevented it; then nothing is
-    ///   held.
-    package func hold(
+    ///   subscribed.
+    package func subscribe(
         names: [NotifyName],
         prefixes: [NamePrefix] = [],
         then completion: @escaping (NotifyBusError?) -> Void
     ) {
-        hold(BusLink.keys(names, prefixes), for: observerForPeer(), completion)
+        subscribe(BusLink.keys(names, prefixes), for: observerForPeer(), completion)
     }
 
-    /// Hears names for a listener besides the peer, and reports who posted: the peer may hold the same names.
+    /// Hears names for a listener besides the peer, and reports who posted: the peer may hear the same names.
     ///
     /// The posts are passed to the listener, on this thread. A connection has one listener.
-    package func hold(
+    package func subscribe(
         names: [NotifyName],
         prefixes: [NamePrefix] = [],
         for listener: any PostListener,
         then completion: @escaping (NotifyBusError?) -> Void
     ) {
-        hold(BusLink.keys(names, prefixes), for: observer(for: listener), completion)
+        subscribe(BusLink.keys(names, prefixes), for: observer(for: listener), completion)
     }
 
-    private func hold(
+    private func subscribe(
         _ keys: [Topic.Key],
         for observer: Observer,
         _ completion: @escaping (NotifyBusError?) -> Void
@@ -41,19 +41,19 @@ extension BusLink {
     }
 
     /// Stops hearing these names.
-    package func release(names: [NotifyName], prefixes: [NamePrefix] = []) {
-        release(BusLink.keys(names, prefixes), observerForPeer())
+    package func unsubscribe(names: [NotifyName], prefixes: [NamePrefix] = []) {
+        unsubscribe(BusLink.keys(names, prefixes), observerForPeer())
     }
 
-    package func release(names: [NotifyName], prefixes: [NamePrefix] = [], for listener: any PostListener) {
-        release(BusLink.keys(names, prefixes), observer(for: listener))
+    package func unsubscribe(names: [NotifyName], prefixes: [NamePrefix] = [], for listener: any PostListener) {
+        unsubscribe(BusLink.keys(names, prefixes), observer(for: listener))
     }
 
     /// Whether posts have come whose sender is still being determined. They are passed on once the bus has replied, out
     /// of order.
     package var isHoldingPostsBack: Bool { senders.isHolding }
 
-    private func release(_ keys: [Topic.Key], _ observer: Observer) {
+    private func unsubscribe(_ keys: [Topic.Key], _ observer: Observer) {
         if registry.remove(observer, fromKeys: keys) {
             run(registry.takeCommands())
         }
@@ -68,7 +68,7 @@ extension BusLink {
     ) {
         switch registry.outcome(of: topics) {
         case .failure(let error):
-            release(keys, observer)
+            unsubscribe(keys, observer)
             completion(error)
         case .success(let rest) where rest.isEmpty:
             completion(nil)
@@ -93,11 +93,11 @@ package protocol PostListener: AnyObject {
     func handle(post name: NotifyName, from sender: String)
 }
 
-/// Passes the posts of held names to the peer or to the listener as they come.
+/// Passes the posts of subscribed names to the peer or to the listener as they come.
 ///
 /// `@unchecked Sendable`: only the thread that drives the connection offers posts to it, and the connection, which keeps
 /// the observer that this belongs to, outlives it.
-final class HeldPosts: ObserverClient, @unchecked Sendable {
+final class PeerPosts: ObserverClient, @unchecked Sendable {
     enum Receiver { case peer, listener }
 
     private unowned let link: BusLink

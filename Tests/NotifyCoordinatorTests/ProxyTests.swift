@@ -7,8 +7,9 @@ import Testing
 
 @testable import NotifyCoordinator
 
-@Suite struct HoldingTests {
-    @Test func `there are rules for exactly what is held and not yet pending, whatever happens in whatever order`()
+@Suite struct ProxyTests {
+    @Test
+    func `there are rules for exactly what is subscribed and not yet pending, whatever happens in whatever order`()
         throws
     {
         var random = SeededGenerator(seed: 5)
@@ -28,9 +29,9 @@ import Testing
             }
             world.settle(using: &random)
             let suspended = world.coordinator.list.filter { $0.state == .suspended }
-            let held = suspended.reduce(into: Subjects()) { $0.formUnion($1.subjects) }
-            #expect(world.rules == held.names && world.prefixRules == held.prefixes)
-            #expect(world.coordinator.totals.held == held.names.count + held.prefixes.count)
+            let subscribed = suspended.reduce(into: Subjects()) { $0.formUnion($1.subjects) }
+            #expect(world.rules == subscribed.names && world.prefixRules == subscribed.prefixes)
+            #expect(world.coordinator.totals.held == subscribed.names.count + subscribed.prefixes.count)
         }
     }
 
@@ -108,7 +109,7 @@ import Testing
         #expect(world.coordinator.entry(of: id)?.pending == 1)
     }
 
-    @Test func `a post costs no more with 50,000 held prefixes than with fifty`() throws {
+    @Test func `a post costs no more with 50,000 subscribed prefixes than with fifty`() throws {
         func cost(_ count: Int) throws -> Int64 {
             var quotas = Quotas()
             quotas.prefixes = 50_000
