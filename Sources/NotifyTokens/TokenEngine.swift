@@ -128,7 +128,7 @@ package final class TokenEngine: Sendable {
             defer { state.hearsOwnPosts = true }
             return !state.hearsOwnPosts
         }
-        if isNew { center.setPostWitness { self.deliverOwn($0) } }
+        if isNew { center.setLocalEcho { self.deliverOwn($0) } }
     }
 
     var center: NotifyCenter { state.withLock { $0.center } }
@@ -243,7 +243,7 @@ extension TokenEngine {
             for registration in state.registrations.values { registration.name.remove(registration) }
             return Array(state.records.values)
         }
-        center.setPostWitness(nil)
+        center.setLocalEcho(nil)
         for record in records { close(record) }
     }
 
