@@ -73,7 +73,7 @@ let package = Package(
         .target(name: "notify-state", dependencies: ["NotifyCore", "CommandSupport"]),
         .target(name: "notify-top", dependencies: ["NotifyCore", "CommandSupport"]),
 
-        // Who observes what, in which state: values that know neither D-Bus nor Linux.
+        // What the agent decides: states, programs to be started, events. Values that know neither D-Bus nor Linux.
         .target(name: "NotifyCoordinator", dependencies: ["NotifyNames"]),
         // The lifecycle agent: one loop, and what lives on it.
         .target(

@@ -179,7 +179,7 @@ package final class Agent: BusPeer {
             workHasEnded: { [unowned self] in endDelayIfOver() },
             warn: { [logger] text in logger.warning(text) }
         )
-        return Launching(link, servesMachine: identity.servesMachine, launchFolders, environment)
+        return Launching(link, session, servesMachine: identity.servesMachine, launchFolders, environment)
     }
 
     // MARK: - The connection
@@ -236,7 +236,6 @@ package final class Agent: BusPeer {
 
     package func handle(_ signal: BusSignal) {
         signal.arguments.closeDescriptors()
-        launching?.handle(signal)
         session.handle(signal)
         if let change = OwnerChange(signal) {
             guard change.owner.isEmpty else { return }

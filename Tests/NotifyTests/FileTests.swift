@@ -248,6 +248,17 @@ struct FileTests {
         )
     }
 
+    @Test func `attributes of what is in a folder count only for who heeds them`() throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        try shell("mkdir spool; : >spool/file")
+        var monitors = try FileMonitors()
+        #expect(monitors.add(1, path: folder + "/spool", heedsAttributes: true) == nil)
+        #expect(monitors.add(2, path: folder + "/spool") == nil)
+        try shell("chmod 600 spool/file")
+        let changes = monitors.takeChanges()
+        #expect(changes == [.changed(1)])
+    }
+
     /// vim moves the file away, writes a new one and removes the old one; others rename a new one over it.
     @Test(
         .enabled(if: isInstalled("vim"), "vim is not installed"),

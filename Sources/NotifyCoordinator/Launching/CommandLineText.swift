@@ -2,10 +2,10 @@
 
 /// A command line in systemd's quoting, without a shell. See systemd.service(5), "Command lines", and systemd.syntax(7),
 /// "Quoting".
-enum CommandLineText {
+package enum CommandLineText {
     private typealias Complaint = LaunchFile.Complaint
 
-    static func words(of text: String) throws(LaunchFile.Complaint) -> [String] {
+    package static func words(of text: String) throws(LaunchFile.Complaint) -> [String] {
         var words: [String] = []
         var word: [UInt8]?
         var quote: UInt8?
@@ -38,7 +38,7 @@ enum CommandLineText {
     }
 
     /// A command line that yields these words.
-    static func text(of words: [String]) -> String { words.map(quoted).joined(separator: " ") }
+    package static func text(of words: [String]) -> String { words.map(quoted).joined(separator: " ") }
 
     private static func quoted(_ word: String) -> String {
         let plain = word.utf8.allSatisfy { byte in

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NotifyCoordinator
 import NotifyNames
 
 /// A file of `launch.d`. See notifybus-launch(5).
@@ -9,6 +8,8 @@ package enum LaunchFile {
     package struct Fault: Error, Equatable, Sendable {
         package let line: Int
         package let text: String
+
+        package init(line: Int, text: String) { (self.line, self.text) = (line, text) }
 
         /// The error in readable form: `FILE:LINE: MESSAGE`.
         package func text(in path: String) -> String { path + (line > 0 ? ":\(line)" : "") + ": " + text }
@@ -54,8 +55,8 @@ package enum LaunchFile {
         return text
     }
 
-    struct Complaint: Error {
-        let text: String
+    package struct Complaint: Error {
+        package let text: String
 
         init(_ text: String) { self.text = text }
     }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyCoordinator
-
 /// Who waits for match rules that the bus has yet to confirm.
 ///
 /// Requests for rules are numbered. Another client may have asked for the same names just before, so a waiter waits for
