@@ -73,14 +73,12 @@ let package = Package(
         .target(name: "notify-state", dependencies: ["NotifyCore", "CommandSupport"]),
         .target(name: "notify-top", dependencies: ["NotifyCore", "CommandSupport"]),
 
-        // Who observes what, in which state: values that know neither D-Bus nor Linux.
+        // What the agent decides: states, programs to be started, events. Values that know neither D-Bus nor Linux.
         .target(name: "NotifyCoordinator", dependencies: ["NotifyNames"]),
-        // What happens to the machine, from the kernel and from services, as names.
-        .target(name: "NotifyEvents", dependencies: ["NotifyCore", "NotifyNames", "CLinux"]),
-        // The lifecycle agent.
+        // The lifecycle agent: one loop, and what lives on it.
         .target(
             name: "NotifyAgent",
-            dependencies: ["NotifyCoordinator", "NotifyEvents", "NotifyCore", "NotifyNames", "CLinux", "CXcb"],
+            dependencies: ["NotifyCoordinator", "NotifyCore", "NotifyNames", "CLinux", "CXcb"],
             exclude: ["Interface"]
         ),
         .target(
@@ -155,9 +153,7 @@ let package = Package(
         // What the agent, its relay, its launcher and observers make of anything that others may say.
         .executableTarget(
             name: "fuzz-agent",
-            dependencies: [
-                "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "FuzzDriver",
-            ],
+            dependencies: ["NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "FuzzDriver"],
             path: "Tests/Fuzzing/Agent"
         ),
         .testTarget(
@@ -254,7 +250,7 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
+                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
                 "TestSupport",
                 "notify-commands",
             ]
@@ -262,7 +258,7 @@ let package = Package(
         .testTarget(
             name: "NotifyAgentTests",
             dependencies: [
-                "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
+                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
                 "CommandSupport", "TestSupport", "notify-agent", "notify-commands",
             ]
         ),

@@ -7,14 +7,14 @@ struct ObservingConnection {
     /// The progress of parking a connection.
     enum Parking {
         case none
-        /// The names are being held, and the stream is read up to the mark.
+        /// The names are being subscribed, and the stream is read up to the mark.
         case draining
         /// The bus has forgotten the connection; the entry waits for the process to return.
         case parked
     }
 
-    /// Those waiting until its names are held.
-    enum HoldWaiter {
+    /// Those waiting until its names are subscribed.
+    enum ProxyWaiter {
         case transition
         case parking
         /// It has added names.
@@ -43,7 +43,7 @@ struct ObservingConnection {
     var parking = Parking.none
     /// Its state once its process continues.
     var stateAfterParking = LifecycleState.foreground
-    /// Whether it replaces one that was parked or cut off while its names were held, and is to hear again.
+    /// Whether it replaces one that was parked or cut off while its names were subscribed, and is to hear again.
     var returns = false
     /// What is pending for one that returns, to be reported once it hears again.
     var returning: [NotifyName] = []
@@ -54,7 +54,7 @@ struct ObservingConnection {
     var deliveries: [[NotifyName]] = []
     /// Whether posts are to set bits from the moment it is informed of its state.
     var isToBeMarked = false
-    var holdWaiters: [HoldWaiter] = []
+    var proxyWaiters: [ProxyWaiter] = []
     /// How many calls of AddNames have been carried out since it registered.
     var additions: UInt32 = 0
     /// Whether there is a duplicate of its socket, so that it can be parked.
@@ -91,8 +91,8 @@ struct ObservingConnection {
 
     var state: LifecycleState { transition.state }
 
-    /// Whether its names are being held so that it can be parked.
-    var waitsForParking: Bool { holdWaiters.contains { if case .parking = $0 { true } else { false } } }
+    /// Whether its names are being subscribed so that it can be parked.
+    var waitsForParking: Bool { proxyWaiters.contains { if case .parking = $0 { true } else { false } } }
 
     var isParked: Bool { if case .none = parking { false } else { true } }
 

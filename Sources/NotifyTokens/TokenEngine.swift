@@ -26,7 +26,8 @@ package final class TokenEngine: Sendable {
         var registrations: [Int32: Registration] = [:]
         /// Keyed by the reading end.
         var pipes: [Int32: (pipe: TokenPipe, users: Int)] = [:]
-        var files: [Int32: MonitoredFile] = [:]
+        /// Tokens that monitor a file.
+        var files: Set<Int32> = []
         /// The longest idle first; those used since then are skipped.
         var idle: [(record: SharedObservation, since: MonotonicTime)] = []
         var recentNames = RecentNames()
@@ -127,7 +128,7 @@ package final class TokenEngine: Sendable {
             defer { state.hearsOwnPosts = true }
             return !state.hearsOwnPosts
         }
-        if isNew { center.setPostWitness { self.deliverOwn($0) } }
+        if isNew { center.setLocalEcho { self.deliverOwn($0) } }
     }
 
     var center: NotifyCenter { state.withLock { $0.center } }
@@ -242,7 +243,7 @@ extension TokenEngine {
             for registration in state.registrations.values { registration.name.remove(registration) }
             return Array(state.records.values)
         }
-        center.setPostWitness(nil)
+        center.setLocalEcho(nil)
         for record in records { close(record) }
     }
 

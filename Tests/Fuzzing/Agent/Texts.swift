@@ -4,7 +4,6 @@ import FuzzDriver
 import NotifyAgent
 import NotifyCoordinator
 import NotifyCore
-import NotifyEvents
 import NotifyNames
 
 /// Values that come as arguments, in the types of the protocol.
