@@ -300,6 +300,11 @@ for target in package.targets where target.type != .system {
         // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
+    // What is C may check its buffers. Not where Swift reads the headers, in which two functions of each name would be.
+    if ["CDBusShim", "CLinux", "CXcb", "CDarwinNotify", "CNotifyDispatch", "CRunLoop"].contains(target.name) {
+        let fortify: CSetting = .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release))
+        target.cSettings = (target.cSettings ?? []) + [fortify]
+    }
     // For those who work on the package, and in its CI: NOTIFYBUS_STRICT=1 makes every warning an error. Unlike
     // .treatAllWarnings(as:) these flags are the same when the package is built for the benchmarks: see
     // Scripts/swift-beside.
