@@ -28,12 +28,14 @@ struct PostingPace {
         let serial: UInt32
         /// How many posts it covers.
         let sent: Int
+        let time: MonotonicTime
     }
 
     /// How many posts were written to the connection, and how many of them a reply covers.
     private var sent = 0
     private var answered = 0
     private var questions: [Asked] = []
+    private var lastAnswer = MonotonicTime(nanoseconds: 0)
     private var gauge = QueueGauge()
     private var lastAsked = 0
 
@@ -76,9 +78,10 @@ struct PostingPace {
 
     /// Notes a question about all posts so far.
     mutating func note(_ question: Question, _ serial: UInt32) {
-        questions.append(Asked(question: question, serial: serial, sent: sent))
+        let now = MonotonicTime.now
+        questions.append(Asked(question: question, serial: serial, sent: sent, time: now))
         lastAsked = sent
-        if question == .queues { gauge.noteLook(.now) }
+        if question == .queues { gauge.noteLook(now) }
     }
 
     /// Handles the reply to a question.
@@ -87,7 +90,12 @@ struct PostingPace {
     mutating func take(_ answer: BusMessage) -> Bool {
         guard let index = questions.firstIndex(where: { $0.serial == answer.replySerial }) else { return false }
         let asked = questions.remove(at: index)
-        if asked.question == .queues { gauge.take(BrokerQueues(answer), now: .now) }
+        let now = MonotonicTime.now
+        switch asked.question {
+        case .anything: gauge.noteUse(nanoseconds: now.nanoseconds - max(asked.time, lastAnswer).nanoseconds)
+        case .queues: gauge.take(BrokerQueues(answer), now: now)
+        }
+        lastAnswer = now
         answered = max(answered, asked.sent)
         return true
     }
