@@ -252,10 +252,12 @@ fairness: test-needs build ## Measures what one user's flood of calls does to an
 
 # Which parts to measure, of those in 'Benchmarks/bench --help'; all if empty.
 BENCH ?=
+# How many bridges share a broker in the part 'bridges'; the benchmark's own number if empty.
+BRIDGES ?=
 
 .PHONY: bench
 bench: bench-build ## Runs the benchmarks, in nine minutes; some parts: make bench BENCH='latency storm'
-	@Benchmarks/bench --commands $(call quote,$(SCRATCH)/release) $(BENCH)
+	@Benchmarks/bench --commands $(call quote,$(SCRATCH)/release) $(BRIDGES:%=--bridges %) $(BENCH)
 
 .PHONY: bench-check
 bench-check: bench-build ## Checks in seconds that the benchmarks work
