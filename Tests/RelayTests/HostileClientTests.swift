@@ -97,6 +97,7 @@ import Testing
             try client.bus.callBus("GetId")
         }
         let call = try other.addNames(["com.example.other"])
+        try other.bus.callBus("GetId")
         // This one is refused at once, so the one before it has arrived.
         let tooMany = try flooders[0].addNames(["com.example.end"])
         #expect(try flooders[0].answer(to: tooMany).errorName == HostileClientTests.refused)
