@@ -189,7 +189,11 @@ extension Coordinator {
         dropPending(of: id)
     }
 
-    private mutating func holdIfNeeded(_ subjects: Subjects, for id: ConnectionID, then waiter: ObservingConnection.ProxyWaiter) {
+    private mutating func holdIfNeeded(
+        _ subjects: Subjects,
+        for id: ConnectionID,
+        then waiter: ObservingConnection.ProxyWaiter
+    ) {
         // If it is being parked, it will need them as well.
         if directory[id]?.transition.isProxied == true || directory[id]?.isParked == true {
             subscribe(subjects, for: id, then: waiter)
