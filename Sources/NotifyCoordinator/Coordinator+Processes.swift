@@ -11,10 +11,11 @@ extension Coordinator {
         directory.connections(of: id).allSatisfy { directory[$0]?.decision.state == .suspended }
     }
 
-    /// Stops a process that is to be frozen, if all its connections are suspended: the last step of that change. The
-    /// current decisions count, not those made when the change began.
+    /// Stops a process that is to be frozen, if all its connections are suspended: the last step of that change. If it
+    /// is frozen already, whoever asks for it once more is answered. The current decisions count, not those made when the
+    /// change began.
     mutating func freezeIfSuspended(_ id: ProcessID) {
-        guard let process = directory[process: id], process.freezing.isWaiting, mayStandStill(id) else { return }
+        guard let process = directory[process: id], process.freezing.wish != nil, mayStandStill(id) else { return }
         let isSuspended = process.connections.allSatisfy { connection in
             guard let observer = directory[connection] else { return true }
             // What it has added is held first.
@@ -39,6 +40,11 @@ extension Coordinator {
     /// Lets a process continue, and cancels earlier requests to stop it.
     mutating func thaw(_ id: ProcessID) {
         for same in directory.same(as: id) { stepFreezing(same) { $0.mustRun() } }
+    }
+
+    /// Lets a process whose new connection has registered continue until that knows its state.
+    mutating func letRun(_ id: ProcessID) {
+        for same in directory.same(as: id) { stepFreezing(same) { $0.connectionHasCome() } }
     }
 
     /// Nobody else would know that these processes must continue.

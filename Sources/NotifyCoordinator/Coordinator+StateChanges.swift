@@ -173,14 +173,17 @@ extension Coordinator {
         guard let observer = directory[id] else { return }
         let old = observer.state
         let new: LifecycleState = state == .background ? .background : .suspended
-        directory.change(id) { observer in
+        let superseded = directory.change(id) { observer in
             observer.stateAfterParking = state
+            // It may have been changing when its process was stopped.
+            let actions = observer.transition.end()
             // Posts that come before its names are held are in its stream; if they are held already, they are not.
             observer.transition = Transition(
                 new,
                 isHolding: new == .suspended,
                 isCollecting: new == .suspended && (observer.transition.isCollecting || !observer.waitsForParking)
             )
+            return actions
         }
         if new == .background {
             releaseHeld(of: id)
@@ -189,6 +192,7 @@ extension Coordinator {
             followHolding()
         }
         if old != new { announce(id, from: old, to: new) }
+        perform(superseded ?? [], for: id)
         if let request { reached(request, id, nil) }
     }
 

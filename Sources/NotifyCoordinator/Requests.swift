@@ -8,12 +8,12 @@ struct RequestID: Hashable, Comparable, Sendable {
 }
 
 /// A call of SetState, Release or Report that waits for its change to take effect.
-struct ChangeRequest {
+struct ChangeRequest: Hashable {
     /// How long a change may take, in nanoseconds.
     static let limit: Int64 = 5_000_000_000
 
     /// The eventual reply.
-    enum Asker {
+    enum Asker: Hashable {
         case call(CallID, Effect.Answer)
         /// A part of the agent that waits for pending changes.
         case inside(UInt64)
@@ -31,7 +31,7 @@ struct ChangeRequest {
 }
 
 /// The pending requests.
-struct Requests {
+struct Requests: Hashable {
     private var all: [RequestID: ChangeRequest] = [:]
     /// The oldest first; all have the same time limit.
     private var order: [RequestID] = []

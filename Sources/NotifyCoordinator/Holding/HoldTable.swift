@@ -3,9 +3,9 @@
 import NotifyNames
 
 /// Which names are held for whom. The rule of a name is shared by all of them.
-struct HoldTable {
+struct HoldTable: Hashable {
     /// The status of a name's rule.
-    enum Rule: Equatable {
+    enum Rule: Hashable {
         /// It is not on the bus: every holder of the name has its bit set, and another post would be no news.
         case none
         /// The bus has yet to confirm it.
@@ -13,12 +13,12 @@ struct HoldTable {
         case stands
     }
 
-    private enum Holders {
+    private enum Holders: Hashable {
         case one(ConnectionID)
         case many(Set<ConnectionID>)
     }
 
-    private struct Entry {
+    private struct Entry: Hashable {
         var holders: Holders
         var rule: Rule
     }

@@ -4,8 +4,8 @@ import NotifyNames
 
 /// Puts names under the agent's own rules and removes them, a few at a time: a holder with ten thousand names does not
 /// keep the others waiting. Users take turns, and so do the holders of a user.
-struct Holding {
-    enum Output {
+struct Holding: Hashable {
+    enum Output: Hashable {
         case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
         case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
         /// Everything requested for a holder is held, or this prevented it.
@@ -19,7 +19,7 @@ struct Holding {
     private static let sliceSize = 4_096
 
     /// The pending work for one holder.
-    private struct Work {
+    private struct Work: Hashable {
         let user: UInt32
         /// What is to be held in the end.
         var wanted = Subjects()
@@ -39,7 +39,7 @@ struct Holding {
         var isOver: Bool { isDone && ticket == nil && !isAwaited && held.isEmpty && wanted.isEmpty }
     }
 
-    private struct Request {
+    private struct Request: Hashable {
         var names: [NotifyName] = []
         var prefixes: [NamePrefix] = []
         /// The holder that waits for it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The complete current report of a source: each fact replaces the previous one.
-package enum Fact: Equatable, Sendable {
+package enum Fact: Hashable, Sendable {
     /// The processes that have the focus; none if nobody has it. It says nothing about processes other than those that
     /// were searched `among`; nil means all processes.
     case focus([FocusedProcess], among: Set<Int32>? = nil)
@@ -44,7 +44,7 @@ package struct FocusedProcess: Hashable, Sendable {
 }
 
 /// The status of a source.
-package enum SourceCondition: Equatable, Sendable {
+package enum SourceCondition: Hashable, Sendable {
     case live
     /// Not available, for this reason.
     case off(String)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What the agent knows from its sources.
-package struct SourceTable: Sendable {
-    package struct Entry: Sendable {
+package struct SourceTable: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
         package let name: String
         /// nil until the source has reported whether it is live.
         package var condition: SourceCondition?

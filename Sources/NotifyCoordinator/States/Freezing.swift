@@ -4,7 +4,7 @@
 ///
 /// Freezing is the last step of the change that suspends its connections, and thawing is the first step of the change
 /// that resumes them. A request that was withdrawn before it took effect freezes nothing.
-struct Freezing {
+struct Freezing: Hashable {
     enum Step: Equatable {
         case running
         case freezing
@@ -25,11 +25,11 @@ struct Freezing {
     private(set) var step = Step.running
     /// Who wants the process to be frozen.
     private(set) var wish: UInt32?
+    /// Whether it must run once more before it is frozen: it was told of a state since it was being stopped.
+    private var mustContinue = false
 
     /// Whether it is frozen, or may be in a moment, because the agent has stopped it.
     var isStopped: Bool { step != .running }
-    /// Whether somebody wants it to be frozen, and it is not yet.
-    var isWaiting: Bool { wish != nil && step != .frozen }
 
     /// Somebody wants the process to be frozen once all its connections are suspended.
     mutating func want(by user: UInt32) {
@@ -54,14 +54,30 @@ struct Freezing {
         let isOvertaken = wish != nil
         wish = nil
         let settled: [Action] = isOvertaken ? [.settle(failure: nil)] : []
+        if step == .freezing { mustContinue = true }
         guard step == .frozen else { return settled }
         step = .thawing
         return settled + [.thaw]
     }
 
+    /// A connection that the process had begun before it was frozen has registered: it must learn its state, or the bus
+    /// would queue posts for it. After that the process is frozen again.
+    mutating func connectionHasCome() -> [Action] {
+        switch step {
+        case .running, .thawing: return []
+        case .freezing:
+            mustContinue = true
+            return []
+        case .frozen:
+            step = .thawing
+            return [.thaw]
+        }
+    }
+
     /// - Parameter failure: why the process was not frozen.
     mutating func froze(_ failure: String?) -> [Action] {
         guard step == .freezing else { return [] }
+        defer { mustContinue = false }
         if let failure {
             step = .running
             guard wish != nil else { return [] }
@@ -69,8 +85,8 @@ struct Freezing {
             return [.settle(failure: failure)]
         }
         step = .frozen
-        // In the meantime somebody may have wanted it to run.
-        if wish == nil {
+        // In the meantime somebody may have wanted it to run, if only for a moment.
+        if wish == nil || mustContinue {
             step = .thawing
             return [.thaw]
         }

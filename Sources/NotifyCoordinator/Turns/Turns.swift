@@ -45,3 +45,6 @@ package struct Turns<Owner: Hashable, Member> {
         if rest.isEmpty { owners = owners.filter { $0 != owner } } else { members[owner] = rest }
     }
 }
+
+extension Turns: Equatable where Member: Equatable {}
+extension Turns: Hashable where Member: Hashable {}

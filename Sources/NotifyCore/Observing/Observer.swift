@@ -131,3 +131,6 @@ package struct DeliveryQueue<Name: Coalescing> {
         names.removeAll()
     }
 }
+
+extension DeliveryQueue: Equatable where Name: Equatable {}
+extension DeliveryQueue: Hashable where Name: Hashable {}
