@@ -101,9 +101,9 @@ class Context:
         self.excused[row.key] = reason
         row.lack(OURS, reason)
 
-    def bus(self, daemon):
+    def bus(self, daemon, **limits):
         """A new private bus."""
-        return servers.Bus(self, daemon)
+        return servers.Bus(self, daemon, **limits)
 
     def address(self, technology, bus):
         """Where a technology talks. Servers other than the bus are started at first use, and stay."""

@@ -61,8 +61,8 @@ def figure(row, label, field="median"):
 
 
 def cells(values):
-    """The figures of the two daemons; those of one if the other's is missing."""
-    return ", ".join(number(value) for value in values if value is not None)
+    """The figures of the two daemons, with a dash where there is none."""
+    return ", ".join("–" if value is None else number(value) for value in values)
 
 
 def goals(results):

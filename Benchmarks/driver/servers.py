@@ -104,13 +104,13 @@ class Server:
 
 
 class Bus(Server):
-    """A private bus. `kind` is dbus-daemon or dbus-broker, `router` the process that routes."""
+    """A private bus. `kind` is dbus-daemon or dbus-broker, `router` the process that routes, `limits` what differs."""
 
-    def __init__(self, context, kind):
+    def __init__(self, context, kind, **limits):
         folder = Path(tempfile.mkdtemp(prefix="notifybus-bench."))
         path, configuration = str(folder / "bus"), folder / "bus.conf"
-        limits = "\n".join(f'<limit name="{name}">{value}</limit>' for name, value in SESSION_LIMITS.items())
-        configuration.write_text(BUS_CONFIGURATION.format(path=path, limits=limits))
+        lines = "\n".join(f'<limit name="{name}">{value}</limit>' for name, value in (SESSION_LIMITS | limits).items())
+        configuration.write_text(BUS_CONFIGURATION.format(path=path, limits=lines))
         if kind == "dbus-broker":
             arguments = [path, str(configuration)]
         else:
