@@ -2,7 +2,7 @@
 
 import NotifyCoordinator
 import NotifyCore
-package import NotifyNames
+import NotifyNames
 
 /// The relay as the agent sees it. It is open while somebody may need it, on a connection of its own.
 ///
@@ -172,21 +172,5 @@ final class Relaying {
     private func relayPerform(_ work: @escaping (Relay) -> Void) {
         guard let relay = relay?.relay else { return }
         loop.soon { [weak self] in if self?.relay?.relay === relay { work(relay) } }
-    }
-}
-
-/// What sandboxed programs may hear through the relay: everything, unless the configuration limits their application.
-package struct RelayRules: Equatable, Sendable {
-    /// The prefixes of the names that an application may hear, by its id.
-    package var limits: [String: Set<NamePrefix>] = [:]
-
-    package init() {}
-
-    /// Something that an application may not observe; nil if it may observe all of it.
-    package func forbidden(_ subjects: Subjects, to application: String) -> String? {
-        guard let allowed = limits[application] else { return nil }
-        func isAllowed(_ text: String) -> Bool { allowed.contains { text.utf8.starts(with: $0.string.utf8) } }
-        return subjects.names.first { !isAllowed($0.string) }?.string
-            ?? subjects.prefixes.first { !isAllowed($0.string) }?.string
     }
 }
