@@ -110,7 +110,7 @@ void peer_loop(void) {
                 wait_for_commit();
                 int now = data_version();
                 // The log is written before the commit can be seen, and no other event comes.
-                for (int tries = 0; goes_by("inotify") && now == seen && tries < 100; tries++) {
+                for (int tries = 0; goes_by("inotify") && now == seen && tries < 20000; tries++) {
                         usleep(50);
                         now = data_version();
                 }
