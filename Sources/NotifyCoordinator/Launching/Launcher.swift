@@ -91,7 +91,7 @@ package struct Launcher: Hashable {
     }
 
     /// Whether the bus has a service manager.
-    private enum Manager: Hashable {
+    private enum Manager: Equatable {
         case unknown
         case present
         case missing(reason: String)
