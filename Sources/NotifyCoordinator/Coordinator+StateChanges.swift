@@ -173,17 +173,14 @@ extension Coordinator {
         guard let observer = directory[id] else { return }
         let old = observer.state
         let new: LifecycleState = state == .background ? .background : .suspended
-        let superseded = directory.change(id) { observer in
+        directory.change(id) { observer in
             observer.stateAfterParking = state
-            // It may have been changing when its process was stopped.
-            let actions = observer.transition.end()
             // Posts that come before its names are subscribed are in its stream; if they are already, they are not.
             observer.transition = Transition(
                 new,
                 isProxied: new == .suspended,
                 isCollecting: new == .suspended && (observer.transition.isCollecting || !observer.waitsForParking)
             )
-            return actions
         }
         if new == .background {
             endProxy(of: id)
@@ -192,7 +189,6 @@ extension Coordinator {
             followProxies()
         }
         if old != new { announce(id, from: old, to: new) }
-        perform(superseded ?? [], for: id)
         if let request { reached(request, id, nil) }
     }
 
@@ -428,12 +424,12 @@ struct RequestID: Hashable, Comparable, Sendable {
 }
 
 /// A call of SetState, Release or Report that waits for its change to take effect.
-struct ChangeRequest: Hashable {
+struct ChangeRequest {
     /// How long a change may take, in nanoseconds.
     static let limit: Int64 = 5_000_000_000
 
     /// The eventual reply.
-    enum Asker: Hashable {
+    enum Asker {
         case call(CallID, Effect.Answer)
         /// A part of the agent that waits for pending changes.
         case inside(UInt64)
@@ -451,7 +447,7 @@ struct ChangeRequest: Hashable {
 }
 
 /// The pending requests.
-struct Requests: Hashable {
+struct Requests {
     private var all: [RequestID: ChangeRequest] = [:]
     /// The oldest first; all have the same time limit.
     private var order: [RequestID] = []

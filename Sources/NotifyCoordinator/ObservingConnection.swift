@@ -3,9 +3,9 @@
 import NotifyNames
 
 /// A registered observing connection.
-struct ObservingConnection: Hashable {
+struct ObservingConnection {
     /// The progress of parking a connection.
-    enum Parking: Hashable {
+    enum Parking {
         case none
         /// The names are being subscribed, and the stream is read up to the mark.
         case draining
@@ -14,7 +14,7 @@ struct ObservingConnection: Hashable {
     }
 
     /// Those waiting until its names are subscribed.
-    enum ProxyWaiter: Hashable {
+    enum ProxyWaiter {
         case transition
         case parking
         /// It has added names.
@@ -122,7 +122,7 @@ extension Newcomer.Statement {
 }
 
 /// A process that has, or had, observing connections.
-struct ObservingProcess: Hashable {
+struct ObservingProcess {
     let facts: Newcomer.ProcessFacts
     /// What a person has set for the whole process and not released.
     var wish: LifecycleState?

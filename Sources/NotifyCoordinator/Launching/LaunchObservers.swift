@@ -4,8 +4,8 @@ import NotifyNames
 
 /// The connections of a started program, and what each of them has yet to be notified of: a connection hears its names
 /// by itself from the moment at which the bus accepted it, and that moment is known a little later.
-struct LaunchObservers: Hashable {
-    private struct Observation: Hashable {
+struct LaunchObservers {
+    private struct Observation {
         var subjects: Subjects
         /// Whether posts that come now may have been made before it was accepted: the bus has yet to say.
         var isJoining: Bool
@@ -16,7 +16,7 @@ struct LaunchObservers: Hashable {
     }
 
     /// An observing connection of which it is not known yet whether it belongs to the program.
-    private struct Candidate: Hashable {
+    private struct Candidate {
         var subjects: Subjects
         var isJoining: Bool
         /// What it is to be notified of if it does.

@@ -7,7 +7,7 @@ import NotifyNames
 /// Only one change is in progress at a time. Of the requests that come meanwhile, the last one wins; those who made the
 /// others are answered when the change that superseded theirs has taken effect.
 struct Transition<Waiter> {
-    enum Step: Hashable {
+    enum Step: Equatable {
         case settled
         /// The connection is registering and has yet to be answered: it can't be informed of anything before.
         case entering
@@ -38,12 +38,6 @@ struct Transition<Waiter> {
         case answer([Waiter], Outcome)
     }
 
-    /// A change that was requested while another is in progress.
-    fileprivate struct Next {
-        let aim: LifecycleState
-        let waiters: [Waiter]
-    }
-
     enum Outcome: Equatable {
         case inForce
         case failed(String)
@@ -61,7 +55,7 @@ struct Transition<Waiter> {
     /// Whether the observer has had names subscribed before it closes its gate.
     private var hasWaited = false
     private var waiters: [Waiter] = []
-    private var next: Next?
+    private var next: (aim: LifecycleState, waiters: [Waiter])?
 
     /// - Parameters:
     ///   - isProxied: whether the names are under the agent's rules.
@@ -88,7 +82,7 @@ struct Transition<Waiter> {
             if next == nil, wished == aim {
                 waiters += newWaiters
             } else {
-                next = Next(aim: wished, waiters: (next?.waiters ?? []) + newWaiters)
+                next = (wished, (next?.waiters ?? []) + newWaiters)
             }
             return []
         }
@@ -232,7 +226,7 @@ struct Transition<Waiter> {
 
     private mutating func settle(
         in new: LifecycleState,
-        thenWish next: Next?
+        thenWish next: (aim: LifecycleState, waiters: [Waiter])?
     ) -> [Action] {
         let old = state
         step = .settled
@@ -257,8 +251,3 @@ struct Transition<Waiter> {
         return want(next.aim, by: next.waiters)
     }
 }
-
-extension Transition: Equatable where Waiter: Equatable {}
-extension Transition: Hashable where Waiter: Hashable {}
-extension Transition.Next: Equatable where Waiter: Equatable {}
-extension Transition.Next: Hashable where Waiter: Hashable {}

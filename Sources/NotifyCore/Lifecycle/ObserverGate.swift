@@ -2,17 +2,17 @@
 
 /// Whether posts may pass, and the progress of a change: the observer's rules, the barriers behind them, and who waits
 /// for either.
-struct ObserverGate: Hashable {
+struct ObserverGate {
     typealias Effect = ObserverLifecycle.Effect
 
     /// Those waiting for a change to take effect.
-    enum Waiter: Hashable {
+    enum Waiter {
         case registrations
         case call(ObserverLifecycle.Call)
     }
 
     /// A change in progress to a state in which nothing is heard.
-    private struct Closing: Hashable {
+    private struct Closing {
         let barrier: Int
         let state: LifecycleState
         let waiters: [Waiter]
