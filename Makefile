@@ -18,7 +18,6 @@ SWIFT_FLAGS ?=
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-top notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources \
-	Bridge/Package.swift Bridge/Sources Bridge/Tests/BridgeTests \
 	Examples/SharedDefaults/Package.swift Examples/SharedDefaults/Sources
 SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run \
 	Examples/check-examples Examples/notify-open/notify-open
@@ -67,10 +66,10 @@ TESTING := --disable-xctest
 help: ## Lists all targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# $(call build_bridge,FLAGS): builds the bridge, which uses the library, where the library is built.
+# $(call build_bridge,FLAGS): builds the bridge, if that is possible.
 define build_bridge
 if pkg-config --exists libmosquitto; then \
-	Scripts/swift-beside Bridge $(call quote,$(SCRATCH)) build $(1) --product notify-bridge; \
+	swift build $(1) --product notify-bridge; \
 else \
 	echo "libmosquitto is not installed, so notify-bridge is skipped."; \
 fi
@@ -83,12 +82,12 @@ build: build-needs ## Builds the commands, the C library and their manual pages,
 	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
 	swift build $(RELEASE) $(RELEASE_LINK) $(PROGRAM) --product notify-commands
 	@swift build $(RELEASE) $(LIBRARY_LINK) -Xlinker -soname=libnotifybus.so.0 --product notifybus
-	@$(call build_bridge,$(OPTIMIZED) $(LIBRARY_LINK) $(PROGRAM))
+	@$(call build_bridge,$(RELEASE) $(LIBRARY_LINK) $(PROGRAM))
 	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
 
 # What Scripts/manuals makes. The commands themselves report their options.
-MANPAGES := $(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9]))
+MANPAGES := $(filter-out man/notify-bridge.8,$(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9])))
 COMPLETIONS := $(foreach command,$(COMMANDS),completions/bash/$(command) completions/zsh/_$(command) \
 	completions/fish/$(command).fish)
 
@@ -110,7 +109,7 @@ demo: demo-build ## Demonstrates the commands on a private bus
 .PHONY: demo-build
 demo-build: run-needs
 	@swift build $(DEBUG) --product notify-commands
-	@$(call build_bridge,$(SWIFT_FLAGS))
+	@$(call build_bridge,$(DEBUG))
 	@mkdir -p $(call quote,$(SCRATCH)/debug/commands) && cd $(call quote,$(SCRATCH)/debug/commands) && \
 	for command in $(COMMANDS); do ln -sfn ../notify-commands "$$command"; done && ln -sfn ../notify-bridge .
 
@@ -122,7 +121,27 @@ demo-picture: demo-build ## Draws the README's picture from the demo's output
 
 .PHONY: test
 test: test-needs ## Runs all tests, on dbus-daemon and on dbus-broker
-	@swift test $(DEBUG) $(TESTING)
+	@swift test $(DEBUG) $(TESTING) --skip '^BridgeTests[.]'
+
+# Debian sid, and what is built in it. A folder that has a Debian sid already will do: make sid-test SID=/srv/sid
+SID ?= $(SCRATCH)/sid
+SID_BUILD ?= $(SCRATCH)/sid-build
+
+.PHONY: sid-test
+sid-test: ## Runs all tests in Debian sid, with Debian's Swift, which is the oldest supported, and today's daemons; needs root
+	@Scripts/install-dependencies sid
+	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) make test INSTALL_MISSING=no
+
+.PHONY: sid-deb
+sid-deb: ## Builds the Debian packages in Debian sid, runs the tests there, installs, upgrades and purges; needs root
+	@Scripts/install-dependencies sid
+	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
+	  env DEB_BUILD_OPTIONS= bash -euc 'make deb INSTALL_MISSING=no; Scripts/check-deb --here .build/packages/out'
+
+.PHONY: arm64-test
+arm64-test: ## Builds for arm64 in Debian sid, and runs the tests that don't measure time, emulated; needs root, and an hour
+	@Scripts/install-dependencies sid arm64
+	@Scripts/check-arm64 $(call quote,$(SID)) $(call quote,$(SID)-arm64) $(call quote,$(SID_BUILD))
 
 # How often.
 TIMES ?= 1
@@ -233,10 +252,12 @@ fairness: test-needs build ## Measures what one user's flood of calls does to an
 
 # Which parts to measure, of those in 'Benchmarks/bench --help'; all if empty.
 BENCH ?=
+# How many bridges share a broker in the part 'bridges'; the benchmark's own number if empty.
+BRIDGES ?=
 
 .PHONY: bench
 bench: bench-build ## Runs the benchmarks, in nine minutes; some parts: make bench BENCH='latency storm'
-	@Benchmarks/bench --commands $(call quote,$(SCRATCH)/release) $(BENCH)
+	@Benchmarks/bench --commands $(call quote,$(SCRATCH)/release) $(BRIDGES:%=--bridges %) $(BENCH)
 
 .PHONY: bench-check
 bench-check: bench-build ## Checks in seconds that the benchmarks work
@@ -252,14 +273,14 @@ bench-build: bench-needs build
 
 .PHONY: bridge-test
 bridge-test: bridge-needs ## Tests notify-bridge between two buses and a Mosquitto, on loopback
-	@Scripts/swift-beside Bridge $(call quote,$(SCRATCH)) test $(SWIFT_FLAGS) $(TESTING)
+	@swift test $(DEBUG) $(TESTING) --filter '^BridgeTests[.]'
 
 # How many clients.
 CLIENTS ?= 10000
 
 .PHONY: bridge-scale
 bridge-scale: bridge-needs build ## Posts to 10,000 plain MQTT clients of one Mosquitto, on loopback: CLIENTS=N
-	@Bridge/Tests/crowd $(call quote,$(SCRATCH)/release) $(CLIENTS)
+	@Tests/BridgeTests/crowd $(call quote,$(SCRATCH)/release) $(CLIENTS)
 
 .PHONY: examples-test
 examples-test: run-needs build ## Runs the examples on a private bus

@@ -73,14 +73,12 @@ let package = Package(
         .target(name: "notify-state", dependencies: ["NotifyCore", "CommandSupport"]),
         .target(name: "notify-top", dependencies: ["NotifyCore", "CommandSupport"]),
 
-        // Who observes what, in which state: values that know neither D-Bus nor Linux.
+        // What the agent decides: states, programs to be started, events. Values that know neither D-Bus nor Linux.
         .target(name: "NotifyCoordinator", dependencies: ["NotifyNames"]),
-        // What happens to the machine, from the kernel and from services, as names.
-        .target(name: "NotifyEvents", dependencies: ["NotifyCore", "NotifyNames", "CLinux"]),
-        // The lifecycle agent.
+        // The lifecycle agent: one loop, and what lives on it.
         .target(
             name: "NotifyAgent",
-            dependencies: ["NotifyCoordinator", "NotifyEvents", "NotifyCore", "NotifyNames", "CLinux", "CXcb"],
+            dependencies: ["NotifyCoordinator", "NotifyCore", "NotifyNames", "CLinux", "CXcb"],
             exclude: ["Interface"]
         ),
         .target(
@@ -103,6 +101,17 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .debug))]
         ),
 
+        // The MQTT client of the Mosquitto project. Only who builds the bridge needs it: SwiftPM looks for nothing that a
+        // dependent does not use.
+        .systemLibrary(
+            name: "CMosquitto",
+            pkgConfig: "libmosquitto",
+            providers: [.apt(["libmosquitto-dev"]), .yum(["mosquitto-devel"])]
+        ),
+        // Names across machines: between a bus and an MQTT broker.
+        .target(name: "NotifyBridge", dependencies: ["NotifyCore", "NotifyNames", "CommandSupport", "CMosquitto"]),
+        .executableTarget(name: "notify-bridge", dependencies: ["NotifyBridge", "CommandSupport"]),
+
         // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.
         .target(
             name: "Simulation",
@@ -124,7 +133,9 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: ["bus-launcher", "stranger", "Collisions", "TestThreads"],
-            path: "Tests/TestSupport"
+            path: "Tests/TestSupport",
+            // Stands in for a library that some toolchains lack.
+            linkerSettings: [.unsafeFlags(["-L\(Context.packageDirectory)/Tests/Linking"])]
         ),
         // Our reading of messages beside that of libdbus.
         .target(name: "CDBusReference", dependencies: ["CDBus"], path: "Tests/Fuzzing/Reference"),
@@ -133,15 +144,16 @@ let package = Package(
             dependencies: ["NotifyCore", "CDBusReference"],
             path: "Tests/Fuzzing/Comparison"
         ),
+        .target(name: "FuzzDriver", path: "Tests/Fuzzing/Driver"),
         .executableTarget(
             name: "fuzz-messages",
-            dependencies: ["NotifyCore", "MessageComparison"],
+            dependencies: ["NotifyCore", "MessageComparison", "FuzzDriver"],
             path: "Tests/Fuzzing/Fuzzer"
         ),
         // What the agent, its relay, its launcher and observers make of anything that others may say.
         .executableTarget(
             name: "fuzz-agent",
-            dependencies: ["NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames"],
+            dependencies: ["NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "FuzzDriver"],
             path: "Tests/Fuzzing/Agent"
         ),
         .testTarget(
@@ -231,14 +243,14 @@ let package = Package(
             name: "ManualTests",
             dependencies: [
                 "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
-                "notify-state", "notify-top", "notify-agent", "notify-commands",
+                "notify-state", "notify-top", "notify-agent", "notify-commands", "notify-bridge",
             ]
         ),
         .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
+                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
                 "TestSupport",
                 "notify-commands",
             ]
@@ -246,9 +258,16 @@ let package = Package(
         .testTarget(
             name: "NotifyAgentTests",
             dependencies: [
-                "NotifyAgent", "NotifyEvents", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
+                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
                 "CommandSupport", "TestSupport", "notify-agent", "notify-commands",
             ]
+        ),
+        .testTarget(
+            name: "BridgeTests",
+            dependencies: [
+                "NotifyBridge", "NotifyBus", "CommandSupport", "TestSupport", "notify-bridge", "notify-commands",
+            ],
+            exclude: ["crowd"]
         ),
     ],
     swiftLanguageModes: [.v6]
@@ -281,8 +300,14 @@ for target in package.targets where target.type != .system {
         // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
+    // What is C may check its buffers. Not where Swift reads the headers, in which two functions of each name would be.
+    if ["CDBusShim", "CLinux", "CXcb", "CDarwinNotify", "CNotifyDispatch", "CRunLoop"].contains(target.name) {
+        let fortify: CSetting = .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release))
+        target.cSettings = (target.cSettings ?? []) + [fortify]
+    }
     // For those who work on the package, and in its CI: NOTIFYBUS_STRICT=1 makes every warning an error. Unlike
-    // .treatAllWarnings(as:) these flags are the same when the package is built for the bridge: see Scripts/swift-beside.
+    // .treatAllWarnings(as:) these flags are the same when the package is built for the benchmarks: see
+    // Scripts/swift-beside.
     if Context.environment["NOTIFYBUS_STRICT"] != nil {
         settings.append(.unsafeFlags(["-warnings-as-errors"]))
         target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(["-Werror"])]

@@ -38,13 +38,16 @@ SYSTEMDUSERUNITDIR ?= $(call folder,systemduserunitdir,systemd,/usr/lib/systemd/
 # Debian still says /lib here, which is the same as /usr/lib.
 SYSTEMDSYSTEMUNITDIR ?= $(patsubst /lib/%,/usr/lib/%,$(call folder,systemdsystemunitdir,systemd,/lib/systemd/system))
 AUTOSTARTDIR ?= /etc/xdg/autostart
+# What enables notify-launch.service: links beside the units, for those who install by hand. Packages do it as
+# their distribution does: 'preset' installs a preset, 'no' nothing.
+ENABLE ?= links
 # Records what 'make install' has installed, for 'make uninstall'. Packages have their own lists and leave it empty.
 MANIFEST ?= $(DATADIR)/notifybus/installed
 
 VERSION = $(shell sed -n 's/.*notifyBusVersion = "\(.*\)"/\1/p' Sources/CommandSupport/Version.swift)
 INSTALL_VARIABLES := SYSTEM SCRATCH COMMANDS MANPAGES COMPLETIONS BINDIR LIBDIR LIBEXECDIR INCLUDEDIR MANDIR PKGCONFIGDIR \
 	METAINFODIR KWINSCRIPTSDIR BASHCOMPLETIONSDIR ZSHCOMPLETIONSDIR FISHCOMPLETIONSDIR DBUSDIR SYSTEMDUSERUNITDIR \
-	SYSTEMDSYSTEMUNITDIR AUTOSTARTDIR LICENSEDIR EXAMPLESDIR
+	SYSTEMDSYSTEMUNITDIR AUTOSTARTDIR LICENSEDIR EXAMPLESDIR ENABLE
 # To pkgconf, as to Debian and Fedora, 1.0.0~beta.1 is older than 1.0.0, and 1.0.0-beta.1 is not.
 PKGVERSION = $(subst -,~,$(VERSION))
 TEMPLATE_VALUES = $(foreach v,BINDIR LIBDIR INCLUDEDIR VERSION PKGVERSION,$(call quote,$(v)=$($(v))))

@@ -19,6 +19,8 @@ do {
     try center.post("com.example.backup.done")
 } catch NotifyBusError.Code.noBus, NotifyBusError.Code.disconnected {
     print("nobody can be told now")
+} catch {
+    print("not posted:", error)
 }
 // snippet.hide
 try center.flush()

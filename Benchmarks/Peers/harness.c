@@ -8,14 +8,16 @@
 // The observer observes PREFIX, or if COUNT is over 1 PREFIX.n0, PREFIX.n1, …, and for the report 'end' PREFIX.end as
 // well. It writes records of two 64-bit numbers, the time and a count, to standard output: the first when it is live,
 // with the nanoseconds that took; then one for each delivery ('each'), one for every N ('every:N'), one when PREFIX.end
-// has come ('end'), or one for each until the Nth, with which it ends ('last:N').
+// has come ('end'), or one for each until the Nth, with which it ends ('last:N'). With 'stalled' it reads nothing more.
 //
 // The poster reads commands from standard input, one a line, and answers each with a line:
 //
-//     latency COUNT PAUSE NAME           nanoseconds from before a post to its record, COUNT times
+//     latency COUNT PAUSE NAME           nanoseconds from before a post to its record, COUNT times; then a pause, in
+//                                        microseconds, of random length if negative
 //     burst COUNT PREFIX NAMES FLUSH END  the times of the first post and of the last write; FLUSH: after how many
 //                                        posts to flush, 0 for at the end alone; END: whether PREFIX.end follows
 //     route COUNT NAME                   nanoseconds until the daemon has dealt with COUNT posts
+//     steps COUNT NAME                   the same for one post at a time, COUNT times
 //     register COUNT PREFIX              nanoseconds of COUNT observations of a name each, and of cancelling them
 //     figures                            how many posts were made, and how many of them were merged
 //
@@ -33,7 +35,7 @@
 
 enum { NAME_MAX_LENGTH = 512 };
 
-static enum { EACH, EVERY, END, LAST } report;
+static enum { EACH, EVERY, END, LAST, STALLED } report;
 static int64_t report_count;
 static int64_t deliveries;
 static char end_name[NAME_MAX_LENGTH + 16];
@@ -79,6 +81,8 @@ void delivered(const char *name) {
                 if (deliveries == report_count)
                         exit(0);
                 break;
+        case STALLED:
+                break;
         }
 }
 
@@ -88,7 +92,7 @@ static void read_report(const char *text) {
         else if (sscanf(text, "last:%ld", &report_count) == 1)
                 report = LAST;
         else
-                report = strcmp(text, "end") == 0 ? END : EACH;
+                report = strcmp(text, "end") == 0 ? END : strcmp(text, "stalled") == 0 ? STALLED : EACH;
 }
 
 static void observe(const char *prefix, int count, bool each) {
@@ -103,6 +107,8 @@ static void observe(const char *prefix, int count, bool each) {
         peer_observe(names, count, each);
         int64_t live = now();
         write_record(live, live - began);
+        while (report == STALLED)
+                pause();
         peer_loop();
 }
 
@@ -111,7 +117,7 @@ static void post(const char *name) {
         posts++;
 }
 
-static void latency(int count, int pause, const char *name) {
+static void latency(int count, int wait, const char *name) {
         const char *records = getenv("RECORDS_FD");
         int records_fd = records ? atoi(records) : -1;
         for (int i = 0; i < count; i++) {
@@ -121,7 +127,7 @@ static void latency(int count, int pause, const char *name) {
                 if (read(records_fd, record, sizeof(record)) != sizeof(record))
                         fail("The observer has ended.");
                 printf("%ld ", record[0] - began);
-                usleep((useconds_t)pause);
+                usleep((useconds_t)(wait < 0 ? random() % -wait : wait));
         }
         putchar('\n');
 }
@@ -154,6 +160,16 @@ static void route(int count, const char *name) {
         printf("%ld\n", now() - began);
 }
 
+static void steps(int count, const char *name) {
+        for (int i = 0; i < count; i++) {
+                int64_t began = now();
+                post(name);
+                peer_sync();
+                printf("%ld ", now() - began);
+        }
+        putchar('\n');
+}
+
 static void registering(int count, const char *prefix) {
         int64_t adding = 0, cancelling = 0;
         char name[NAME_MAX_LENGTH + 16], *names[] = { name };
@@ -179,6 +195,8 @@ static void obey(void) {
                         burst(count, name, a, b, c);
                 else if (sscanf(line, "route %d %511s", &count, name) == 2)
                         route(count, name);
+                else if (sscanf(line, "steps %d %511s", &count, name) == 2)
+                        steps(count, name);
                 else if (sscanf(line, "register %d %511s", &count, name) == 2)
                         registering(count, name);
                 else

@@ -18,7 +18,7 @@ PANELS = [
     ("many-latency", "Post to one of 10,000 observers", ON_BUS),
     ("post-command", "A command that posts", None),
     ("wait-memory", "Peak memory of a command that waits", None),
-    ("instructions-both", "Instructions of a post and its delivery", ON_BUS),
+    ("commit", "A commit until another process has seen it", None),
 ]
 WIDTH, COLUMNS, MARGIN, LINE, LABELS, VALUES = 1000, 2, 24, 20, 200, 84
 TEXT, OURS_COLOUR, BAR = "#7d8590", "#2f81f7", "#8b949e"

@@ -32,10 +32,12 @@ def copies_of(commands):
 class Context:
     """One run of the benchmark."""
 
-    def __init__(self, commands, is_check):
+    def __init__(self, commands, is_check, bridges):
         self.commands = copies_of(Path(commands).resolve())
         self.launcher = str(self.commands / "bus-launcher")
         self.bridge = Path(commands) / "notify-bridge"
+        # How many of them share a broker.
+        self.bridges = bridges
         self.peers = HERE / ".build" / "peers"
         self.is_check = is_check
         self.folder = Path(tempfile.mkdtemp(prefix="notifybus-bench."))
@@ -52,6 +54,7 @@ class Context:
         self.notifybus = Technology("NotifyBus", ours, interface="-")
         # Our C functions, which use the same center.
         self.notify = Technology("notify(3)", (str(self.peers / "notify"),), interface="-")
+        self.commit = Technology("SQLite", (str(self.peers / "commit"),))
         self.libdbus = self._peer("libdbus")
         # The floor: no library does anything in it.
         self.bare = replace(self._peer("bare"), label=BARE)
@@ -98,9 +101,9 @@ class Context:
         self.excused[row.key] = reason
         row.lack(OURS, reason)
 
-    def bus(self, daemon):
+    def bus(self, daemon, **limits):
         """A new private bus."""
-        return servers.Bus(self, daemon)
+        return servers.Bus(self, daemon, **limits)
 
     def address(self, technology, bus):
         """Where a technology talks. Servers other than the bus are started at first use, and stay."""
@@ -110,15 +113,9 @@ class Context:
             return str(self.folder)
         return self._places[technology.place]
 
-    def port(self):
-        """The port of the Mosquitto."""
-        if isinstance(port := self._places["mosquitto"], Missing):
-            raise port
-        return port
-
     def start_servers(self):
         """Starts the servers of those who do without a bus."""
-        for place, start in (("redis", servers.redis), ("mosquitto", servers.mosquitto)):
+        for place, start in (("redis", servers.redis), ("mosquitto", lambda context: servers.Mosquitto(context).port)):
             try:
                 self._places[place] = start(self)
             except Missing as reason:

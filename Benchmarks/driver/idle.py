@@ -24,7 +24,7 @@ CONNECTIONS_PER_PROCESS = 250
 def measure(context, daemon):
     """Counts how often the threads of each program go to sleep; each time they had been woken."""
     seconds, observers = context.count(4, 0.5), context.count(100, 3)
-    agent_label = f"notify-agent, {observers} observers"
+    agent_label, all_label = f"notify-agent, {observers} observers", f"{observers} of notify-wait -f"
     wakeups = context.row("idle-wakeups", "Wake-ups while nothing happens", "/s", daemon, reference="notify-wait -f")
     memory = context.row(
         "idle-memory", "Resident memory while nothing happens", "MB", daemon, reference="notify-wait -f"
@@ -34,32 +34,30 @@ def measure(context, daemon):
     waiters = [wait_for(context, managed, f"{NAME}.n{index}") for index in range(observers)]
     rule = "type='signal',interface='org.example.bench'"
     programs = {
-        "notify-wait -f": wait_for(context, alone, NAME),
-        "notify-wait -f, with an agent": waiters[0],
-        agent_label: agent,
-        "dbus-monitor": Program(
-            context,
-            ["dbus-monitor", "--address", alone.address, rule],
-            "dbus-monitor",
-            stdout=subprocess.DEVNULL,
-        ),
-        "gdbus monitor": Program(
-            context,
-            ["gdbus", "monitor", "--address", alone.address, "--dest", "org.freedesktop.DBus"],
-            "gdbus monitor",
-            stdout=subprocess.DEVNULL,
-        ),
+        "notify-wait -f": [wait_for(context, alone, NAME)],
+        all_label: waiters,
+        agent_label: [agent],
     }
+    for label, command in {
+        "dbus-monitor": ["dbus-monitor", "--address", alone.address, rule],
+        "gdbus monitor": ["gdbus", "monitor", "--address", alone.address, "--dest", "org.freedesktop.DBus"],
+    }.items():
+        programs[label] = [Program(context, command, label, stdout=subprocess.DEVNULL)]
     time.sleep(context.count(SETTLE, 0.2))
-    before = {label: program.voluntary_switches() for label, program in programs.items()}
+    before = {label: switches(some) for label, some in programs.items()}
     time.sleep(seconds)
-    for label, program in programs.items():
-        wakeups.add(label, (program.voluntary_switches() - before[label]) / seconds)
-        memory.add(label, program.resident() / 1e6)
+    for label, some in programs.items():
+        wakeups.add(label, (switches(some) - before[label]) / seconds)
+        memory.add(label, sum(program.resident() for program in some) / 1e6)
     # Which bus it is makes no difference to the agent, but dbus-daemon takes minutes to let so many in: it compares each
     # newcomer with everybody's rules.
     if daemon == "dbus-broker" or context.is_check:
         measure_crowd(context, daemon)
+
+
+def switches(programs):
+    """How often the threads of programs have gone to sleep, all together."""
+    return sum(program.voluntary_switches() for program in programs)
 
 
 def measure_crowd(context, daemon):

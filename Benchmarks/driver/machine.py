@@ -21,6 +21,7 @@ QUESTIONS = {
     "Redis": ["redis-server", "--version"],
     "libmosquitto": ["pkg-config", "--modversion", "libmosquitto"],
     "Mosquitto": ["mosquitto", "-h"],
+    "SQLite": ["pkg-config", "--modversion", "sqlite3"],
     "valgrind": ["valgrind", "--version"],
 }
 

@@ -9,10 +9,11 @@ import sys
 import time
 
 from . import (
-    bridge,
+    bridges,
+    calls,
     chart,
-    checking,
     commands,
+    commit,
     events,
     goals,
     growth,
@@ -20,10 +21,13 @@ from . import (
     instructions,
     latency,
     machine,
+    readme,
     registering,
     report,
+    rules,
     sandbox,
     scale,
+    stalled,
     states,
     system,
     throughput,
@@ -38,13 +42,16 @@ PARTS = {
     "storm": (throughput.measure_storm, "storm-1 storm-10"),
     "growth": (growth.measure, "growth"),
     "scale": (scale.measure, "scale-notifybus scale-libdbus"),
+    "rules": (rules.measure, "rules-notifybus rules-bare rules-own"),
+    "stalled": (stalled.measure, "stalled stalled-cut"),
     "states": (states.measure, "states states-memory"),
     "sandbox": (sandbox.measure, "sandbox"),
     "observers": (registering.measure, "add cancel many-setup many-memory many-latency"),
     "system": (system.measure, "system"),
     "event": (events.measure, "event"),
-    "bridge": (bridge.measure, "bridge-latency bridge-throughput"),
-    "check": (checking.measure, "check"),
+    "commit": (commit.measure, "commit commit-p99 commit-wakeups"),
+    "bridges": (bridges.measure, "bridges-latency bridges-throughput bridges-all bridges-memory"),
+    "calls": (calls.measure, "calls"),
     "commands": (commands.measure, "post-command post-memory post-many wait-start wait-memory wait-then"),
     "idle": (idle.measure, "idle-wakeups idle-memory agent-memory"),
     "instructions": (instructions.measure, "instructions-post instructions-delivery instructions-both"),
@@ -56,15 +63,19 @@ def main():
     parser = argparse.ArgumentParser(prog="bench", description="Measures NotifyBus against what people use instead.")
     parser.add_argument("--check", action="store_true", help="do a little of everything, on one daemon, and check it")
     parser.add_argument("--commands", default=HERE.parent / ".build" / "release", help="where the commands are")
+    parser.add_argument("--bridges", type=int, metavar="N", help="how many bridges share a broker: 20 if not given")
+    parser.add_argument("--readme", action="store_true", help="only fill the tables of the documents from results.json")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"which of {', '.join(PARTS)}; all if none is named")
     options = parser.parse_args()
     if unknown := [part for part in options.parts if part not in PARTS]:
         parser.error(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+    if options.readme:
+        return readme.fill()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     parts = options.parts or list(PARTS)
     about = machine.describe()
-    context = Context(options.commands, options.check)
+    context = Context(options.commands, options.check, options.bridges or (3 if options.check else 20))
     try:
         began = time.monotonic()
         run(context, parts)
@@ -118,7 +129,7 @@ def check(context, parts):
     """Sees that every row is there, and in it everybody; the exit status."""
     results = json.loads((HERE / ".build" / "results.json").read_text())
     rows = {row["key"]: row for row in results["rows"]}
-    wrong = list(results["failures"])
+    wrong = list(results["failures"]) + readme.differences()
     for key in (key for part in parts for key in PARTS[part][1].split()):
         if reason := context.excused.get(key):
             print(f"bench: {key} is left out: {reason}", file=sys.stderr)

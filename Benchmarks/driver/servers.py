@@ -3,6 +3,7 @@
 
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -103,13 +104,13 @@ class Server:
 
 
 class Bus(Server):
-    """A private bus. `kind` is dbus-daemon or dbus-broker, `router` the process that routes."""
+    """A private bus. `kind` is dbus-daemon or dbus-broker, `router` the process that routes, `limits` what differs."""
 
-    def __init__(self, context, kind):
+    def __init__(self, context, kind, **limits):
         folder = Path(tempfile.mkdtemp(prefix="notifybus-bench."))
         path, configuration = str(folder / "bus"), folder / "bus.conf"
-        limits = "\n".join(f'<limit name="{name}">{value}</limit>' for name, value in SESSION_LIMITS.items())
-        configuration.write_text(BUS_CONFIGURATION.format(path=path, limits=limits))
+        lines = "\n".join(f'<limit name="{name}">{value}</limit>' for name, value in (SESSION_LIMITS | limits).items())
+        configuration.write_text(BUS_CONFIGURATION.format(path=path, limits=lines))
         if kind == "dbus-broker":
             arguments = [path, str(configuration)]
         else:
@@ -128,6 +129,20 @@ class Bus(Server):
         """The peak of the resident memory of the process that routes, in bytes."""
         status = Path(f"/proc/{self.router}/status").read_text()
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+
+    def clients(self):
+        """The process of each connection, by unique name; not that of the command that asks."""
+        ask = ["dbus-send", f"--bus={self.address}", "--print-reply", "--dest=org.freedesktop.DBus", "/"]
+
+        def call(member, *arguments):
+            command = [*ask, f"org.freedesktop.DBus.{member}", *arguments]
+            return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+
+        processes = {}
+        for name in re.findall(r'"(:[0-9.]+)"', call("ListNames")):
+            if found := re.search(r"uint32 ([0-9]+)", call("GetConnectionUnixProcessID", f"string:{name}")):
+                processes[name] = int(found[1])
+        return processes
 
     def resident(self):
         """The resident memory of the process that routes, in bytes."""
@@ -158,17 +173,29 @@ def free_port():
     raise Missing("there is no free port")
 
 
-def mosquitto(context):
-    """Starts a Mosquitto on a free port of this machine; gives the port as text."""
-    if not shutil.which("mosquitto"):
-        raise Missing("mosquitto is not installed")
-    folder = Path(tempfile.mkdtemp(prefix="notifybus-bench."))
-    port = free_port()
-    (folder / "mosquitto.conf").write_text(
-        f"listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nmax_queued_messages 0\n"
-        f"{'user root' if os.geteuid() == 0 else ''}\n"
-    )
-    server = Server(context, ["--exec", "mosquitto", "-c", str(folder / "mosquitto.conf")], folder)
-    connect = bytes.fromhex("100f00044d5154540402003c0003") + b"bus"
-    wait_until(lambda: server.answers(("127.0.0.1", port), connect), "mosquitto did not answer")
-    return str(port)
+class Mosquitto(Server):
+    """A Mosquitto on a free port, of this machine or of the network namespace that the command `inside` enters."""
+
+    def __init__(self, context, inside=()):
+        if not shutil.which("mosquitto"):
+            raise Missing("mosquitto is not installed")
+        folder = Path(tempfile.mkdtemp(prefix="notifybus-bench."))
+        self.port = str(free_port())
+        settings = folder / "mosquitto.conf"
+        settings.write_text(
+            f"listener {self.port} {'0.0.0.0' if inside else '127.0.0.1'}\nallow_anonymous true\n"
+            f"set_tcp_nodelay true\nmax_queued_messages 0\n{'user root' if os.geteuid() == 0 else ''}\n"
+        )
+        super().__init__(context, ["--exec", *inside, "mosquitto", "-c", str(settings)], folder)
+
+        def is_running():
+            if self.process.poll() is not None:
+                raise Missing(f"mosquitto ended and said: {self.said()}")
+            return "running" in self.said()
+
+        wait_until(is_running, "mosquitto did not start")
+        self.broker = wait_until(lambda: _descendant(self.process.pid, "mosquitto"), "there was no mosquitto")
+
+    def resident(self):
+        """The resident memory, in bytes."""
+        return int(Path(f"/proc/{self.broker}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+package import NotifyCore
+import NotifyNames
 
 /// One argument as passed by the kernel: bytes that end with NUL and need not be UTF-8.
 ///
@@ -58,5 +60,62 @@ package struct Argument: @unchecked Sendable {
 
     package static func == (argument: Argument, text: StaticString) -> Bool {
         strcmp(argument.start, UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
+    }
+}
+
+extension Duration {
+    /// Parses a duration: `500ms`, `2s`, `1.5m`, `1h30m`, `1d`; a plain number means seconds.
+    package init(argument: Argument) throws(UsageError) {
+        do throws(TextFault) {
+            self = try Duration(text: argument.bytes)
+        } catch .malformed {
+            throw UsageError(
+                "\(argument.quoted) is not a duration; use a number with ms, s, m, h or d, as in 500ms, 1.5s or 1h30m"
+            )
+        } catch {
+            throw UsageError("\(argument.quoted) is longer than a hundred years")
+        }
+    }
+
+    /// The total in nanoseconds.
+    package var inNanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}
+
+extension NotifyName {
+    /// The name given by an operand. One that would not leave this process is refused: to post it or to wait for it in a
+    /// process of its own has no effect.
+    ///
+    /// - Parameter consequence: follows "is not a valid name" in the message, as in ", so nothing was posted".
+    package init(operand: Argument, consequence: String = "") throws(UsageError) {
+        do throws(NotifyBusError) {
+            try self.init(utf8: operand.bytes)
+        } catch {
+            throw UsageError("\(operand.quoted) is not a valid name\(consequence): \(error.description)")
+        }
+        if staysInProcess {
+            throw UsageError("\(operand.quoted) reaches no other program\(consequence): \(NotifyName.confinement)")
+        }
+    }
+
+    /// Why a `self.` name is of no use to a command.
+    package static let confinement = "a name that begins with 'self.' stays in the process that posts it"
+}
+
+extension NamePrefix {
+    /// The prefix given by an operand that ends in `.*`, or is `*`; nil for any other operand.
+    package init?(operand: Argument) throws(UsageError) {
+        guard let text = operand.string, let prefix = NamePrefix(pattern: text) else { return nil }
+        guard prefix.string.utf8.count <= NotifyName.maximumLength else {
+            throw UsageError(
+                "\(operand.quoted) is not valid: at most \(NotifyName.maximumLength) bytes can come before the '*'"
+            )
+        }
+        if prefix.staysInProcess {
+            throw UsageError("\(operand.quoted) matches nothing from other programs: \(NotifyName.confinement)")
+        }
+        self = prefix
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 extension Command {
     /// The column at which explanations start, and the one at which lines are wrapped.
     private var column: Int { 26 }
@@ -73,5 +75,28 @@ extension Command {
         }
         lines.append(line)
         return lines.joined(separator: "\n" + String(repeating: " ", count: indent))
+    }
+}
+
+extension Command {
+    /// Answers `--help` or `--version` on standard output.
+    package func answer(_ question: CommonOptions.Question) -> ExitCode {
+        let text =
+            switch question {
+            case .help: help
+            case .version: name + " (NotifyBus) " + notifyBusVersion + "\n"
+            }
+        return print(text)
+    }
+
+    /// Writes `text` to standard output. It is not an error if the reader has gone away.
+    func print(_ text: String) -> ExitCode {
+        switch StandardStreams.write(text, to: STDOUT_FILENO) {
+        case .written, .readerGone:
+            return .done
+        case .failed(let number):
+            Diagnostics(command: name).error("can't write to standard output: \(Diagnostics.text(of: number))")
+            return .failed
+        }
     }
 }

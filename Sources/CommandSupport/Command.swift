@@ -57,3 +57,18 @@ package enum OperandKind: Sendable {
     /// A subcommand, and after one of these whom the agent knows: `pid:N`, `:1.N` and `app:ID`.
     case targets(after: [String])
 }
+
+/// One of the commands that the program of all commands can run as.
+package struct Program {
+    package let run: ([Argument]) -> ExitCode
+
+    /// - Parameters:
+    ///   - command: what `--generate` describes.
+    ///   - run: runs the command with its arguments.
+    package init<Settings>(
+        _ command: @escaping @autoclosure () -> Command<Settings>,
+        run: @escaping ([Argument]) -> ExitCode
+    ) {
+        self.run = { arguments in Command.generate(arguments, for: command()) ?? run(arguments) }
+    }
+}

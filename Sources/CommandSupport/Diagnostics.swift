@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+package import NotifyCore
 
 /// Prints messages to standard error: one line each, prefixed with the command's name.
 package struct Diagnostics: Sendable {
@@ -30,5 +31,17 @@ package struct Diagnostics: Sendable {
     /// The text for an error number, from `strerror`.
     package static func text(of number: Int32) -> String {
         strerror(number).map { String(cString: $0) } ?? "error \(number)"
+    }
+}
+
+/// Where to look when the lifecycle agent does not do what it should.
+package enum AgentHint {
+    /// For the end of a sentence. Nobody knows how the agent of a bus was started that is neither of the usual two.
+    package static func text(for bus: NotifyCenter.Bus?) -> String {
+        switch (bus ?? .session).kind {
+        case .session: "; see 'systemctl --user status notify-agent'"
+        case .system: "; see 'systemctl status notify-agent'"
+        case .address: ""
+        }
     }
 }

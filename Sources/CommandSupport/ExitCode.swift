@@ -25,7 +25,7 @@ package struct ExitCode: RawRepresentable, Equatable, Sendable {
 
     package init(_ error: NotifyBusError) {
         switch error.code {
-        case .noBus, .disconnected: self = .unavailable
+        case .noBus, .disconnected, .noAgent: self = .unavailable
         case .invalidName: self = .usage
         case .timedOut: self = .timedOut
         default: self = .failed
@@ -39,9 +39,9 @@ extension Diagnostics {
     /// - Returns: the exit status that fits it.
     package func fail(_ error: any Error) -> ExitCode {
         switch error {
-        case let error as ResourceError:
+        case let error as CommandFailure:
             self.error(error.message)
-            return .failed
+            return error.code
         case let error as NotifyBusError:
             self.error(error.description)
             return ExitCode(error)

@@ -19,7 +19,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     // Held only while adding or removing.
     private let contents = Mutex(Contents())
 
-    package init() throws(ResourceError) {
+    package init() throws(CommandFailure) {
         wakeup = try .ofCommand()
     }
 

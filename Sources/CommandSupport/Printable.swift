@@ -39,6 +39,12 @@ package enum Printable {
         return result
     }
 
+    /// Quoted, on one line, and no longer than a message should be.
+    package static func quoted(_ string: some StringProtocol) -> String {
+        var string = String(string)
+        return "'" + string.withUTF8 { text(UnsafeRawBufferPointer($0), limit: 60) } + "'"
+    }
+
     /// Control characters, and characters that break a line or change the direction of text.
     ///
     /// None of them is beyond U+FFFF.

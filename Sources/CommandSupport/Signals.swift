@@ -25,14 +25,14 @@ package struct Signals: Sendable {
     /// expected when interrupting an attempt to connect.
     ///
     /// - Parameter others: additional signals to read.
-    package init(and others: [Int32] = []) throws(ResourceError) {
+    package init(and others: [Int32] = []) throws(CommandFailure) {
         // If our parent ignored it, children would vanish without leaving a status.
         signal(SIGCHLD, SIG_DFL)
         try self.init(only: [SIGCHLD] + (Signals.ending + others).filter { !Signals.isIgnored($0) })
     }
 
     /// Blocks these signals, and reads nothing but them, even if they are ignored.
-    package init(only numbers: [Int32]) throws(ResourceError) {
+    package init(only numbers: [Int32]) throws(CommandFailure) {
         var signals = sigset_t()
         sigemptyset(&signals)
         // The kernel keeps even an ignored signal for us once it is blocked.
@@ -40,7 +40,7 @@ package struct Signals: Sendable {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         descriptor = linux_signalfd(&signals)
         if descriptor < 0 {
-            throw ResourceError("a signalfd", errno)
+            throw CommandFailure(cannotCreate: "a signalfd", errno)
         }
     }
 
@@ -61,6 +61,12 @@ package struct Signals: Sendable {
             let isFromKernel = info.load(fromByteOffset: 8, as: Int32.self) == 0x80
             return Arrival(number: Int32(info.load(as: UInt32.self)), isFromKernel: isFromKernel)
         }
+    }
+
+    /// How a command ends: with a status, or by the signal that ended its work; see ``end(by:)``.
+    package enum Ending {
+        case code(ExitCode)
+        case signal(Int32)
     }
 
     /// Ends the process by a signal that has been read, as the signal would have by default: then a shell ends its

@@ -46,7 +46,7 @@ enum Commands {
 }
 
 /// What main() calls, in notify-commands.
-@c(notify_commands) func runCommand(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
+@_cdecl("notify_commands") func runCommand(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
     StandardStreams.prepare()
     return Commands.run(arguments).rawValue
 }

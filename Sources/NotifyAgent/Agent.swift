@@ -3,10 +3,9 @@
 import Glibc
 import NotifyCoordinator
 package import NotifyCore
-import NotifyEvents
 import NotifyNames
 
-/// The lifecycle agent as a whole: the frontend brings in calls, the identity says who made them, the coordinator decides
+/// The lifecycle agent as a whole: the intake brings in calls, the identity says who made them, the coordinator decides
 /// what to do, and the parts do it.
 package final class Agent: BusPeer {
     /// How long sources continue once nobody observes any more, in milliseconds.
@@ -17,7 +16,7 @@ package final class Agent: BusPeer {
     let configuration: Configuration
     let logger: Logger
     let started = WallClock.now
-    let frontend: Frontend
+    var openCalls = OpenCalls()
     let identity: Identity
     let processes: ProcessTable
     let sockets: Sockets
@@ -26,31 +25,33 @@ package final class Agent: BusPeer {
     let eventPart: EventPart
     /// Services on the agent's bus.
     let session: ServiceRouter
-    private(set) lazy var screenSavers = makeScreenSavers()
     let relaying: Relaying
     var alarms: Alarms
     var loginEvents = LoginEvents()
+    /// Whether there is a screen saver that says whether it is active.
+    var hasScreenSaver = false
     var sleepDelay: SleepDelay?
     /// Posts that wait for state changes, in order.
     var waiting: [(number: UInt64, changes: [EventChange])] = []
     var lastWait: UInt64 = 0
     private let watcher: Watcher
-    /// When the sources rest.
+    /// Whether the sources that decide about programs work, and when they rest.
+    private var isDeciding = false
     private var restTimer: Int?
     /// What is started for names; set once the agent owns its name.
     private(set) var launching: Launching?
     private let launchFolders: LaunchFolders
     private let launchWatch: LaunchWatch
     private let report: @Sendable (Report) -> Void
-    private(set) var coordinator: Coordinator
+    var coordinator: Coordinator
     /// The calls that wait for their turn.
     let intake: Intake
     private(set) var uniqueName = ""
     /// Whether another agent has taken over the name.
     private(set) var wasReplaced = false
     /// Events that come while effects are being carried out are handled after them.
-    private var events: [Event] = []
-    private var isBusy = false
+    var events: [Event] = []
+    var isBusy = false
 
     /// - Parameter loop: of the thread on which everything of the agent lives.
     init(
@@ -72,7 +73,6 @@ package final class Agent: BusPeer {
         self.link = link
         let watcher = try Watcher(on: loop)
         self.watcher = watcher
-        frontend = Frontend(link)
         ends = EndWatch(link)
         identity = Identity(link, servesMachine: servesMachine)
         intake = Intake(link, configuration.quotas)
@@ -80,25 +80,23 @@ package final class Agent: BusPeer {
         sockets = Sockets(watcher: watcher)
         alarms = Alarms(on: loop) { me.agent?.alarmRings() }
         relaying = Relaying(bus: bus, link, on: loop, rules: configuration.relay, quotas: configuration.quotas)
-        let machine = MachineServices(on: loop)
-        let session = ServiceRouter(link)
-        self.session = session
-        let board = FactBoard { moment in
-            let look = { if let agent = me.agent { agent.applyNews() } }
-            if let moment { _ = loop.at(MonotonicTime(nanoseconds: moment), look) } else { loop.soon(look) }
-        }
-        let sources = SourceSet(
-            link,
-            SourceSet.makers(for: bus, ignoring: configuration.facts.ignoredSources, on: loop, machine),
-            ignoring: configuration.facts.ignoredSources,
-            board: board,
-            isOnDesktop: !servesMachine
+        session = ServiceRouter(link, on: loop)
+        let environment = SourceEnvironment(
+            link: link,
+            session: session,
+            machine: MachineServices(on: loop),
+            servesMachine: servesMachine
         )
-        self.sources = sources
-        let makers = EventMakers(configuration, servesMachine: servesMachine)
-        let events = EventPart(makers, on: loop, machine: machine, session: session) { source, news in
-            me.agent?.handle(EventTable.Input.reported(source, news))
-        }
+        let list = SourceList(configuration, in: environment)
+        sources = SourceSet(
+            list.makers,
+            deciding: list.deciding,
+            on: loop,
+            board: FactBoard(on: loop) { _ in me.agent?.applyNews() },
+            reset: { source, condition in me.agent?.sourceWasReset(source, condition) },
+            deliver: { source, report in me.agent?.handle(EventTable.Input.reported(source, report)) }
+        )
+        let events = EventPart(list, sources)
         eventPart = events
         launchFolders = LaunchFolders(servesMachine: servesMachine)
         launchWatch = LaunchWatch(launchFolders, on: loop) { me.agent?.loadLaunches() }
@@ -107,7 +105,7 @@ package final class Agent: BusPeer {
         plan.facts = configuration.facts
         plan.quotas = configuration.quotas
         plan.user = geteuid()
-        plan.sources = sources.names
+        plan.sources = list.deciding + [Coordinator.freezerSource].filter { !plan.facts.ignoredSources.contains($0) }
         plan.untouchables = [1, ProcessHandle.own]
         plan.reservesNames = servesMachine
         plan.interests = events.names
@@ -116,11 +114,11 @@ package final class Agent: BusPeer {
         coordinator = Coordinator(plan)
         me.agent = self
         (watcher.delegate, relaying.agent) = (self, self)
-        for change in sources.beginnings { note(change) }
-        frontend.answerRelayed = { [unowned self] call, answer in
-            let process = coordinator.id(of: call.sender).flatMap { coordinator.process(of: $0) }
-            relaying.answer(call, answer, process: process)
-        }
+        sources.begin()
+        sources.want(ShellSource.name, by: .agent)
+        let hasCgroups = CgroupMount.unified != nil
+        let noCgroups = "cgroup version 2 is not mounted; processes stopped by a signal are noticed anyway"
+        sourceWasReset(Coordinator.freezerSource, hasCgroups ? .live : .off(noCgroups))
         link.peer = self
     }
 
@@ -130,35 +128,30 @@ package final class Agent: BusPeer {
         link.open()
     }
 
-    // MARK: - Events
+    // MARK: - Observers and sources
 
-    /// Passes an event to the coordinator, and carries out the effects.
-    func handle(_ event: Event) {
-        events.append(event)
-        guard !isBusy else { return }
-        isBusy = true
-        defer { isBusy = false }
-        while !events.isEmpty {
-            let event = events.removeFirst()
-            for effect in coordinator.handle(event, at: .now) { perform(effect) }
+    func observersHaveCome() {
+        loop.cancel(restTimer)
+        restTimer = nil
+        guard !isDeciding else { return }
+        isDeciding = true
+        sources.decide()
+        sources.source(ShellSource.self)?.ask()
+    }
+
+    func observersHaveGone() {
+        loop.cancel(restTimer)
+        restTimer = loop.after(Agent.lingering) { [unowned self] in
+            guard !coordinator.hasObservers else { return }
+            isDeciding = false
+            sources.rest()
         }
     }
 
-    func startSources() {
-        guard !sources.isRunning else { return }
-        for change in sources.start() { note(change) }
-        sources.run()
-    }
-
-    func restIfNobodyObserves() {
-        guard sources.isRunning, !coordinator.hasObservers else { return }
-        loop.cancel(restTimer)
-        restTimer = loop.after(Agent.lingering) { [unowned self] in rest() }
-    }
-
-    /// Changes of sources have no effect by themselves.
-    private func note(_ change: SourceSet.Change) {
-        _ = coordinator.handle(.sourceWasReset(change.source, change.condition), at: .now)
+    /// Nothing that a source has reported counts any more. This changes nothing by itself.
+    private func sourceWasReset(_ source: String, _ condition: SourceCondition?) {
+        _ = coordinator.handle(.sourceWasReset(source, condition), at: .now)
+        if source == "logind", condition != nil { loginEvents.rest() }
     }
 
     // MARK: - Programs started for names
@@ -166,7 +159,7 @@ package final class Agent: BusPeer {
     /// Rereads the files of `launch.d`.
     func loadLaunches() {
         guard !uniqueName.isEmpty else { return }
-        launchWatch.refresh()
+        launchWatch.begin()
         let launching = launching ?? makeLaunching()
         self.launching = launching
         launching.load()
@@ -186,7 +179,7 @@ package final class Agent: BusPeer {
             workHasEnded: { [unowned self] in endDelayIfOver() },
             warn: { [logger] text in logger.warning(text) }
         )
-        return Launching(link, servesMachine: identity.servesMachine, launchFolders, environment)
+        return Launching(link, session, servesMachine: identity.servesMachine, launchFolders, environment)
     }
 
     // MARK: - The connection
@@ -199,13 +192,10 @@ package final class Agent: BusPeer {
 
     /// While calls wait there is no sleep, and the socket is read between two slices of them.
     package var deadline: MonotonicTime? {
-        intake.isEmpty ? session.deadline : MonotonicTime(nanoseconds: 0)
+        intake.isEmpty ? nil : MonotonicTime(nanoseconds: 0)
     }
 
-    package func deadlineHasPassed() {
-        if let deadline = session.deadline, deadline <= .now { session.deadlineHasPassed() }
-        serve()
-    }
+    package func deadlineHasPassed() { serve() }
 
     package func hasReplied(to caller: String, bytes: Int) {
         intake.hasReplied(to: caller, bytes: bytes)
@@ -246,18 +236,16 @@ package final class Agent: BusPeer {
 
     package func handle(_ signal: BusSignal) {
         signal.arguments.closeDescriptors()
-        launching?.handle(signal)
         session.handle(signal)
         if let change = OwnerChange(signal) {
             guard change.owner.isEmpty else { return }
-            sources.hasLeft(change.name)
             if let id = coordinator.id(of: change.name), ends.watches(id) { handle(.connectionEnded(id)) }
         } else if signal.sender == "org.freedesktop.DBus", signal.member == "NameLost", !uniqueName.isEmpty,
             signal.arguments.compactMap(\.string) == [AgentInterface.name]
         {
             // From now on observers obey the other agent, to which whoever waits for this one must turn.
             wasReplaced = true
-            frontend.refuseAll(.replaced)
+            for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
             report(.wasReplaced)
         }
     }
@@ -280,18 +268,11 @@ package final class Agent: BusPeer {
         }
     }
 
-    /// Nobody has observed for a while.
-    private func rest() {
-        guard !coordinator.hasObservers, eventPart.factNames.isEmpty else { return }
-        for change in sources.stop() { note(change) }
-        loginEvents.rest()
-    }
-
     /// Handles what the sources have put on the board.
     private func applyNews() {
         let began = MonotonicTime.now.nanoseconds
         let news = sources.board.take()
-        let later = applyLogins(news["logind"])
+        let later = applyFacts(news)
         handle(.news(news))
         postAfterChanges(later)
         sources.board.rest(after: MonotonicTime.now.nanoseconds - began)
@@ -303,167 +284,10 @@ package final class Agent: BusPeer {
     ///
     /// - Parameter completion: called once the bus has seen to everything.
     func end(then completion: @escaping () -> Void) {
-        _ = sources.stop()
-        eventPart.end()
+        sources.end()
         handle(Event.ending)
         relaying.close()
         link.callBus("GetId", []) { _ in completion() }
-    }
-}
-
-/// Carrying out what the coordinator has decided.
-extension Agent {
-    func perform(_ effect: Effect) {
-        switch effect {
-        case .answer(let call, let answer): frontend.answer(call, answer)
-        case .refuse(let call, let refusal): frontend.refuse(call, refusal)
-        case .tell(let id, let state, let additions, let marks): tell(id, state, additions, marks: marks)
-        case .deliver(let id, let names):
-            if coordinator.isRelayed(id) {
-                deliverRelayed(names, to: id)
-            } else if let name = coordinator.name(of: id) {
-                frontend.deliver(names, to: name) { [self] in handle(.delivered(id)) }
-            }
-        case .tellDecider(let id, let decider):
-            if let name = coordinator.name(of: id) {
-                let message = AgentInterface.Decided(decider: decider.name)
-                if coordinator.isRelayed(id) { relaying.emit(message, to: name) } else { link.emit(message, to: name) }
-            }
-        case .awaitHeldBack(let id):
-            link.callBus("GetId", []) { [self] _ in handle(.nothingIsHeldBack(id)) }
-        case .announce(let change):
-            let metadata: Logger.Metadata = ["connection": "\(change.name)", "process": "\(change.process)"]
-            logger.info("\(change.from) → \(change.to)", metadata: metadata)
-            frontend.announce(change)
-        case .announceFact(let source, let fact):
-            logger.debug("\(fact.text)", metadata: ["source": "\(source)"])
-            link.emit(AgentInterface.FactChanged(source: source, fact: fact.text))
-        case .subscribe(let ticket, let names, let prefixes):
-            subscribe(ticket, names, prefixes)
-        case .unsubscribe(let ticket, let names, let prefixes):
-            link.release(names: names, prefixes: prefixes)
-            if let ticket { subscribe(ticket, [], []) }
-        case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)))
-        case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)))
-        case .look(let process, let mustLook):
-            let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
-            processes.look(at: process, mustLook, isAnnounced: isAnnounced)
-        case .drain(let id): drain(id)
-        case .stopDraining(let id): sockets.stopDraining(id)
-        case .begin(let id): begin(id)
-        case .forget(let id, let name):
-            logger.debug("gone", metadata: ["connection": "\(name)"])
-            sockets.forget(id)
-            ends.end(id, name)
-            if relaying.forget(name) { alarms.set(.relaying, at: relaying.restTime) }
-            launching?.hasLeft(id)
-        case .present(let process): if let facts = coordinator.facts(of: process) { sources.present(facts) }
-        case .forgetProcess(let process):
-            launching?.forget(process)
-            processes.forget(process)
-            sources.forget(process)
-        case .changesAreInForce(let number): changesAreInForce(number)
-        case .observersCome: startSources()
-        case .observersHaveGone: restIfNobodyObserves()
-        case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted))
-        case .giveMemoryBack:
-            link.emptyCaches()
-            Memory.giveBack()
-        case .alarm(let time): alarms.set(.coordinator, at: time)
-        }
-    }
-
-    private func tell(
-        _ id: ConnectionID,
-        _ state: LifecycleState,
-        _ additions: UInt32,
-        marks: Bool
-    ) {
-        guard let name = coordinator.name(of: id) else { return }
-        if coordinator.isRelayed(id) { return relaying.tell(name, state) }
-        if marks {
-            // The reply is at the point in the stream of posts at which the bus has processed the question.
-            link.callBus("GetId", []) { [self] _ in handle(.markIsReached(id)) }
-        }
-        let message = ObserverInterface.SetState(state: state, additions: additions)
-        frontend.tell(name, message) { [self] reply in
-            // Until what it has added is taken note of, it would only say so again.
-            if case .namesAdded = reply,
-                intake.follow(name, { [self] in handle(.told(id, .namesAdded)) })
-            {
-                return
-            }
-            handle(.told(id, reply))
-        }
-    }
-
-    private func subscribe(
-        _ ticket: Ticket,
-        _ names: [NotifyName],
-        _ prefixes: [NamePrefix]
-    ) {
-        if names.isEmpty, prefixes.isEmpty {
-            link.callBus("GetId", []) { [self] _ in handle(.rulesAreSet(ticket, failure: nil)) }
-        } else {
-            link.hold(names: names, prefixes: prefixes) { [self] error in
-                if let error { logger.error("\(error)") }
-                handle(.rulesAreSet(ticket, failure: error?.description))
-            }
-        }
-    }
-
-    /// A connection observes: its end is noticed through its socket, or the bus is asked to report it.
-    private func begin(_ id: ConnectionID) {
-        guard let entry = coordinator.entry(of: id), let process = processes.number(of: entry.process) else { return }
-        logger.debug(
-            "registered",
-            metadata: ["connection": "\(entry.name)", "process": "\(entry.process)", "state": "\(entry.state)"]
-        )
-        if sockets.begin(id, entry.name, of: process) { return }
-        ends.begin(id, entry.name) { [self] in handle(.connectionEnded(id)) }
-    }
-
-    private func drain(_ id: ConnectionID) {
-        guard let name = coordinator.name(of: id), let process = coordinator.process(of: id).flatMap({ processes[$0] })
-        else { return }
-        logger.notice("parking", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
-        // From here on posts set bits; earlier ones are in the stream before the mark.
-        frontend.mark(name, id.number)
-        if !sockets.drain(id, process, agent: uniqueName) { handle(.drained(id)) }
-    }
-
-    /// The stream of a parked connection has been read.
-    ///
-    /// Until the bus has said who sent the names that have an owner, the stream counts as being read: whoever takes the place
-    /// of the connection meanwhile gets them.
-    ///
-    /// - Parameters:
-    ///   - senders: those that the bus has yet to be asked for.
-    ///   - verified: names of those for whom it has answered.
-    func streamIsRead(
-        _ id: ConnectionID,
-        _ outcome: ParkedStream.Outcome,
-        _ senders: ArraySlice<String>,
-        _ verified: [NotifyName] = []
-    ) {
-        if let sender = senders.first {
-            return link.findUser(of: sender) { [self] user in
-                let names = outcome.owned[sender] ?? []
-                let believed = (try? user.get()).map { user in names.filter { $0.isOpen(to: user) } } ?? []
-                streamIsRead(id, outcome, senders.dropFirst(), verified + believed)
-            }
-        }
-        let receiver = coordinator.receiver(ofStream: id)
-        handle(.drained(id))
-        guard let receiver, let subjects = coordinator.subjects(of: receiver) else { return }
-        logger.notice(
-            "parked",
-            metadata: [
-                "connection": "\(coordinator.name(of: receiver) ?? "")", "messages": "\(outcome.messages)",
-                "mark": "\(outcome.hasMark ? "seen" : "missed")",
-            ]
-        )
-        handle(.found(receiver, outcome.names(amongst: subjects) + verified))
     }
 }
 

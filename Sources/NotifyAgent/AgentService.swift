@@ -2,13 +2,12 @@
 
 import NotifyCoordinator
 package import NotifyCore
-import NotifyEvents
 import NotifyNames
 
 /// A running agent: the handle by which other threads talk to the one on which it lives.
 package final class AgentService: Sendable {
     /// The names of all sources of facts, as Status lists them.
-    package static let sourceNames = ["logind", "gnome", "x11", "sway", SourceSet.shell, Coordinator.freezerSource]
+    package static let sourceNames = DecidingSource.all.map(\.name) + [Coordinator.freezerSource]
     /// What `ignore` accepts in addition.
     package static let eventSourceNames = SystemEvent.Source.allCases.map(\.rawValue).filter {
         !sourceNames.contains($0)

@@ -60,7 +60,7 @@ extension Coordinator {
         var totals = Totals()
         totals.observers = directory.observers.count
         totals.processes = directory.processes.count
-        totals.held = holding.table.count
+        totals.held = proxies.table.count
         for observer in directory.observers.values {
             switch observer.state {
             case .foreground: totals.foreground += 1

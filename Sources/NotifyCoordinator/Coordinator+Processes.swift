@@ -17,9 +17,9 @@ extension Coordinator {
         guard let process = directory[process: id], process.freezing.isWaiting, mayStandStill(id) else { return }
         let isSuspended = process.connections.allSatisfy { connection in
             guard let observer = directory[connection] else { return true }
-            // What it has added is held first.
+            // What it has added is subscribed first.
             return observer.isParked
-                || observer.transition.isSettled && observer.state == .suspended && observer.holdWaiters.isEmpty
+                || observer.transition.isSettled && observer.state == .suspended && observer.proxyWaiters.isEmpty
         }
         guard isSuspended, !process.connections.isEmpty else { return }
         stepFreezing(id) { $0.connectionsAreSuspended() }
@@ -73,25 +73,25 @@ extension Coordinator {
                 observer.stateAfterParking = observer.transition.wish
             }
             // What it added before it was stopped has arrived by then.
-            hold(observer.subjects, for: connection, then: .parking, synchronizes: true)
+            subscribe(observer.subjects, for: connection, then: .parking, synchronizes: true)
         }
     }
 
     /// The source that reports which processes are stopped.
     package static let freezerSource = "freezer"
 
-    /// A connection's names are held: now what was queued for it is read.
-    mutating func namesAreHeldForParking(_ id: ConnectionID) {
+    /// A connection's names are subscribed: now what was queued for it is read.
+    mutating func namesAreSubscribedForParking(_ id: ConnectionID) {
         guard let observer = directory[id], case .draining = observer.parking, observer.hasSocket else { return }
         // From here on posts set bits; earlier ones are in the stream before the mark.
         step(id) { $0.park(returningTo: observer.stateAfterParking) }
         guard let state = directory[id]?.state else { return }
         directory.change(id) { observer in
-            observer.transition = Transition(state, isHolding: state == .suspended)
+            observer.transition = Transition(state, isProxied: state == .suspended)
             observer.hasSocket = false
         }
         if state == .background {
-            releaseHeld(of: id)
+            endProxy(of: id)
         } else {
             // The answer may be in the stream, which nobody reads for it.
             for name in takeDelivered(to: id) { _ = keep(name, for: id) }
@@ -123,5 +123,89 @@ extension Coordinator {
         let mustLook = !process.freezing.isStopped && process.queued > 0
         emit(.look(id, mustLook))
         if !mustLook { directory[process: id]?.isStopped = false }
+    }
+}
+
+/// Whether a process is frozen on request: decides what to do next, without doing it.
+///
+/// Freezing is the last step of the change that suspends its connections, and thawing is the first step of the change
+/// that resumes them. A request that was withdrawn before it took effect freezes nothing.
+struct Freezing {
+    enum Step: Equatable {
+        case running
+        case freezing
+        case frozen
+        case thawing
+    }
+
+    enum Action: Equatable {
+        /// Ends in `froze`.
+        case freeze(onBehalfOf: UInt32)
+        /// Ends in `thawed`.
+        case thaw
+        /// Those waiting for the process to be frozen wait no longer: it is, nobody wants that any more, or this
+        /// prevented it.
+        case settle(failure: String?)
+    }
+
+    private(set) var step = Step.running
+    /// Who wants the process to be frozen.
+    private(set) var wish: UInt32?
+
+    /// Whether it is frozen, or may be in a moment, because the agent has stopped it.
+    var isStopped: Bool { step != .running }
+    /// Whether somebody wants it to be frozen, and it is not yet.
+    var isWaiting: Bool { wish != nil && step != .frozen }
+
+    /// Somebody wants the process to be frozen once all its connections are suspended.
+    mutating func want(by user: UInt32) {
+        wish = user
+    }
+
+    /// All connections of the process are suspended, and nothing else is requested for any of them.
+    mutating func connectionsAreSuspended() -> [Action] {
+        guard let wish else { return [] }
+        switch step {
+        case .running:
+            step = .freezing
+            return [.freeze(onBehalfOf: wish)]
+        // `froze` and `thawed` decide on it again.
+        case .freezing, .thawing: return []
+        case .frozen: return [.settle(failure: nil)]
+        }
+    }
+
+    /// Somebody wants a connection of the process to hear or to drop posts, so it must run.
+    mutating func mustRun() -> [Action] {
+        let isOvertaken = wish != nil
+        wish = nil
+        let settled: [Action] = isOvertaken ? [.settle(failure: nil)] : []
+        guard step == .frozen else { return settled }
+        step = .thawing
+        return settled + [.thaw]
+    }
+
+    /// - Parameter failure: why the process was not frozen.
+    mutating func froze(_ failure: String?) -> [Action] {
+        guard step == .freezing else { return [] }
+        if let failure {
+            step = .running
+            guard wish != nil else { return [] }
+            wish = nil
+            return [.settle(failure: failure)]
+        }
+        step = .frozen
+        // In the meantime somebody may have wanted it to run.
+        if wish == nil {
+            step = .thawing
+            return [.thaw]
+        }
+        return [.settle(failure: nil)]
+    }
+
+    /// - Parameter failure: why it could not be thawed. Then it counts as frozen, and is retried with the next request.
+    mutating func thawed(_ failure: String?) {
+        guard step == .thawing else { return }
+        step = failure == nil ? .running : .frozen
     }
 }

@@ -36,13 +36,13 @@ extension Coordinator {
     private mutating func enter(_ call: CallID, _ newcomer: Newcomer, _ previous: ConnectionID?) {
         if directory.observers.isEmpty { emit(.observersCome) }
         for ended in directory.earlier(than: newcomer.process.id) { processEnded(ended) }
-        if directory[process: newcomer.process.id] == nil { directory.insert(ObservedProcess(newcomer.process)) }
+        if directory[process: newcomer.process.id] == nil { directory.insert(ObservingProcess(newcomer.process)) }
         let isFirst = directory[process: newcomer.process.id]?.connections.isEmpty == true
-        var observer = Observer(newcomer, id: directory.nextID(), now: now)
+        var observer = ObservingConnection(newcomer, id: directory.nextID(), now: now)
         let id = observer.id
         let state = initialState(of: &observer, newcomer.statement, previous.flatMap { directory[$0] })
         let isSuspended = state == .suspended
-        observer.transition = Transition(state, isHolding: isSuspended, isEntering: state != .foreground)
+        observer.transition = Transition(state, isProxied: isSuspended, isEntering: state != .foreground)
         directory.insert(observer)
         ledger.connectionCame(of: observer.user)
         observedNames.insert(observer.subjects)
@@ -51,7 +51,7 @@ extension Coordinator {
         if isFirst { emit(.present(observer.process)) }
         if let previous { inherit(from: previous, to: id) }
         if state == .suspended {
-            hold(observer.subjects, for: id, then: .registration(call))
+            subscribe(observer.subjects, for: id, then: .registration(call))
         } else {
             answer(call, .registered(state, pending: [], isComplete: false))
             tellDecider(id)
@@ -64,9 +64,9 @@ extension Coordinator {
     }
 
     private mutating func initialState(
-        of observer: inout Observer,
+        of observer: inout ObservingConnection,
         _ statement: Newcomer.Statement,
-        _ previous: Observer?
+        _ previous: ObservingConnection?
     ) -> LifecycleState {
         if let process = directory[process: observer.process] {
             observer.person = directory.wish(for: process, isNew: statement.state == nil)
@@ -77,7 +77,7 @@ extension Coordinator {
         if let previous {
             observer.remembered = previous.remembered
             observer.decision = previous.decision
-            if !previous.isParked, !previous.transition.isHolding { return previous.transition.wish }
+            if !previous.isParked, !previous.transition.isProxied { return previous.transition.wish }
             return previous.stateAfterParking == .background ? .background : .suspended
         }
         if let state = statement.state { believe(statement.decider, state, of: &observer) }
@@ -86,7 +86,7 @@ extension Coordinator {
     }
 
     /// Takes over what an earlier agent had decided, as the observer remembers it.
-    private mutating func believe(_ decider: String, _ state: LifecycleState, of observer: inout Observer) {
+    private mutating func believe(_ decider: String, _ state: LifecycleState, of observer: inout ObservingConnection) {
         switch Decider(name: decider) {
         case .person: observer.person = observer.person ?? state
         case .program:
@@ -111,7 +111,7 @@ extension Coordinator {
         if case .draining = old.parking { successors[previous] = id }
         // The names are handed over directly: rules that both need stay on the bus.
         if observer.state == .suspended, !observer.isRelayed {
-            holding.hold(observer.subjects, for: id, of: observer.user)
+            proxies.subscribe(observer.subjects, for: id, of: observer.user)
         }
         remove(previous, keepsAccount: true)
     }
@@ -183,16 +183,20 @@ extension Coordinator {
     /// A connection no longer observes these, which has already been noted.
     private mutating func forget(_ removed: Subjects, of id: ConnectionID) {
         guard !removed.isEmpty else { return }
-        holding.release(removed, for: id)
-        followHolding()
+        proxies.unsubscribe(removed, for: id)
+        followProxies()
         nameStates.forget(removed.names) { observedNames.containsExactly($0) }
         dropPending(of: id)
     }
 
-    private mutating func holdIfNeeded(_ subjects: Subjects, for id: ConnectionID, then waiter: Observer.HoldWaiter) {
+    private mutating func holdIfNeeded(
+        _ subjects: Subjects,
+        for id: ConnectionID,
+        then waiter: ObservingConnection.ProxyWaiter
+    ) {
         // If it is being parked, it will need them as well.
-        if directory[id]?.transition.isHolding == true || directory[id]?.isParked == true {
-            hold(subjects, for: id, then: waiter)
+        if directory[id]?.transition.isProxied == true || directory[id]?.isParked == true {
+            subscribe(subjects, for: id, then: waiter)
         } else {
             resume(waiter, id, nil)
         }
@@ -216,11 +220,11 @@ extension Coordinator {
         if !keepsAccount { ledger.observeLess(observer.subjects, by: observer.user) }
         observedNames.remove(observer.subjects)
         nameStates.forget(observer.subjects.names) { observedNames.containsExactly($0) }
-        holding.releaseAll(for: id)
-        followHolding()
+        proxies.unsubscribeAll(for: id)
+        followProxies()
         window.forget(.state(id))
         window.forget(.delivery(id))
-        for waiter in observer.holdWaiters {
+        for waiter in observer.proxyWaiters {
             // Nobody hears it any more, but the call is no longer pending.
             switch waiter {
             case .addition(let call), .registration(let call), .renewal(let call):
@@ -246,7 +250,7 @@ extension Coordinator {
         }
     }
 
-    private mutating func forget(_ process: ObservedProcess) {
+    private mutating func forget(_ process: ObservingProcess) {
         // A process without observers must not stay frozen forever.
         thaw(process.id)
         settleRequests(waitingFor: process.id, failure: nil)

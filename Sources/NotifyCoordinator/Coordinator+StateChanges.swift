@@ -175,18 +175,18 @@ extension Coordinator {
         let new: LifecycleState = state == .background ? .background : .suspended
         directory.change(id) { observer in
             observer.stateAfterParking = state
-            // Posts that come before its names are held are in its stream; if they are held already, they are not.
+            // Posts that come before its names are subscribed are in its stream; if they are already, they are not.
             observer.transition = Transition(
                 new,
-                isHolding: new == .suspended,
+                isProxied: new == .suspended,
                 isCollecting: new == .suspended && (observer.transition.isCollecting || !observer.waitsForParking)
             )
         }
         if new == .background {
-            releaseHeld(of: id)
-        } else if !holding.holdsAnything(for: id) {
-            holding.hold(observer.subjects, for: id, of: observer.user)
-            followHolding()
+            endProxy(of: id)
+        } else if !proxies.subscribesAnything(for: id) {
+            proxies.subscribe(observer.subjects, for: id, of: observer.user)
+            followProxies()
         }
         if old != new { announce(id, from: old, to: new) }
         if let request { reached(request, id, nil) }
@@ -195,7 +195,7 @@ extension Coordinator {
     // MARK: - Deciding
 
     /// The state decided for a connection by everything that is known now.
-    func decide(_ observer: Observer) -> Decision {
+    func decide(_ observer: ObservingConnection) -> Decision {
         guard let process = directory[process: observer.process] else { return observer.decision }
         let user = process.id.user
         var known = Circumstances()
@@ -258,12 +258,12 @@ extension Coordinator {
     mutating func perform(_ actions: [Transition<RequestID>.Action], for id: ConnectionID) {
         for action in actions {
             switch action {
-            case .hold:
+            case .subscribe:
                 guard let subjects = directory[id]?.subjects else { break }
-                hold(subjects, for: id, then: .transition)
-            case .release:
-                holding.releaseAll(for: id)
-                followHolding()
+                subscribe(subjects, for: id, then: .transition)
+            case .unsubscribe:
+                proxies.unsubscribeAll(for: id)
+                followProxies()
             case .mark:
                 // Sent along with the next call, so that little comes between the two.
                 directory.change(id) { $0.isToBeMarked = true }
@@ -320,7 +320,7 @@ extension Coordinator {
     }
 
     /// Who loses a part of the window as long as this observer does not reply.
-    func owner(of observer: Observer) -> Owner {
+    func owner(of observer: ObservingConnection) -> Owner {
         Owner(observer.process, agentUser: configuration.user)
     }
 
@@ -413,5 +413,88 @@ extension Coordinator {
             )
         }
         if let next { emit(.alarm(at: next)) }
+    }
+}
+
+/// A request whose change has not taken effect everywhere yet.
+struct RequestID: Hashable, Comparable, Sendable {
+    let number: UInt64
+
+    static func < (left: RequestID, right: RequestID) -> Bool { left.number < right.number }
+}
+
+/// A call of SetState, Release or Report that waits for its change to take effect.
+struct ChangeRequest {
+    /// How long a change may take, in nanoseconds.
+    static let limit: Int64 = 5_000_000_000
+
+    /// The eventual reply.
+    enum Asker {
+        case call(CallID, Effect.Answer)
+        /// A part of the agent that waits for pending changes.
+        case inside(UInt64)
+    }
+
+    let asker: Asker
+    let deadline: Int64
+    /// Connections that have yet to change.
+    var missing: Set<ConnectionID>
+    /// Processes that have yet to be frozen.
+    var running: Set<ProcessID>
+    var failure: String?
+
+    var isOver: Bool { missing.isEmpty && running.isEmpty }
+}
+
+/// The pending requests.
+struct Requests {
+    private var all: [RequestID: ChangeRequest] = [:]
+    /// The oldest first; all have the same time limit.
+    private var order: [RequestID] = []
+    private var last: UInt64 = 0
+
+    var isEmpty: Bool { all.isEmpty }
+    subscript(id: RequestID) -> ChangeRequest? { all[id] }
+
+    mutating func insert(_ request: ChangeRequest) -> RequestID {
+        last += 1
+        let id = RequestID(number: last)
+        all[id] = request
+        order.append(id)
+        return id
+    }
+
+    /// Changes a request.
+    ///
+    /// - Returns: the request if it is now complete, in which case it is forgotten.
+    mutating func change(_ id: RequestID, _ change: (inout ChangeRequest) -> Void) -> ChangeRequest? {
+        guard all[id] != nil else { return nil }
+        if var request = all[id] {
+            change(&request)
+            all[id] = request
+            if !request.isOver { return nil }
+        }
+        return all.removeValue(forKey: id)
+    }
+
+    /// The requests that wait for a process to be frozen.
+    func waiting(for process: ProcessID) -> [RequestID] {
+        all.filter { $0.value.running.contains(process) }.map(\.key).sorted()
+    }
+
+    /// Takes out those that have timed out.
+    ///
+    /// - Returns: those, and when the next one times out.
+    mutating func takeExpired(now: Int64) -> (expired: [ChangeRequest], next: Int64?) {
+        var expired: [ChangeRequest] = []
+        while let first = order.first {
+            if let request = all[first] {
+                guard request.deadline <= now else { break }
+                expired.append(request)
+                all[first] = nil
+            }
+            order.removeFirst()
+        }
+        return (expired, order.first.flatMap { all[$0]?.deadline })
     }
 }

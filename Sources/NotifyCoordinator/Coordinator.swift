@@ -42,7 +42,7 @@ package struct Coordinator {
     var directory = Directory()
     /// What the agent itself observes.
     private var ownSubjects = Subjects()
-    var holding: Holding
+    var proxies: ProxySubscriptions
     var nameStates: NameStateTable
     /// The states of names that the agent posts itself.
     var eventStates: [NotifyName: UInt64] = [:]
@@ -62,7 +62,7 @@ package struct Coordinator {
         observedNames = ObservedNames(interests: configuration.interests)
         nameStates = NameStateTable(pinned: configuration.pinnedStates)
         ledger = Ledger(configuration.quotas)
-        holding = Holding(prefixRules: configuration.prefixRules)
+        proxies = ProxySubscriptions(prefixRules: configuration.prefixRules)
     }
 
     /// Handles an event.
@@ -72,7 +72,7 @@ package struct Coordinator {
         self.now = now
         dispatch(event)
         for (name, isWanted) in observedNames.takeChanges() { emit(.interest(name, isWanted: isWanted)) }
-        if holding.isAtRest, ledger.hasShrunk() { emit(.giveMemoryBack) }
+        if proxies.isAtRest, ledger.hasShrunk() { emit(.giveMemoryBack) }
         defer { effects = [] }
         return effects
     }
@@ -118,8 +118,8 @@ package struct Coordinator {
         case .getNameState(let call, let name): emit(.answer(call, .value(eventStates[name] ?? nameStates[name])))
         case .eventState(let name, let value): eventStates[name] = value
         case .rulesAreSet(let ticket, let failure):
-            holding.rulesAreSet(ticket, failure: failure)
-            followHolding()
+            proxies.rulesAreSet(ticket, failure: failure)
+            followProxies()
         case .markIsReached(let id): directory.change(id) { $0.transition.markIsReached() }
         case .told(let id, let reply): observerReplied(id, reply)
         case .delivered(let id): deliveryIsRead(id)
@@ -194,4 +194,36 @@ package struct Coordinator {
         guard calls.remove(call) != nil else { return }
         emit(.refuse(call, refusal))
     }
+}
+
+extension Coordinator {
+    mutating func setNameState(_ call: CallID, _ caller: Caller, _ name: NotifyName, _ value: UInt64) throws(Refusal) {
+        guard !configuration.events.contains(name) else {
+            throw Refusal(.accessDenied, "Only the agent can set the state of '\(name)'.")
+        }
+        guard maySetState(of: name, caller.user) else {
+            throw Refusal(.accessDenied, "Only its owner and root can set the state of '\(name)'.")
+        }
+        guard observedNames.containsExactly(name) || nameStates.isPinned(name) else {
+            throw Refusal(.notObserved, "No connection observes '\(name)', so it has no state.")
+        }
+        answer(call, .stamp(nameStates.set(value, of: name, now: stamp)))
+    }
+
+    /// The same permission as to post the name.
+    private func maySetState(of name: NotifyName, _ user: UInt32) -> Bool {
+        user == 0 || name.isOpen(to: user) && !(configuration.reservesNames && name.isReserved)
+    }
+
+    /// Takes over the states that a connection had set under an earlier agent.
+    mutating func restoreStates(_ statement: Newcomer.Statement, of user: UInt32) {
+        for (name, entry) in statement.states
+        where statement.subjects.names.contains(name) && maySetState(of: name, user)
+            && !configuration.events.contains(name)
+        {
+            nameStates.restore(entry, of: name, now: stamp)
+        }
+    }
+
+    private var stamp: UInt64 { UInt64(max(0, now.nanoseconds)) }
 }

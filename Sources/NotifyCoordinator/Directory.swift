@@ -11,9 +11,9 @@ struct Directory {
     }
 
     /// Includes parked ones.
-    private(set) var observers: [ConnectionID: Observer] = [:]
+    private(set) var observers: [ConnectionID: ObservingConnection] = [:]
     private var numbers: [String: ConnectionID] = [:]
-    private(set) var processes: [ProcessID: ObservedProcess] = [:]
+    private(set) var processes: [ProcessID: ObservingProcess] = [:]
     /// Processes that have, or had, the same number; except for brief moments there is only one.
     private var byPid: [Int32: Set<ProcessID>] = [:]
     /// What persons have set for applications and not released.
@@ -24,20 +24,20 @@ struct Directory {
 
     func id(of name: String) -> ConnectionID? { numbers[name] }
 
-    subscript(id: ConnectionID) -> Observer? { observers[id] }
+    subscript(id: ConnectionID) -> ObservingConnection? { observers[id] }
 
     /// Changes a connection in place, if it exists.
     ///
     /// - Returns: the result of the change.
     @discardableResult
-    mutating func change<Result>(_ id: ConnectionID, _ change: (inout Observer) -> Result) -> Result? {
+    mutating func change<Result>(_ id: ConnectionID, _ change: (inout ObservingConnection) -> Result) -> Result? {
         guard let index = observers.index(forKey: id) else { return nil }
         let (result, process, queued) = observers.values[index].change(change)
         if queued != 0 { processes[process]?.queued += queued }
         return result
     }
 
-    subscript(process id: ProcessID) -> ObservedProcess? {
+    subscript(process id: ProcessID) -> ObservingProcess? {
         get { processes[id] }
         _modify { yield &processes[id] }
     }
@@ -50,12 +50,12 @@ struct Directory {
         return ConnectionID(lastNumber)
     }
 
-    mutating func insert(_ process: ObservedProcess) {
+    mutating func insert(_ process: ObservingProcess) {
         processes[process.id] = process
         byPid[process.id.pid, default: []].insert(process.id)
     }
 
-    mutating func insert(_ observer: Observer) {
+    mutating func insert(_ observer: ObservingConnection) {
         observers[observer.id] = observer
         numbers[observer.name] = observer.id
         processes[observer.process]?.connections.insert(observer.id)
@@ -63,7 +63,7 @@ struct Directory {
         if observer.isRemembered { remembered += 1 }
     }
 
-    mutating func remove(_ id: ConnectionID) -> Observer? {
+    mutating func remove(_ id: ConnectionID) -> ObservingConnection? {
         guard let observer = observers.removeValue(forKey: id) else { return nil }
         if numbers[observer.name] == id { numbers[observer.name] = nil }
         processes[observer.process]?.connections.remove(id)
@@ -72,7 +72,7 @@ struct Directory {
         return observer
     }
 
-    mutating func remove(_ process: ObservedProcess) {
+    mutating func remove(_ process: ObservingProcess) {
         processes[process.id] = nil
         byPid[process.id.pid]?.remove(process.id)
         if byPid[process.id.pid]?.isEmpty == true { byPid[process.id.pid] = nil }
@@ -95,7 +95,7 @@ struct Directory {
 
     func connections(of process: ProcessID) -> [ConnectionID] { processes[process]?.connections.sorted() ?? [] }
 
-    func process(of id: ConnectionID) -> ObservedProcess? { observers[id].flatMap { processes[$0.process] } }
+    func process(of id: ConnectionID) -> ObservingProcess? { observers[id].flatMap { processes[$0.process] } }
 
     func processes(of connections: some Sequence<ConnectionID>) -> [ProcessID] {
         Set(connections.compactMap { observers[$0]?.process }).sorted()
@@ -148,7 +148,7 @@ struct Directory {
     /// What a person has set that applies to a new connection of a process.
     ///
     /// - Parameter isNew: whether the connection itself reports nothing about an earlier agent.
-    func wish(for process: ObservedProcess, isNew: Bool) -> LifecycleState? {
+    func wish(for process: ObservingProcess, isNew: Bool) -> LifecycleState? {
         let application = Application(id: process.application, user: process.id.user)
         if let wish = process.wish { return wish }
         if !process.isReleased, let wish = applicationWishes[application] { return wish }

@@ -31,7 +31,7 @@ package enum Event: Sendable {
 
     /// The result of `subscribe` or `unsubscribe`: the bus has processed it.
     case rulesAreSet(Ticket, failure: String?)
-    /// The result of the mark of `tell`: later posts of held names set bits.
+    /// The result of the mark of `tell`: later posts of subscribed names set bits.
     case markIsReached(ConnectionID)
     /// The result of `tell`.
     case told(ConnectionID, Reply)
@@ -79,7 +79,7 @@ package enum Event: Sendable {
         /// - Parameter isHoldingBack: whether posts have come whose sender is still being determined.
         case done(dropped: UInt64?, isHoldingBack: Bool)
         case failed(String)
-        /// It has added names that are not held yet, and is to be informed once more when they are.
+        /// It has added names that are not subscribed yet, and is to be informed once more when they are.
         case namesAdded
         /// It is no longer on the bus.
         case gone

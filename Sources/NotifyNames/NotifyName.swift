@@ -142,3 +142,112 @@ package func fnv1a64(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     }
     return hash
 }
+
+extension NotifyName {
+    /// Who may post a name, and how far it travels.
+    @usableFromInline
+    package enum Scope: Equatable, Sendable {
+        /// Anyone may post it, to everyone on the bus.
+        case ordinary
+        /// `com.apple.system.…`, `org.notifybus.system.…`: on a path of its own, so that a bus policy can deny it.
+        case reserved
+        /// `user.uid.N…`: accepted only from user N and root; from root alone if N is not a user ID (nil).
+        case owned(by: UInt32?)
+        /// `self.…`: never leaves the process.
+        case process
+
+        package static let processPrefix = "self."
+        /// Darwin's own prefix, and that of names for which Darwin has no equivalent.
+        package static let reservedPrefixes = ["com.apple.system.", "org.notifybus.system."]
+
+        package init(of name: String) {
+            var name = name
+            self = name.withUTF8 { Scope(of: UnsafeRawBufferPointer($0)) }
+        }
+
+        /// Bytes, as notify(3) compares them: `hasPrefix` on a String would compare canonical forms. One by one, as a
+        /// literal that is posted comes here each time: generic code takes a third of the time of a whole post.
+        init(of name: UnsafeRawBufferPointer) {
+            func begins(with prefix: StaticString) -> Bool {
+                guard name.count >= prefix.utf8CodeUnitCount else { return false }
+                for index in 0..<prefix.utf8CodeUnitCount where name[index] != prefix.utf8Start[index] { return false }
+                return true
+            }
+            if begins(with: "self.") {
+                self = .process
+            } else if begins(with: "com.apple.system.") || begins(with: "org.notifybus.system.") {
+                self = .reserved
+            } else if begins(with: "user.uid.") {
+                let digits = name.dropFirst("user.uid.".utf8.count).prefix { $0 != UInt8(ascii: ".") }
+                let text = String(decoding: digits, as: UTF8.self)
+                // Each user has one spelling: `user.uid.+7` and `user.uid.007` belong to nobody.
+                let number = UInt32(text).flatMap { String($0) == text ? $0 : nil }
+                self = .owned(by: number)
+            } else {
+                self = .ordinary
+            }
+        }
+
+        /// Whether to accept a post by this user.
+        package func isOpen(to user: UInt32) -> Bool {
+            guard case .owned(let owner) = self else { return true }
+            return user == 0 || user == owner
+        }
+    }
+}
+
+extension NotifyName: ExpressibleByStringLiteral {
+    /// Creates a name from a literal.
+    ///
+    /// A literal that is not a valid name is a programming error and ends the program with a message when the literal
+    /// is first used or, for a constant, when the constant is. For text from elsewhere use the throwing initializer.
+    public init(stringLiteral text: String) {
+        do throws(NotifyBusError) {
+            // Not `NotifyName(text)` with a literal, which would recurse.
+            try self.init(text)
+        } catch {
+            fatalError("“\(text)” is not a valid name. \(error)")
+        }
+    }
+}
+
+extension NotifyName: RawRepresentable, Codable {
+    /// The name as a string.
+    public var rawValue: String { string }
+
+    /// Creates a name from a string; nil if it is not a valid one.
+    public init?(rawValue: String) {
+        guard let name = try? NotifyName(rawValue) else { return nil }
+        self = name
+    }
+
+    /// Decodes a name from a string.
+    ///
+    /// - Throws: `DecodingError.dataCorrupted` if the string is not a valid name.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        do throws(NotifyBusError) {
+            try self.init(text)
+        } catch {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: error.description)
+        }
+    }
+
+    /// Encodes the name as a string.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(string)
+    }
+}
+
+extension NotifyName {
+    /// Whether the name has line feeds or other control characters, of ASCII or of ISO 6429.
+    package var hasControlCharacters: Bool { string.hasControlCharacters }
+}
+
+extension String {
+    package var hasControlCharacters: Bool {
+        unicodeScalars.contains { $0.value < 0x20 || (0x7f..<0xa0).contains($0.value) }
+    }
+}

@@ -35,6 +35,21 @@ extension BusValue {
         return texts
     }
 
+    /// The dictionaries of an aa{sv}, each of which `read` understands.
+    ///
+    /// - Parameter key: the key under which the value is found.
+    func entries<Entry>(
+        of key: String,
+        _ read: (BusValue) throws(ArgumentError) -> Entry
+    ) throws(ArgumentError) -> [Entry] {
+        guard hasType("aa{sv}"), let elements else {
+            throw .mistyped(key: key, expected: "aa{sv}", given: signature)
+        }
+        var entries: [Entry] = []
+        for element in elements { entries.append(try read(element)) }
+        return entries
+    }
+
     /// The entries of an a{sv}, without the variants around the values; nil if it is not one or has a duplicate key.
     package var exactDictionary: [String: BusValue]? {
         guard case .array("{sv}", let entries) = self else { return nil }

@@ -63,6 +63,9 @@ package enum RelayInterface {
 package enum ObserverInterface {
     package static let name = "org.notifybus.Observer1"
     package static let path = "/org/notifybus/Observer1"
+
+    package static let methods: [any ProtocolCall.Type] = [SetState.self, Deliver.self, DeliverPosts.self]
+    package static let signals: [any ProtocolMessage.Type] = [Mark.self]
 }
 
 /// The content of a message: it writes itself to D-Bus arguments, and reads itself from them.

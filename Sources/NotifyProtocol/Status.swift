@@ -93,12 +93,7 @@ extension AgentInterface {
 
         /// Reads the field "sources" of Status.
         package static func entries(in value: BusValue) throws(ArgumentError) -> [SourceEntry] {
-            guard value.hasType("aa{sv}"), let elements = value.elements else {
-                throw .mistyped(key: "sources", expected: "aa{sv}", given: value.signature)
-            }
-            var entries: [SourceEntry] = []
-            for element in elements { entries.append(try SourceEntry(element)) }
-            return entries
+            try value.entries(of: "sources") { (value) throws(ArgumentError) in try SourceEntry(value) }
         }
 
         private init(_ value: BusValue) throws(ArgumentError) {
@@ -141,12 +136,7 @@ extension AgentInterface {
 
         /// Reads the field "events" of Status.
         package static func entries(in value: BusValue) throws(ArgumentError) -> [EventEntry] {
-            guard value.hasType("aa{sv}"), let elements = value.elements else {
-                throw .mistyped(key: "events", expected: "aa{sv}", given: value.signature)
-            }
-            var entries: [EventEntry] = []
-            for element in elements { entries.append(try EventEntry(element)) }
-            return entries
+            try value.entries(of: "events") { (value) throws(ArgumentError) in try EventEntry(value) }
         }
 
         private init(_ value: BusValue) throws(ArgumentError) {
@@ -163,6 +153,68 @@ extension AgentInterface {
             .dictionary([
                 ("name", .string(name)), ("live", .boolean(isLive)), ("reason", .string(reason)),
                 ("wanted", .uint32(wanted)), ("posts", .uint64(posts)), ("last", .uint64(last)),
+            ])
+        }
+    }
+}
+
+extension AgentInterface {
+    /// What is started for names, and its progress.
+    package struct LaunchStatus: Equatable, Sendable {
+        /// The name of its file, without `.conf`.
+        package var name = ""
+        package var file = ""
+        package var names: [String] = []
+        package var prefixes: [String] = []
+        /// `start`, `run` or `activate`.
+        package var action = ""
+        /// The unit, the command line or the bus name.
+        package var program = ""
+        /// The unit in which a command runs, or a pattern of such units; empty for others.
+        package var unit = ""
+        /// `idle`, `settling`, `starting`, `running`, `limited`, `off`, `waking`, or `broken` if the file can't be used.
+        package var state = ""
+        /// Why it is off or broken, for display.
+        package var reason = ""
+        /// How often it was started, and how often that failed.
+        package var starts: UInt64 = 0
+        package var failures: UInt64 = 0
+        /// How many posted names are still due.
+        package var due: UInt32 = 0
+        /// The result of the last start, for display.
+        package var result = ""
+
+        package init() {}
+
+        /// Reads the field "launches" of Status.
+        package static func entries(in value: BusValue) throws(ArgumentError) -> [LaunchStatus] {
+            try value.entries(of: "launches") { (value) throws(ArgumentError) in try LaunchStatus(value) }
+        }
+
+        private init(_ value: BusValue) throws(ArgumentError) {
+            var reader = try FieldReader(value)
+            name = try reader.need("name", "s", \.string)
+            file = try reader.take("file", "s", \.string) ?? ""
+            names = try reader.take("names", "as", \.strings) ?? []
+            prefixes = try reader.take("prefixes", "as", \.strings) ?? []
+            action = try reader.take("action", "s", \.string) ?? ""
+            program = try reader.take("program", "s", \.string) ?? ""
+            unit = try reader.take("unit", "s", \.string) ?? ""
+            state = try reader.need("state", "s", \.string)
+            reason = try reader.take("reason", "s", \.string) ?? ""
+            starts = try reader.need("starts", "t", \.uint64)
+            failures = try reader.take("failures", "t", \.uint64) ?? 0
+            due = try reader.need("due", "u", \.uint32)
+            result = try reader.take("result", "s", \.string) ?? ""
+        }
+
+        package var value: BusValue {
+            .dictionary([
+                ("name", .string(name)), ("file", .string(file)), ("names", .strings(names)),
+                ("prefixes", .strings(prefixes)), ("action", .string(action)), ("program", .string(program)),
+                ("unit", .string(unit)),
+                ("state", .string(state)), ("reason", .string(reason)), ("starts", .uint64(starts)),
+                ("failures", .uint64(failures)), ("due", .uint32(due)), ("result", .string(result)),
             ])
         }
     }

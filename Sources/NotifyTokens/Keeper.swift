@@ -10,7 +10,7 @@ final class Keeper: Sendable {
     private struct State {
         var isRunning = false
         var pipes: [TokenPipe] = []
-        var files: FileMonitors?
+        var files: TokenFiles?
         /// When to look for idle names, and how.
         var sweep: Sweep?
         /// Wakes the thread; nil while there is none.
@@ -41,26 +41,21 @@ final class Keeper: Sendable {
         }
     }
 
-    /// Calls `changed` for each change of a file, on this thread.
+    /// Calls `changed` for each change of a token's file, on this thread.
     ///
     /// - Throws: `invalidFile` if the file can't be watched.
-    func monitor(_ file: MonitoredFile) throws(NotifyStatus) {
+    func monitor(_ token: Int32, path: String, changed: @escaping @Sendable () -> Void) throws(NotifyStatus) {
         var failure: NotifyStatus?
         begin { state in
-            guard let files = state.files ?? (try? FileMonitors()) else { return failure = .failed }
-            if files.add(file) == nil {
-                state.files = files
-            } else {
-                files.remove(file)
-                failure = .invalidFile
-            }
+            guard let files = state.files ?? (try? TokenFiles()) else { return failure = .failed }
+            if files.add(token, path, changed) { state.files = files } else { failure = .invalidFile }
         }
         if let failure { throw failure }
     }
 
-    func stopMonitoring(_ file: MonitoredFile) {
+    func stopMonitoring(_ token: Int32) {
         state.withLock { state in
-            state.files?.remove(file)
+            state.files?.remove(token)
             if state.files?.isEmpty == true { state.files = nil }
             Keeper.wake(state)
         }
@@ -110,7 +105,7 @@ final class Keeper: Sendable {
         let wakeDescriptor: WakeDescriptor?
         var requests: [pollfd]
         var deadline: MonotonicTime?
-        var files: FileMonitors?
+        var files: TokenFiles?
     }
 
     /// Writes to pipes while there is room, and determines what to wait for.
@@ -140,5 +135,54 @@ final class Keeper: Sendable {
                 files: state.files
             )
         }
+    }
+}
+
+/// The files that tokens monitor.
+private final class TokenFiles: Sendable {
+    private struct State {
+        var monitors: FileMonitors
+        var changed: [Int: @Sendable () -> Void] = [:]
+    }
+
+    let descriptor: Int32
+    private let state: Monitor<State>
+
+    init() throws(NotifyBusError) {
+        let monitors = try FileMonitors()
+        descriptor = monitors.descriptor
+        state = Monitor(State(monitors: monitors))
+    }
+
+    var isEmpty: Bool { state.withLock { $0.monitors.isEmpty } }
+
+    var deadline: MonotonicTime? { state.withLock { $0.monitors.deadline } }
+
+    /// - Returns: false if the file can't be watched.
+    func add(_ token: Int32, _ path: String, _ changed: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            guard state.monitors.add(Int(token), path: path) == nil else {
+                state.monitors.remove(Int(token))
+                return false
+            }
+            state.changed[Int(token)] = changed
+            return true
+        }
+    }
+
+    func remove(_ token: Int32) {
+        state.withLock { state in
+            state.monitors.remove(Int(token))
+            state.changed[Int(token)] = nil
+        }
+    }
+
+    func readChanges() {
+        let changed = state.withLock { state in
+            state.monitors.takeChanges().compactMap { change in
+                if case .changed(let token) = change { state.changed[token] } else { nil }
+            }
+        }
+        for call in changed { call() }
     }
 }

@@ -14,21 +14,18 @@ extension TokenEngine {
             return (state.keeper, state.center, !state.followsLifecycle)
         }
         if isFirst { followLifecycle(of: center) }
-        guard let file = MonitoredFile(path: String(cString: path), changed: { self.fileHasChanged(of: registration) })
-        else { throw .invalidFile }
         try withState { state throws(NotifyStatus) in
             guard state.registrations[token] === registration else { throw .invalidToken }
-            guard state.files[token] == nil else { throw .invalidRequest }
-            state.files[token] = file
+            guard state.files.insert(token).inserted else { throw .invalidRequest }
         }
         do throws(NotifyStatus) {
-            try keeper.monitor(file)
+            try keeper.monitor(token, path: String(cString: path)) { self.fileHasChanged(of: registration) }
         } catch {
-            try? withState { state in state.files[token] = nil }
+            try? withState { state in _ = state.files.remove(token) }
             throw error
         }
         // It may have been cancelled in the meantime.
-        if !isValid(token) { keeper.stopMonitoring(file) }
+        if !isValid(token) { keeper.stopMonitoring(token) }
     }
 
     /// Files follow the rules for posts: nothing in the background, and after a suspension, one notification for what

@@ -231,7 +231,7 @@ extension TokenEngine {
 
     /// Ends a registration. No delivery starts after this has returned.
     package func cancel(_ token: Int32) throws(NotifyStatus) {
-        let (registration, pipe, file, keeper, retired) = try withState { state throws(NotifyStatus) in
+        let (registration, pipe, hadFile, keeper, retired) = try withState { state throws(NotifyStatus) in
             guard let registration = state.registrations.removeValue(forKey: token) else { throw .invalidToken }
             registration.cancel()
             table.remove(token)
@@ -239,15 +239,15 @@ extension TokenEngine {
             record.remove(registration)
             var pipe: TokenPipe?
             if case .descriptor(let used) = registration.delivery { pipe = TokenEngine.release(used, &state) }
-            let file = state.files.removeValue(forKey: token)
-            return (registration, pipe, file, state.keeper, record.isEmpty ? retire(record, &state) : [])
+            let hadFile = state.files.remove(token) != nil
+            return (registration, pipe, hadFile, state.keeper, record.isEmpty ? retire(record, &state) : [])
         }
         if let pipe {
             pipe.close()
         } else if case .descriptor(let pipe) = registration.delivery {
             pipe.forget(token)
         }
-        if let file { keeper.stopMonitoring(file) }
+        if hadFile { keeper.stopMonitoring(token) }
         for record in retired {
             if record.hasState { forgetState(of: record) }
             close(record)

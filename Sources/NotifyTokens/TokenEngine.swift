@@ -26,7 +26,8 @@ package final class TokenEngine: Sendable {
         var registrations: [Int32: Registration] = [:]
         /// Keyed by the reading end.
         var pipes: [Int32: (pipe: TokenPipe, users: Int)] = [:]
-        var files: [Int32: MonitoredFile] = [:]
+        /// Tokens that monitor a file.
+        var files: Set<Int32> = []
         /// The longest idle first; those used since then are skipped.
         var idle: [(record: SharedObservation, since: MonotonicTime)] = []
         var recentNames = RecentNames()
@@ -127,7 +128,7 @@ package final class TokenEngine: Sendable {
             defer { state.hearsOwnPosts = true }
             return !state.hearsOwnPosts
         }
-        if isNew { center.setPostWitness { self.deliverOwn($0) } }
+        if isNew { center.setLocalEcho { self.deliverOwn($0) } }
     }
 
     var center: NotifyCenter { state.withLock { $0.center } }
@@ -242,7 +243,7 @@ extension TokenEngine {
             for registration in state.registrations.values { registration.name.remove(registration) }
             return Array(state.records.values)
         }
-        center.setPostWitness(nil)
+        center.setLocalEcho(nil)
         for record in records { close(record) }
     }
 
@@ -251,4 +252,33 @@ extension TokenEngine {
 
     /// How many tokens fit before the table has doubled in size twice.
     package var tokenTableSize: Int { table.size }
+}
+
+extension TokenEngine {
+    /// Disables everything that needs the bus, or enables it again.
+    package func setDisabled(_ isDisabled: Bool) {
+        try? withState { state in state.isDisabled = isDisabled }
+    }
+}
+
+extension TokenEngine {
+    /// The options of `notify_set_options`: 0x08000000 disables, 0x04000000 enables.
+    package func setOptions(_ options: UInt32) {
+        if options & 0x0800_0000 != 0 { setDisabled(true) } else if options & 0x0400_0000 != 0 { setDisabled(false) }
+    }
+}
+
+/// The bus on which Darwin's names travel.
+///
+/// On Darwin names are system-wide. Here the default is the user's session bus, where a desktop's programs meet and
+/// other users' are not heard. For names that all users share, set `NOTIFYBUS_ADDRESS=system`.
+package enum BusChoice {
+    /// The center shared by everything with a Darwin name, on the bus that `NOTIFYBUS_ADDRESS` names; by default the
+    /// session bus.
+    package static let center: NotifyCenter =
+        switch NotifyCenter.Bus.inEnvironment?.kind {
+        case .session, nil: .session
+        case .system: .system
+        case .address(let address): NotifyCenter(bus: .address(address))
+        }
 }

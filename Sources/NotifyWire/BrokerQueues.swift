@@ -21,12 +21,22 @@ package struct BrokerQueues {
     package var queues: [Queue] = []
     /// How many bytes each user may have in queues and everything else.
     package var limits: [UInt32: Int] = [:]
+    /// All connections, and all their match rules.
+    package var connectionCount = 0
+    package var ruleCount = 0
 
     /// The method to call; dbus-broker has it since version 33, for the bus's own user and for root.
     package static let interface = "org.freedesktop.DBus.Debug.Stats"
     package static let member = "GetStats"
 
     package init() {}
+
+    /// What it takes the bus to count all this, in nanoseconds, and not less: 150 were measured for a rule, 100 for a
+    /// message, and 1,300 for a connection, for each of which the bus also goes through the names that can be activated.
+    package var greatestCost: Int64 {
+        let messages = queues.reduce(0) { $0 + $1.bytes } / 2_000
+        return Int64(connectionCount) * 5_000 + Int64(ruleCount + messages) * 200
+    }
 
     /// - Parameter message: the reply to `GetStats`.
     /// - Returns: nil if the message is something else.
@@ -71,10 +81,12 @@ package struct BrokerQueues {
                 }
             }
             guard reader.skip(to: credentials), let figures = reader.arrayEnd(alignment: 8) else { return false }
+            connectionCount += 1
             var bytes: UInt32 = 0
             while reader.position < figures {
                 guard reader.align(to: 8), let key = reader.string(), let figure = reader.uint32() else { return false }
                 if key.elementsEqual("OutgoingBytes".utf8) { bytes = figure }
+                if key.elementsEqual("Matches".utf8) { ruleCount += Int(figure) }
             }
             if bytes > 0, let user {
                 queues.append(Queue(name: String(decoding: name, as: UTF8.self), user: user, bytes: Int(bytes)))

@@ -45,3 +45,13 @@ package struct MonotonicTime: Comparable, Sendable {
         return remaining <= 0 ? 0 : Int32(clamping: (remaining + 999_999) / 1_000_000)
     }
 }
+
+/// The time of day. See clock_gettime(2), `CLOCK_REALTIME`.
+package enum TimeOfDay {
+    /// Since 1970.
+    package static var nanoseconds: Int64 {
+        var time = Glibc.timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+}

@@ -37,7 +37,4 @@ package struct OwnerChange {
         return "type='signal',sender='\(bus)',interface='\(bus)',member='NameOwnerChanged'"
             + (name.map { ",arg0='\($0)'" } ?? "")
     }
-
-    /// The match rule for the end of one connection.
-    package static func leavingRule(of connection: String) -> String { rule(of: connection) + ",arg2=''" }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandSupport
-import Glibc
+package import CommandSupport
 import NotifyAgent
 
 /// `notify-agent`: the lifecycle agent as a program.
@@ -23,19 +22,14 @@ enum AgentCommand {
         if settings.opensRelay { return RelayRequest.run(settings, diagnostics) }
         if settings.checks { return ConfigurationCheck.run(settings, diagnostics) }
         do throws(ConfigurationError) {
-            if let file = settings.configurationFile {
-                try ConfigurationFile.read(file, into: &configuration)
-            } else {
-                ConfigurationFile.readDefault(for: settings.common.bus, into: &configuration)
-            }
+            try configuration.read(settings.configurationFile, for: settings.common.bus)
         } catch {
-            diagnostics.error(error.message)
+            diagnostics.error(error.description)
             return .failed
         }
         diagnostics.verbosity = settings.common.verbosity
         configuration.replaces = settings.replaces
         configuration.version = notifyBusVersion
-        raiseDescriptorLimit()
         let level: Logger.Level =
             switch settings.common.verbosity {
             case .quiet: .warning
@@ -46,12 +40,8 @@ enum AgentCommand {
         for fault in configuration.faults { logger.warning("ignored a mistake in the settings: \(fault)") }
         return AgentRunner.run(settings, configuration, logger, diagnostics)
     }
+}
 
-    /// Each observer takes a descriptor, and 1,024 are soon used up.
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = limit.rlim_max
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-    }
+extension Program {
+    package static var notifyAgent: Program { Program(AgentCommand.command, run: AgentCommand.run) }
 }

@@ -66,7 +66,7 @@ enum AgentRunner {
                     continue
                 }
                 logger.notice("terminating on signal \(signal.number)")
-                _ = ServiceManager.tell("STOPPING=1")
+                _ = NotifySocket.tell("STOPPING=1")
                 return .done
             }
             inbox.clear()
@@ -91,7 +91,7 @@ enum AgentRunner {
         switch event {
         case .ready:
             logger.notice("ready")
-            if let error = ServiceManager.tell("READY=1") { logger.warning("can't notify $NOTIFY_SOCKET: \(error)") }
+            if let error = NotifySocket.tell("READY=1") { logger.warning("can't notify $NOTIFY_SOCKET: \(error)") }
             return nil
         case .nameIsTaken(let owner):
             let who = owner.map { "process \($0)" } ?? "another process"
@@ -99,7 +99,7 @@ enum AgentRunner {
             return .failed
         case .wasReplaced:
             logger.notice("terminating: replaced by another agent")
-            _ = ServiceManager.tell("STOPPING=1")
+            _ = NotifySocket.tell("STOPPING=1")
             return .done
         case .refused(let message):
             diagnostics.error("the bus refused the name org.notifybus.Agent1: \(message)")

@@ -13,13 +13,9 @@ enum ConfigurationCheck {
         var lines: [String] = []
         var configuration = Agent.Configuration()
         do throws(ConfigurationError) {
-            if let file = settings.configurationFile {
-                try ConfigurationFile.read(file, into: &configuration)
-            } else {
-                ConfigurationFile.readDefault(for: settings.common.bus, into: &configuration)
-            }
+            try configuration.read(settings.configurationFile, for: settings.common.bus)
         } catch {
-            configuration.faults.append(error.message)
+            configuration.faults.append(error.description)
         }
         faults += configuration.faults.count
         lines += configuration.faults

@@ -35,7 +35,7 @@ struct AgentConnection {
     /// Returns once the bus has accepted the connection.
     init(_ settings: LifecycleSettings) throws(LifecycleFailure) {
         self.settings = settings
-        do throws(ResourceError) {
+        do throws(CommandFailure) {
             mailbox = try Mailbox()
         } catch {
             throw LifecycleFailure(error.message)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandSupport
+package import CommandSupport
 import Glibc
 import NotifyCore
 
@@ -10,9 +10,9 @@ enum LifecycleCommand {
         var diagnostics = Diagnostics(command: command.name)
         var settings = LifecycleSettings()
         let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
-            try Request(operands, settings)
+            try LifecycleRequest(operands, settings)
         }
-        let request: Request
+        let request: LifecycleRequest
         switch beginning {
         case .failure(let end): return end.code
         case .success(let understood): request = understood
@@ -22,7 +22,7 @@ enum LifecycleCommand {
             case .list: return try list(settings, diagnostics)
             case .status: return try status(settings, diagnostics)
             case .launches: return try launches(settings, diagnostics)
-            case .watch: return try Watcher(settings, diagnostics).run()
+            case .watch: return try WatchCommand(settings, diagnostics).run()
             case .change(let change): return try change.apply(settings, diagnostics)
             }
         } catch {
@@ -80,4 +80,82 @@ enum LifecycleCommand {
             throw LifecycleFailure("can't write to standard output: \(Diagnostics.text(of: number))")
         }
     }
+}
+
+extension LifecycleCommand {
+    static let command = Command<LifecycleSettings>(
+        name: "notify-lifecycle",
+        usage: [
+            "list|status|launches|watch [OPTION]...",
+            "foreground|background|resume [OPTION]... TARGET...",
+            "suspend [--freeze] [OPTION]... TARGET...",
+            "release [OPTION]... [TARGET]...",
+        ],
+        summary: [
+            "Shows which observers on the bus are in the foreground, in the background or suspended, according to the "
+                + "lifecycle agent, and changes their states. A change is in effect when the command exits. It overrides "
+                + "what the program and the desktop report, until it is released.",
+            "A TARGET is pid:N or just N, all observers of a process; :1.N, the observer with that unique bus name; or "
+                + "app:ID, all observers of an application. Only root may change observers of other "
+                + "users.",
+        ],
+        subcommands: Verb.allCases.map { ($0.rawValue, $0.meaning) },
+        options: own
+            + Option.common(
+                quiet: "Omit the table's header, and print only errors on standard error.",
+                verbose:
+                    "Also show connections, users, the focus and names; with watch, what the agent learns; and for a "
+                    + "change, how many observers it affected."
+            ),
+        operands: .targets(after: Verb.allCases.filter(\.takesTargets).map(\.rawValue)),
+        exitStatus: [
+            ("0", "Success, or the reader of the output went away."),
+            ("1", "The agent refused, there is no such TARGET, or something else failed."),
+            ("2", "An observer or the agent did not respond in time."),
+            ("64", "The command line was invalid; nothing was changed."),
+            ("69", "There is no bus or no agent, or it went away."),
+            ExitCode.killed,
+        ],
+        examples: [
+            "notify-lifecycle list",
+            "notify-lifecycle launches",
+            "notify-lifecycle background app:org.example.Editor",
+            "notify-lifecycle suspend --freeze pid:4711",
+            "notify-lifecycle release",
+            "notify-lifecycle watch --json",
+        ]
+    )
+
+    private static var own: [Option<LifecycleSettings>] {
+        let group = "Options"
+        return [
+            .flag("json", group: group, help: "With list, status, launches and watch: print one JSON object per line.")
+            {
+                $0.isJSON = true
+            },
+            .flag(
+                "freeze",
+                group: group,
+                help: "With suspend: stop the processes as well. Resume lets them continue."
+            ) { $0.freezes = true },
+            .timeout(
+                group: group,
+                help: "How long to wait for each answer from the agent (default: 10s). Examples: 500ms, 2s, 1m."
+            ) { $0.timeout = $1 },
+        ]
+    }
+}
+
+/// The values of the options of `notify-lifecycle`.
+struct LifecycleSettings: CommonSettings {
+    var common = CommonOptions()
+
+    var isJSON = false
+    var freezes = false
+    /// How long a reply may take. The agent gives an observer 5 seconds.
+    var timeout = Duration.seconds(10)
+}
+
+extension Program {
+    package static var notifyLifecycle: Program { Program(LifecycleCommand.command, run: LifecycleCommand.run) }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandSupport
+package import CommandSupport
 import Glibc
 import NotifyCore
 
@@ -129,4 +129,8 @@ enum PostCommand {
         try poster.finish()
         return code
     }
+}
+
+extension Program {
+    package static var notifyPost: Program { Program(PostCommand.command, run: PostCommand.run) }
 }

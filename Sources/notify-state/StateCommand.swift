@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandSupport
+package import CommandSupport
 import Glibc
 import NotifyCore
 
@@ -17,7 +17,7 @@ enum StateCommand {
         case .failure(let end): return end.code
         case .success(let understood): request = understood
         }
-        do throws(StateFailure) {
+        do throws(CommandFailure) {
             switch request {
             case .get(let names): return try get(names, settings)
             case .set(let name, let value): return try set(name, value, settings)
@@ -34,7 +34,7 @@ enum StateCommand {
     /// How long reading and setting may take by default.
     private static let timeLimit = Duration.seconds(10)
 
-    private static func get(_ names: [NotifyName], _ settings: StateSettings) throws(StateFailure) -> ExitCode {
+    private static func get(_ names: [NotifyName], _ settings: StateSettings) throws(CommandFailure) -> ExitCode {
         let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? timeLimit))
         let output = StateOutput(settings, hasNames: names.count > 1)
         for name in names {
@@ -47,7 +47,7 @@ enum StateCommand {
         _ name: NotifyName,
         _ value: UInt64,
         _ settings: StateSettings
-    ) throws(StateFailure) -> ExitCode {
+    ) throws(CommandFailure) -> ExitCode {
         let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? timeLimit))
         try agent.set(value, of: name)
         if settings.posts { try agent.post(name) }
@@ -55,26 +55,112 @@ enum StateCommand {
     }
 }
 
-/// Why something was not done, and the corresponding exit status.
-struct StateFailure: Error {
-    let message: String
-    let code: ExitCode
-
-    init(_ message: String, code: ExitCode = .failed) {
-        self.message = message
-        self.code = code
-    }
-
-    init(_ error: NotifyBusError) {
-        self.init(error.description, code: error.code == .noAgent ? .unavailable : ExitCode(error))
-    }
-
-    init(_ error: AgentError, _ name: NotifyName) {
+extension CommandFailure {
+    init(_ error: AgentError) {
         switch error {
-        case .unreachable(let error):
-            self.init(error)
-        case .refused(let fault):
-            self.init("\(fault.message.isEmpty ? fault.name : fault.message)")
+        case .unreachable(let error): self.init(error)
+        case .refused(let fault): self.init(fault.message.isEmpty ? fault.name : fault.message)
         }
     }
+}
+
+/// The values of the options of `notify-state`.
+struct StateSettings: CommonSettings {
+    var common = CommonOptions()
+
+    var isJSON = false
+    var posts = false
+    var condition: StateCondition?
+    /// How long the whole command may take; nil for no limit where it waits for others.
+    var timeout: Duration?
+
+    mutating func set(_ condition: StateCondition) throws(UsageError) {
+        if self.condition != nil { throw UsageError("use only one of --is and --not") }
+        self.condition = condition
+    }
+}
+
+extension StateCommand {
+    static let command = Command<StateSettings>(
+        name: "notify-state",
+        usage: [
+            "[get] [OPTION]... NAME...",
+            "set [OPTION]... NAME VALUE",
+            "wait [OPTION]... NAME",
+            "watch [OPTION]... NAME...",
+        ],
+        summary: [
+            "Reads, sets and waits for the states of names. A state is a 64-bit number that the lifecycle agent keeps for "
+                + "a name as long as some program observes it. It is 0 until somebody sets it.",
+            "Prints the value, or for several names the name, a tab and the value. A VALUE is a whole number, decimal or "
+                + "hexadecimal with 0x.",
+        ],
+        subcommands: StateVerb.allCases.map { ($0.rawValue, $0.meaning) },
+        options: own
+            + Option.common(
+                quiet: "Print only errors on standard error.",
+                verbose: "Report on standard error when the observer is live."
+            ),
+        operands: .observedNames,
+        hasNumbers: true,
+        exitStatus: [
+            ("0", "Success, or the reader of the output went away."),
+            ("1", "The agent refused: nobody observes NAME, or it belongs to another user."),
+            ("2", "The timeout expired."),
+            ("64", "The command line was invalid."),
+            ("69", "There is no bus or no agent."),
+            ExitCode.killed,
+        ],
+        examples: [
+            "notify-state com.example.battery",
+            "notify-state set com.example.battery 80 --post",
+            "notify-state wait com.example.ready --is 1 -t 30s",
+            "notify-state watch com.example.battery",
+        ]
+    )
+
+    private static var own: [Option<StateSettings>] {
+        let group = "Options"
+        return [
+            .flag("post", group: group, help: "With set: post NAME afterwards, so that its observers look.") {
+                $0.posts = true
+            },
+            .value("is", nil, "VALUE", .number, group: group, help: "With wait: wait until the state is VALUE.") {
+                settings,
+                value throws(UsageError) in
+                try settings.set(.equal(StateValue.parse(value)))
+            },
+            .value("not", nil, "VALUE", .number, group: group, help: "With wait: wait until the state is not VALUE.") {
+                settings,
+                value throws(UsageError) in
+                try settings.set(.unequal(StateValue.parse(value)))
+            },
+            .flag("json", group: group, help: "Print one JSON object per line, with name and state.") {
+                $0.isJSON = true
+            },
+            .timeout(
+                group: group,
+                help: "Give up with status 2 after DURATION. Examples: 500ms, 2s, 1h30m; a plain number means seconds. "
+                    + "By default wait and watch never give up, and the other commands do after 10s."
+            ) { $0.timeout = $1 },
+        ]
+    }
+}
+
+/// The command named by the first operand.
+enum StateVerb: String, CaseIterable {
+    case get, set, wait, watch
+
+    var meaning: String {
+        switch self {
+        case .get: "Print the state of each NAME (the default command)."
+        case .set: "Set the state of NAME, which some program must observe."
+        case .wait: "Wait for a state of NAME, or for any change without --is and --not, and print it."
+        case .watch: "Print the state of each NAME and then each change, until a signal ends it."
+        }
+    }
+}
+
+extension Program {
+    package static var notifyState: Program { Program(StateCommand.command, run: StateCommand.run) }
 }

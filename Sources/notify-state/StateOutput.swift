@@ -16,7 +16,7 @@ struct StateOutput {
     }
 
     /// - Returns: whether somebody is still reading it.
-    func write(_ name: NotifyName, _ value: UInt64) throws(StateFailure) -> Bool {
+    func write(_ name: NotifyName, _ value: UInt64) throws(CommandFailure) -> Bool {
         var line: [UInt8] = []
         let isForTerminal = StandardStreams.outputIsTerminal
         if isJSON {
@@ -32,7 +32,7 @@ struct StateOutput {
         case .written: return true
         case .readerGone: return false
         case .failed(let number):
-            throw StateFailure("can't write to standard output: \(Diagnostics.text(of: number))")
+            throw CommandFailure("can't write to standard output: \(Diagnostics.text(of: number))")
         }
     }
 }

@@ -12,9 +12,9 @@ enum StateRequest {
 
     init(_ operands: Operands, _ settings: StateSettings) throws(UsageError) {
         var rest = operands.beforeDashes
-        var verb = Verb.get
+        var verb = StateVerb.get
         if let first = rest.first,
-            let found = Verb.allCases.first(where: { first.bytes.elementsEqual($0.rawValue.utf8) })
+            let found = StateVerb.allCases.first(where: { first.bytes.elementsEqual($0.rawValue.utf8) })
         {
             verb = found
             rest.removeFirst()

@@ -20,23 +20,19 @@ struct StateWatcher {
     private let wakeup: WakeDescriptor
     private let observation: NotifyCenter.Observation
 
-    init(_ names: [NotifyName], _ settings: StateSettings, _ diagnostics: Diagnostics) throws(StateFailure) {
+    init(_ names: [NotifyName], _ settings: StateSettings, _ diagnostics: Diagnostics) throws(CommandFailure) {
         self.names = names
         deadline = settings.timeout.map { Deadline(after: $0) }
         agent = StateAgent(settings.common, until: deadline)
         output = StateOutput(settings, hasNames: names.count > 1)
-        do throws(ResourceError) {
-            wakeup = try .ofCommand()
-        } catch {
-            throw StateFailure(error.message)
-        }
+        wakeup = try .ofCommand()
         let wakeup = wakeup
         observation = try agent.observe(names) { wakeup.signal() }
         diagnostics.detail("the observer is live")
     }
 
     /// Returns once the state is as required, and prints it; without a condition, once it has changed.
-    func wait(_ condition: StateCondition?) throws(StateFailure) -> ExitCode {
+    func wait(_ condition: StateCondition?) throws(CommandFailure) -> ExitCode {
         let name = names[0]
         var condition = condition
         var value = try agent.state(of: name)
@@ -51,7 +47,7 @@ struct StateWatcher {
     }
 
     /// Prints the states and every change, until nobody reads them.
-    func watch() throws(StateFailure) -> ExitCode {
+    func watch() throws(CommandFailure) -> ExitCode {
         var values: [NotifyName: UInt64] = [:]
         for name in names where values[name] == nil {
             let value = try agent.state(of: name)
@@ -71,8 +67,8 @@ struct StateWatcher {
     }
 
     /// - Returns: nil while the agent or the bus is unavailable.
-    private func look(at name: NotifyName) throws(StateFailure) -> UInt64? {
-        do throws(StateFailure) {
+    private func look(at name: NotifyName) throws(CommandFailure) -> UInt64? {
+        do throws(CommandFailure) {
             return try agent.state(of: name)
         } catch {
             if error.code == .failed { throw error }
@@ -83,8 +79,8 @@ struct StateWatcher {
     /// Sleeps until a post, or until the pause is over.
     ///
     /// - Returns: false if nobody reads standard output any more.
-    private func sleep(_ pause: inout Int64) throws(StateFailure) -> Bool {
-        if let deadline, deadline.hasPassed { throw StateFailure("timed out", code: .timedOut) }
+    private func sleep(_ pause: inout Int64) throws(CommandFailure) -> Bool {
+        if let deadline, deadline.hasPassed { throw CommandFailure("timed out", code: .timedOut) }
         var sources = [
             pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
             // Without events it still reports that the reader has gone.

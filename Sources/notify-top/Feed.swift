@@ -14,7 +14,7 @@ final class Feed: Sendable {
         /// The unique name of the connection that last posted each name.
         var senders: [NotifyName: String] = [:]
         /// The processes behind the connections for which the bus has answered since the last check.
-        var posters: [String: Poster] = [:]
+        var posters: [String: PostingProcess] = [:]
         /// The connections about which the bus was asked.
         var asked: Set<String> = []
         var observers: [AgentInterface.ListEntry]??
@@ -68,12 +68,8 @@ final class Feed: Sendable {
     private let observation: Mutex<NotifyCenter.Observation?>
 
     /// Returns once no post is missed any more.
-    init(_ bus: NotifyCenter.Bus) throws(TopFailure) {
-        do throws(ResourceError) {
-            wakeup = try .ofCommand()
-        } catch {
-            throw TopFailure(error.message)
-        }
+    init(_ bus: NotifyCenter.Bus) throws(CommandFailure) {
+        wakeup = try .ofCommand()
         observation = Mutex(nil)
         let box = Box()
         posts = NotifyCenter(bus: bus) { change in
@@ -93,7 +89,7 @@ final class Feed: Sendable {
             observation.withLock { $0 = made }
             try agent.open()
         } catch {
-            throw TopFailure(error)
+            throw CommandFailure(lateBus: error)
         }
         askForObservers(at: 0)
     }
@@ -144,7 +140,7 @@ final class Feed: Sendable {
         guard isNew else { return }
         link.callBus("GetConnectionUnixProcessID", [.string(sender)]) { [weak self] answer in
             guard let self, let process = (try? answer.get())?.first?.uint32 else { return }
-            let poster = Poster(process: process)
+            let poster = PostingProcess(process: process)
             contents.withLock { if $0.posters.count < Feed.limit { $0.posters[sender] = poster } }
             wakeup.signal()
         }

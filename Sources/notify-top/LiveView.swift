@@ -4,12 +4,6 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// How the view ends the process.
-enum Ending {
-    case code(ExitCode)
-    case signal(Int32)
-}
-
 /// The view, which redraws itself when something has changed, and sleeps otherwise.
 struct LiveView {
     /// Nobody reads faster than ten times a second.
@@ -28,21 +22,17 @@ struct LiveView {
     /// Whether a rate is displayed, which decreases by itself.
     private var isMoving = false
 
-    init(_ settings: TopSettings) throws(TopFailure) {
+    init(_ settings: TopSettings) throws(CommandFailure) {
         let bus = settings.common.notifyBus
         self.bus = bus
         buses = [.session, .system].contains(bus) ? [.session, .system] : [bus, .session, .system]
         feed = try Feed(bus)
         model = Model(order: settings.order, start: Clock.monotonic, isInSandbox: !bus.isWhole)
         note = feed.obstacle ?? ""
-        do throws(ResourceError) {
-            signals = try Signals(and: [SIGWINCH, SIGTSTP])
-        } catch {
-            throw TopFailure(error.message)
-        }
+        signals = try Signals(and: [SIGWINCH, SIGTSTP])
     }
 
-    mutating func run() throws(TopFailure) -> Ending {
+    mutating func run() throws(CommandFailure) -> Signals.Ending {
         var screen = Screen()
         defer { screen.leave() }
         while true {
@@ -141,7 +131,7 @@ struct LiveView {
     private mutating func changeBus() {
         let next = (buses.firstIndex(of: bus) ?? 0) + 1
         let other = buses[next % buses.count]
-        do throws(TopFailure) {
+        do throws(CommandFailure) {
             feed = try Feed(other)
             bus = other
             note = feed.obstacle ?? ""

@@ -59,7 +59,7 @@ struct Model {
     /// Posts of names that are not listed.
     private(set) var others: UInt64 = 0
     /// The processes behind the connections that may post.
-    private var posters: [String: Poster] = [:]
+    private var posters: [String: PostingProcess] = [:]
     var observers: [AgentInterface.ListEntry]?
     var isBusAway = false
     /// Whether the agent can't be seen, whether there is one or not.
@@ -92,7 +92,7 @@ struct Model {
     }
 
     /// - Returns: whether that reveals who has posted one of the names.
-    mutating func learn(_ news: [String: Poster]) -> Bool {
+    mutating func learn(_ news: [String: PostingProcess]) -> Bool {
         if news.isEmpty { return false }
         let senders = Set(names.values.compactMap(\.sender))
         // Connections come and go; those that have posted stay as long as their names.
@@ -102,7 +102,7 @@ struct Model {
     }
 
     /// Who last posted a name; nil if the bus does not know.
-    func poster(of activity: NameActivity) -> Poster? { activity.sender.flatMap { posters[$0] } }
+    func poster(of activity: NameActivity) -> PostingProcess? { activity.sender.flatMap { posters[$0] } }
 
     mutating func forgetCounts(at moment: Int64) {
         (names, all, others, start) = ([:], NameActivity(), 0, moment)

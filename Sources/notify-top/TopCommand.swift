@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandSupport
+package import CommandSupport
 import Glibc
 import NotifyCore
 
@@ -78,10 +78,10 @@ enum TopCommand {
             if settings.isJSON, !settings.isOnce { throw UsageError("--json can only be used with --once") }
         }
         if case .failure(let end) = beginning { return end.code }
-        do throws(TopFailure) {
+        do throws(CommandFailure) {
             if settings.isOnce { return try printOnce(settings, diagnostics) }
             guard StandardStreams.outputIsTerminal else {
-                throw TopFailure("standard output is not a terminal; use '\(command.name) --once'")
+                throw CommandFailure("standard output is not a terminal; use '\(command.name) --once'")
             }
             var view = try LiveView(settings)
             switch try view.run() {
@@ -94,7 +94,9 @@ enum TopCommand {
         }
     }
 
-    private static func printOnce(_ settings: TopSettings, _ diagnostics: Diagnostics) throws(TopFailure) -> ExitCode {
+    private static func printOnce(_ settings: TopSettings, _ diagnostics: Diagnostics) throws(CommandFailure)
+        -> ExitCode
+    {
         let feed = try Feed(settings.common.notifyBus)
         let deadline = Deadline(after: settings.time)
         let isInSandbox = !settings.common.notifyBus.isWhole
@@ -116,24 +118,12 @@ enum TopCommand {
             : Page(model, now: Clock.monotonic).lines(width: Terminal.size?.columns, isColored: Terminal.hasColors)
                 .map { $0 + "\n" }.joined()
         if case .failed(let number) = StandardStreams.write(text, to: STDOUT_FILENO) {
-            throw TopFailure("can't write to standard output: \(Diagnostics.text(of: number))")
+            throw CommandFailure("can't write to standard output: \(Diagnostics.text(of: number))")
         }
         return .done
     }
 }
 
-/// Why it failed, and the corresponding exit status.
-struct TopFailure: Error {
-    let message: String
-    let code: ExitCode
-
-    init(_ message: String, code: ExitCode = .failed) {
-        self.message = message
-        self.code = code
-    }
-
-    init(_ error: NotifyBusError) {
-        // Its only time limit is that for the bus.
-        self.init(error.description, code: error.code == .timedOut ? .unavailable : ExitCode(error))
-    }
+extension Program {
+    package static var notifyTop: Program { Program(TopCommand.command, run: TopCommand.run) }
 }

@@ -8,13 +8,13 @@ struct Burst {
     /// One of its names.
     struct Entry {
         /// The last notification of the name.
-        var arrival: Arrival
+        var arrival: Notification
         /// How often it came.
         var count: Int
 
         /// One access to the array that the entry is in, not two: how much of the second one the compiler would optimize away
         /// differs from run to run, and with it the program.
-        mutating func add(_ arrival: Arrival) {
+        mutating func add(_ arrival: Notification) {
             self.arrival = arrival
             count += 1
         }
@@ -26,16 +26,16 @@ struct Burst {
     private var indices: [NotifyName: Int] = [:]
     /// Up to this many are few.
     private static let few = 8
-    private(set) var last: Arrival
+    private(set) var last: Notification
     /// The number of notifications in it.
     private(set) var count = 0
 
-    init(_ arrival: Arrival) {
+    init(_ arrival: Notification) {
         last = arrival
         add(arrival)
     }
 
-    mutating func add(_ arrival: Arrival) {
+    mutating func add(_ arrival: Notification) {
         last = arrival
         count += 1
         if let index = index(of: arrival.name) {
@@ -79,7 +79,7 @@ struct Settling {
         return min(burst.last.moment + duration, overflows || passesEnd ? .max : end)
     }
 
-    mutating func add(_ arrival: Arrival) {
+    mutating func add(_ arrival: Notification) {
         if burst == nil {
             start = arrival.moment
             burst = Burst(arrival)

@@ -5,26 +5,18 @@ import Glibc
 import NotifyCore
 import Synchronization
 
-/// A notification and its time. Two of the same name are equal, so that a queue may coalesce them.
-struct Arrival: Hashable {
+/// A notification and its time.
+struct Notification: Coalescing {
     let name: NotifyName
     let time: timespec
     /// The same moment on the monotonic clock.
     let moment: Int64
-
-    static func == (a: Arrival, b: Arrival) -> Bool {
-        a.name == b.name
-    }
-
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(name)
-    }
 }
 
 /// What the center's threads pass on to the main thread.
 final class Inbox: Sendable {
     private struct Contents {
-        var arrivals = CoalescingQueue<Arrival>()
+        var arrivals = CoalescingQueue<Notification>()
         var changes: [NotifyCenter.ConnectionChange] = []
         /// Whether the next return of the bus should not be reported.
         var ignoresReturn = false
@@ -40,7 +32,7 @@ final class Inbox: Sendable {
     }
 
     func put(_ name: NotifyName) {
-        let arrival = Arrival(name: name, time: Clock.wall, moment: Clock.monotonic)
+        let arrival = Notification(name: name, time: Clock.wall, moment: Clock.monotonic)
         let wasEmpty = contents.withLock { contents in
             let wasEmpty = contents.arrivals.isEmpty
             if contents.arrivals.enqueue(arrival) == .full { contents.refused += 1 }
@@ -72,7 +64,7 @@ final class Inbox: Sendable {
         }
     }
 
-    func takeArrival() -> Arrival? {
+    func takeArrival() -> Notification? {
         contents.withLock { $0.arrivals.popFirst() }
     }
 
@@ -89,5 +81,23 @@ final class Inbox: Sendable {
             defer { contents.refused = 0 }
             return contents.refused
         }
+    }
+}
+
+// Not in CommandSupport: in a library that other modules import, the compiler may look for the members of `timespec` in
+// the wrong module.
+
+extension Clock {
+    /// The time of day.
+    static var wall: timespec {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return now
+    }
+}
+
+extension LocalTime {
+    static func append(_ time: timespec, to record: inout [UInt8]) {
+        append(nanosecondsSince1970: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec), to: &record)
     }
 }

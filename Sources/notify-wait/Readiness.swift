@@ -12,12 +12,12 @@ enum Readiness {
         _ settings: WaitSettings,
         _ diagnostics: Diagnostics,
         isInterrupted: () -> Bool
-    ) throws(StartError) -> ReadyFile? {
+    ) throws(CommandFailure) -> ReadyFile? {
         if let descriptor = settings.readyDescriptor {
             let result = StandardStreams.write("\n", to: descriptor)
             close(descriptor)
             if case .failed(let code) = result {
-                throw StartError("can't write to file descriptor \(descriptor): \(Diagnostics.text(of: code))")
+                throw CommandFailure("can't write to file descriptor \(descriptor): \(Diagnostics.text(of: code))")
             }
         }
         var file: ReadyFile?
@@ -25,10 +25,10 @@ enum Readiness {
             do throws(Errno) {
                 file = try ReadyFile(path, isInterrupted: isInterrupted)
             } catch {
-                throw StartError("can't create \(path.quoted): \(Diagnostics.text(of: error.number))")
+                throw CommandFailure("can't create \(path.quoted): \(Diagnostics.text(of: error.number))")
             }
         }
-        if let error = ServiceManager.tell("READY=1") {
+        if let error = NotifySocket.tell("READY=1") {
             // The variable may be a leftover, so this is not fatal.
             diagnostics.notice("can't notify $NOTIFY_SOCKET: \(error)")
         }

@@ -68,7 +68,7 @@ struct RecordFormat {
     /// - Parameter isForTerminal: whether control characters in a name are escaped. Anyone on the bus may post
     ///   anything.
     func write(
-        _ arrival: Arrival,
+        _ arrival: Notification,
         count: Int,
         state: UInt64? = nil,
         isForTerminal: Bool = false,

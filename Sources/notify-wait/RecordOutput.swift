@@ -31,7 +31,7 @@ struct RecordOutput {
     }
 
     /// Adds a record after the pending ones.
-    mutating func add(_ arrival: Arrival, count: Int, state: UInt64?) {
+    mutating func add(_ arrival: Notification, count: Int, state: UInt64?) {
         if !isPending { drop() }
         format.write(
             arrival,

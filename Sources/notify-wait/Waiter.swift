@@ -3,12 +3,7 @@
 import CommandSupport
 import Glibc
 import NotifyCore
-
-/// How a wait ends the process.
-enum Ending {
-    case code(ExitCode)
-    case signal(Int32)
-}
+import Synchronization
 
 /// The wait itself: one thread that sleeps in poll(2) until a notification, a signal, a child, the reader of the output
 /// or a timeout requires attention.
@@ -41,7 +36,7 @@ struct Waiter {
     private var outcome: ExitCode?
 
     /// Returns once the observer is live and that has been reported as requested.
-    init(_ subject: Subject, _ settings: WaitSettings, _ diagnostics: Diagnostics) throws(StartError) {
+    init(_ subject: Subject, _ settings: WaitSettings, _ diagnostics: Diagnostics) throws(CommandFailure) {
         self.settings = settings
         self.diagnostics = diagnostics
         goal = Goal(subject, settings)
@@ -50,11 +45,7 @@ struct Waiter {
         runner = settings.command.map { CommandRunner($0, settings, diagnostics) }
         settling = settings.settle.map { Settling($0) }
         deadline = settings.timeout.map { Clock.monotonic + $0.inNanoseconds }
-        do throws(ResourceError) {
-            wakeup = try .ofCommand()
-        } catch {
-            throw StartError(error.message)
-        }
+        wakeup = try .ofCommand()
         let inbox = Inbox(wakeup: wakeup)
         self.inbox = inbox
         center = NotifyCenter(bus: settings.common.notifyBus, waitsForBus: settings.retries) { inbox.put($0) }
@@ -73,12 +64,8 @@ struct Waiter {
         } else {
             observation = try Waiter.observe(subject, in: center, inbox, until: limit)
         }
-        do throws(ResourceError) {
-            signals = try Signals()
-            continuation = try Signals(only: [SIGCONT])
-        } catch {
-            throw StartError(error.message)
-        }
+        signals = try Signals()
+        continuation = try Signals(only: [SIGCONT])
         diagnostics.detail("the observer is live")
         if let obstacle = center.obstacleToHearing { diagnostics.notice(obstacle) }
         if settings.common.verbosity == .verbose {
@@ -95,17 +82,17 @@ struct Waiter {
         }
     }
 
-    private static func start(_ then: Argument) throws(StartError) -> Child {
+    private static func start(_ then: Argument) throws(CommandFailure) -> Child {
         guard let shell = Argument(copying: "/bin/sh"), let option = Argument(copying: "-c") else {
-            throw StartError("out of memory")
+            throw CommandFailure("out of memory")
         }
         switch Child.start([shell, option, then], [], .foreground) {
         case .success(let child): return child
-        case .failure(let error): throw StartError("can't run /bin/sh: \(Diagnostics.text(of: error.number))")
+        case .failure(let error): throw CommandFailure("can't run /bin/sh: \(Diagnostics.text(of: error.number))")
         }
     }
 
-    mutating func run() -> Ending {
+    mutating func run() -> Signals.Ending {
         while true {
             if let number = takeSignals() {
                 end(by: number)
@@ -278,7 +265,7 @@ struct Waiter {
     private mutating func timeIsOver() {
         if isConcluded() { return }
         let missing = goal.missing.map { "; missing: " + $0 } ?? ""
-        diagnostics.notice(StartError.timedOut(after: count, missing).message)
+        diagnostics.notice(CommandFailure.timedOut(after: count, missing).message)
         giveUp(.timedOut)
     }
 
@@ -350,5 +337,78 @@ struct Waiter {
         output.drop()
         isPrinting = false
         runner?.dropWaiting()
+    }
+}
+
+extension Waiter {
+    /// Returns once the bus has confirmed the observer.
+    static func observe(
+        _ subject: Subject,
+        in center: NotifyCenter,
+        _ inbox: Inbox,
+        until deadline: Int64?
+    ) throws(CommandFailure) -> NotifyCenter.Observation {
+        let start = Clock.monotonic
+        let timeLimit: Int64 = 25_000_000_000
+        let left = deadline.map { min(max(0, $0 - start), timeLimit) } ?? timeLimit
+        do throws(NotifyBusError) {
+            return try center.addObserver(for: subject.ofCenter, timeout: .nanoseconds(left)) { inbox.put($0) }
+        } catch {
+            guard let deadline, Clock.monotonic >= deadline, error.code == .timedOut else {
+                throw CommandFailure(lateBus: error)
+            }
+            throw .lateBus(since: start, center)
+        }
+    }
+
+    /// Returns once the bus has confirmed the observer, whenever it becomes available.
+    static func observeWaiting(
+        _ subject: Subject,
+        in center: NotifyCenter,
+        _ inbox: Inbox,
+        _ wakeup: WakeDescriptor,
+        until deadline: Int64?,
+        printsNames: Bool,
+        _ diagnostics: Diagnostics
+    ) throws(CommandFailure) -> NotifyCenter.Observation {
+        let start = Clock.monotonic
+        let outcome = Mutex<Result<Void, NotifyBusError>?>(nil)
+        let observation: NotifyCenter.Observation
+        do throws(NotifyBusError) {
+            observation = try center.startObserving(subject.ofCenter, waitsForBus: true) {
+                inbox.put($0)
+            } whenLive: { result in
+                outcome.withLock { $0 = result }
+                wakeup.signal()
+            }
+        } catch {
+            throw CommandFailure(lateBus: error)
+        }
+        var isAway = false
+        while true {
+            wakeup.clear()
+            if let result = outcome.withLock({ $0 }) {
+                if case .failure(let error) = result { throw CommandFailure(lateBus: error) }
+                // That it is available need not be reported.
+                if isAway { inbox.ignoreReturn() }
+                return observation
+            }
+            for change in inbox.takeChanges() where !isAway {
+                guard let error = change.error else { continue }
+                diagnostics.notice("\(error.description) Waiting for the bus.")
+                isAway = true
+            }
+            let now = Clock.monotonic
+            if let deadline, now >= deadline {
+                throw isAway ? .timedOut(after: 0, "; there is no bus") : .lateBus(since: start, center)
+            }
+            var sources = [
+                pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
+                // Without events it still reports that the reader has gone.
+                pollfd(fd: printsNames ? STDOUT_FILENO : -1, events: 0, revents: 0),
+            ]
+            poll(&sources, 2, deadline.map { Int32(clamping: ($0 - now + 999_999) / 1_000_000) } ?? -1)
+            if Int32(sources[1].revents) & (POLLERR | POLLHUP) != 0 { throw .readerGone }
+        }
     }
 }

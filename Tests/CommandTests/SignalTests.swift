@@ -75,7 +75,7 @@ import Testing
         #expect(contents(ofFile: ready) == "other\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(.enabled(if: isInstalled("script"), "script(1) is not installed"), arguments: busKinds)
     func `^C on a terminal ends a loop of the shell around notify-wait`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         // The shell goes on with its loop unless the command was killed by SIGINT.
@@ -92,7 +92,7 @@ import Testing
         #expect(!result.output.contains("again") && !result.output.contains("after"))
     }
 
-    @Test(arguments: busKinds)
+    @Test(.enabled(if: isInstalled("script"), "script(1) is not installed"), arguments: busKinds)
     func `^C on a terminal reaches the command of --then once`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let then = #"trap "echo told" INT; echo begun; read line; read line"#

@@ -156,10 +156,12 @@ import Testing
         for observation in [all, second, prefix] { observation.cancel() }
     }
 
-    @Test(arguments: busKinds)
+    @Test(.serialized, arguments: busKinds)
     func `a program's own report takes effect, and its changes can be followed`(kind: BusKind) async throws {
         let agent = try AgentBus(kind)
-        await #expect(processExitsWith: .success) { [address = agent.bus.address as String] in
+        try handOver(agent.bus.address, to: "own-report")
+        await #expect(processExitsWith: .success) {
+            let address = try handedOver(to: "own-report")
             // In a process of its own, because a report is for the whole process.
             let center = NotifyCenter(bus: .address(address))
             let poster = NotifyCenter(bus: .address(address))

@@ -9,16 +9,62 @@ import Testing
 @Suite struct ProtocolMessageTests {
     private static let types: [any ProtocolArguments.Type] = {
         var types: [any ProtocolArguments.Type] = [
-            ObserverInterface.SetState.self, ObserverInterface.SetState.Answer.self, ObserverInterface.Deliver.self,
-            ObserverInterface.DeliverPosts.self, ObserverInterface.Mark.self, RelayInterface.Synchronize.self,
+            RelayInterface.Synchronize.self
         ]
-        for method in AgentInterface.methods { types += [method, answer(of: method)] }
-        for signal in AgentInterface.signals { types.append(signal) }
+        for method in AgentInterface.methods + ObserverInterface.methods { types += [method, answer(of: method)] }
+        for signal in AgentInterface.signals + ObserverInterface.signals { types.append(signal) }
         return types
     }()
 
     private static func answer<Call: ProtocolCall>(of call: Call.Type) -> any ProtocolArguments.Type {
         Call.Answer.self
+    }
+
+    /// The rows of a table of messages in Documentation/lifecycle-protocol.md: the types in the columns "in" and "out".
+    private func rows(after heading: String) throws -> [String: [[String]]] {
+        let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let text = try run("cat", ["\(root)/Documentation/lifecycle-protocol.md"]).output
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            .drop { !($0.hasPrefix("## ") && $0.contains("`\(heading)`")) }.drop { !$0.hasPrefix("| member") }
+        var rows: [String: [[String]]] = [:]
+        for line in lines.prefix(while: { $0.hasPrefix("|") }).dropFirst(2) {
+            let cells = line.dropFirst().split(separator: "|").map(spans)
+            for member in cells[0] {
+                rows[member] = cells[1...2].map { $0.filter { $0.allSatisfy("abstuvh{}()".contains) } }
+            }
+        }
+        return rows
+    }
+
+    /// What a cell has in backquotes.
+    private func spans(of cell: Substring) -> [String] {
+        let parts = cell.split(separator: "`", omittingEmptySubsequences: false)
+        return parts.indices.filter { $0 % 2 == 1 }.map { String(parts[$0]) }
+    }
+
+    @Test func `the page on the protocol lists each message with its fields`() throws {
+        func types(_ message: any ProtocolArguments.Type) -> [String] { message.parameters.map(\.type) }
+        func expected(
+            _ methods: [any ProtocolCall.Type],
+            _ signals: [any ProtocolMessage.Type]
+        ) -> [String: [[String]]] {
+            var rows: [String: [[String]]] = [:]
+            for method in methods { rows[method.member] = [types(method), types(Self.answer(of: method))] }
+            for signal in signals { rows[signal.member] = [[], types(signal)] }
+            return rows
+        }
+        #expect(try rows(after: "org.notifybus.Agent1") == expected(AgentInterface.methods, AgentInterface.signals))
+        // What comes from the agent goes in here.
+        var observer = expected(ObserverInterface.methods, [])
+        for signal in ObserverInterface.signals { observer[signal.member] = [types(signal), []] }
+        #expect(try rows(after: "org.notifybus.Observer1") == observer)
+        let relay = expected(RelayInterface.methods, RelayInterface.signals)
+        let written = try rows(after: "org.notifybus.Relay1")
+        #expect(Set(written.keys) == Set(relay.keys))
+        // Most are described as those of the agent.
+        for (member, types) in written where !types.joined().isEmpty && member != "Register" {
+            #expect(types == relay[member])
+        }
     }
 
     @Test func `each message can read what it writes`() throws {

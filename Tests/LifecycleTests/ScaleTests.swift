@@ -9,7 +9,7 @@ import Testing
     /// 2,000 with `NOTIFYBUS_LONG=1`, which takes minutes, nearly all of them until the observers are there.
     private static let observers = getenv("NOTIFYBUS_LONG") == nil ? 500 : 2_000
 
-    @Test(arguments: busKinds)
+    @Test(.serialized, arguments: busKinds)
     func `many observers change their state at once, and the agent stays small`(kind: BusKind) async throws {
         let agent = try AgentBus(
             kind,
@@ -20,10 +20,11 @@ import Testing
             ]
         )
         // The observers have a process of their own, with two threads and four descriptors for each.
+        try handOver("\(agent.agentProcess) \(agent.bus.address)", to: "many-observers")
         let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
-            [address = agent.bus.address as String, agentProcess = agent.agentProcess as pid_t] in
             do {
-                try await ScaleTests.changeAll(address, agentProcess)
+                let words = try handedOver(to: "many-observers").split(separator: " ", maxSplits: 1)
+                try await ScaleTests.changeAll(String(words[1]), pid_t(words[0]) ?? 0)
             } catch {
                 print("failed: \(error)")
                 exit(7)

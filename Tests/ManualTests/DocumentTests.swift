@@ -166,6 +166,7 @@ import Testing
         let flags = try run("pkg-config", ["--cflags-only-I", "dbus-1"]).output
             .split(whereSeparator: \.isWhitespace).flatMap { flag in ["-Xcc", "\(flag)"] as [String] }
         let script = "cat >\"$1/main.swift\" && shift && swiftc -typecheck \"$@\" \"\(folder)/main.swift\""
+        let asLibrary = text.contains("@main") ? ["-parse-as-library"] : []
         return try run(
             "bash",
             [
@@ -175,7 +176,7 @@ import Testing
                 + ["CDarwinNotify", "CRunLoop", "CDBusShim"].flatMap {
                     ["-I", "\(packageFolder)/Sources/\($0)/include"]
                 }
-                + flags,
+                + flags + asLibrary,
             input: text + "\n",
             timeout: .patience
         )

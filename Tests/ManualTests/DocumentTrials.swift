@@ -92,35 +92,33 @@ enum Trial {
         ("Sources/DarwinNotify/DarwinNotify.docc/DarwinNotify.md", "import DarwinNotify", .compiles(after: "")),
         ("README.md", "$ make build", .prints("eval \"$3\"")),
         (
-            "README.md", "notify-post com.example.done",
+            "README.md", "notify-wait -t 1h com.example.backup.done",
             .says(
                 "heard all\n",
                 script: """
-                    echo 'echo com.example.done' >generate-names
-                    echo 'notify-post com.example.pong' >start-the-pinger
-                    chmod +x generate-names start-the-pinger; PATH+=:$PWD
+                    printf '#!/bin/sh\\nnotify-post com.example.server.up\\n' >start-server; chmod +x start-server; PATH+=:$PWD
                     printf 'site:\\n\\t@touch made\\n' >Makefile
+                    # until_heard TEST - waits in the background for TEST, which posts until the command has heard it.
+                    until_heard() { observed=$!; await ready; until eval "$1"; do sleep 0.05; done; kill $observed; rm -f ready; }
                     while IFS= read -r line; do
                         command=${line%%  *#*} command=${command%% #*}
                         case $command in
-                            *"notify-post "*) notify-wait -t 120 com.example.done --then "$command" ;;
-                            "notify-wait com.example.done") $command --then 'notify-post com.example.done' ;;
+                            *"-t 1h"*) $command --then 'notify-post com.example.backup.done' ;;
                             *--then*) eval "$command" ;;
-                            *--*make*)
-                                eval "exec ${command/ -- / --ready-file ready -- }" & observer=$!
-                                await ready
-                                until [[ -e made ]]; do notify-post com.example.changed; sleep 0.05; done ;;
+                            notify-post*) notify-wait -t 120 com.example.build.done --then "$command" ;;
+                            *make*)
+                                eval "exec ${command/ -- / --ready-file ready -- }" &
+                                until_heard 'notify-post com.example.site.changed; [[ -e made ]]' ;;
+                            *"-f "*)
+                                eval "exec $command --ready-file ready" >all &
+                                until_heard 'notify-post com.example.any; grep -q com.example.any all' ;;
                             notify-state*)
-                                notify-wait -f com.example.battery --ready-file battery & keeper=$!
-                                await battery
-                                $command && [[ $(notify-state com.example.battery) == 80 ]] && kill $keeper ;;
-                            # The process that waits for changes.
-                            *pid:4711) ${command/4711/$observer} ;;
+                                notify-wait -f com.example.battery --ready-file ready &
+                                until_heard '$command && [[ $(notify-state com.example.battery) == 80 ]]' ;;
                             notify-top) $command --once ;;
                             *) false ;;
                         esac >>log 2>&1 || { cat log; echo "failed: $command"; exit 1; }
                     done <<<"$LINES_OF_BLOCK"
-                    kill $observer
                     echo "heard all"
                     """
             )
@@ -165,15 +163,15 @@ enum Trial {
         ("Documentation/lifecycle-protocol.md", "            agent ", .picture),
         (
             "Documentation/across-machines.md", "# /etc/mosquitto",
-            .elsewhere("Bridge/Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
+            .elsewhere("Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
         ),
         (
             "Documentation/across-machines.md", "# ~/.config/notifybus/bridge.conf",
-            .elsewhere("Bridge/Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
+            .elsewhere("Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
         ),
         (
             "Documentation/across-machines.md", "$ notify-bridge --check",
-            .elsewhere("Bridge/Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
+            .elsewhere("Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
         ),
         (
             "Documentation/from-ios.md", "exec 9>",
@@ -198,7 +196,7 @@ enum Trial {
         ),
         (
             "Documentation/from-ios.md", "$ mosquitto_pub",
-            .elsewhere("Bridge/Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
+            .elsewhere("Tests/BridgeTests/DocumentTests.swift", target: "bridge-test")
         ),
         (
             "Documentation/from-ios.md", "$ notify-wait -f com.example.mail",

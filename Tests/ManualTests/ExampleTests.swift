@@ -41,6 +41,22 @@ import Testing
             "notify-wait com.example.backup.done",
             .poked("notify-post com.example.backup.done", says: "safe to switch off")
         ),
+        ("make site &&", .heard("com.example.build.done", last: "com.example.build.done")),
+        ("notify-wait -t 1h", .poked("notify-post com.example.build.failed", says: "com.example.build.failed\n")),
+        (
+            "notify-wait -f 'com.example.build.*'",
+            .poked("notify-post com.example.build.done", says: " com.example.build.done\n")
+        ),
+        ("notify-wait -f com.example.queue", .poked("notify-post com.example.queue.added", says: "built\n")),
+        ("sqlite3 ", .heard("com.example.tasks", last: "com.example.tasks")),
+        (
+            "notify-wait -f com.example.tasks",
+            .poked("notify-post com.example.tasks", says: "sweep\n")
+        ),
+        (
+            "notify-wait -f com.example.config",
+            .poked("notify-post com.example.config.changed", says: "reloaded\n")
+        ),
         // The mistake that the page warns about.
         ("notify-wait com.example.pong &", .leftOut),
         (
@@ -131,6 +147,16 @@ import Testing
         return scripts
     }
 
+    /// Enters a folder with what examples mention.
+    private let folder = """
+        cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT
+        printf 'site:\\n\\t@echo built\\n' >Makefile
+        printf '#!/bin/sh\\necho sweep\\n' >show-tasks
+        printf '#!/bin/sh\\n[ "$*" != "-HUP -x exampled" ] || echo reloaded\\n' >pkill
+        printf '#!/bin/sh\\n[ "$1" = tasks.db ]\\n' >sqlite3
+        chmod +x show-tasks pkill sqlite3; PATH=$PWD:$PATH
+        """
+
     @Test(arguments: examples)
     func `an example works as it is printed`(example: Example) throws {
         let trial = try #require(
@@ -163,7 +189,8 @@ import Testing
             #expect(result.status == 1, "\(result.errorOutput)")
             #expect(!result.errorOutput.contains("--help"))
         case .heard(let options, let last):
-            let result = try bus.script("notify-wait -t 120 \(options) --then \"$1\"", [example.script])
+            let script = "\(folder)\nnotify-wait -t 120 \(options) --then \"$1\""
+            let result = try bus.script(script, [example.script])
             #expect(result.lines.last == last, "\(result.errorOutput)")
         case .answered(let partner, let words):
             let script = """
@@ -177,8 +204,7 @@ import Testing
             #expect(result.output == words, "\(result.errorOutput)")
         case .poked(let poke, let words):
             let script = """
-                cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT
-                printf 'site:\\n\\t@echo built\\n' >Makefile
+                \(folder)
                 setsid bash -c "$1" >out 2>&1 &
                 example=$!
                 for ((i = 0; i < 1500; i++)); do

@@ -35,14 +35,36 @@ import Testing
         return path
     }
 
-    @Test(arguments: BusKind.available)
-    func `what the article's program posts is heard here`(kind: BusKind) throws {
+    /// Programs that know only the article.
+    enum Stranger: CaseIterable {
+        /// The article's own.
+        case c
+        case python
+
+        /// The command, to be followed by `post NAME` or `wait NAME`.
+        func command() throws -> [String] {
+            switch self {
+            case .c: [try WireTests.program.get()]
+            case .python: ["/usr/bin/python3", "\(WireTests.examples)/notifybus.py"]
+            }
+        }
+    }
+
+    static let examples = "\(packageFolder)/Examples/other-languages"
+
+    @Test(arguments: BusKind.available, Stranger.allCases)
+    func `what a stranger's program posts is heard here`(kind: BusKind, stranger: Stranger) throws {
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Recorder<String>()
         let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
         for name in WireTests.names {
-            let result = try run(WireTests.program.get(), ["post", name], environment: environment(bus: bus.address))
+            let command = try stranger.command()
+            let result = try run(
+                command[0],
+                command.dropFirst() + ["post", name],
+                environment: environment(bus: bus.address)
+            )
             #expect(result.status == 0, "\(result.errorOutput)")
         }
         #expect(heard.wait(forCount: WireTests.names.count))
@@ -50,17 +72,18 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: BusKind.available)
-    func `the article's program hears what is posted here, and nothing else`(kind: BusKind) throws {
+    @Test(arguments: BusKind.available, Stranger.allCases)
+    func `a stranger's program hears what is posted here, and nothing else`(kind: BusKind, stranger: Stranger) throws {
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let ready = try run("mktemp", []).lines[0]
         defer { _ = unlink(ready) }
         for name in WireTests.names {
             let log = open(ready, O_WRONLY | O_TRUNC | O_CLOEXEC)
+            let command = try stranger.command()
             let program = try start(
-                WireTests.program.get(),
-                ["wait", name],
+                command[0],
+                command.dropFirst() + ["wait", name],
                 environment: environment(bus: bus.address),
                 input: .null,
                 errorOutput: .descriptor(log)
@@ -85,5 +108,49 @@ import Testing
         for row in rows {
             #expect(WireFormat.interface(for: try NotifyName(row[0])) == row[1])
         }
+    }
+
+    /// Other implementations test themselves with the same cases.
+    @Test func `the conformance cases are what the library does`() throws {
+        let script = """
+            import json, sys
+            for case in json.load(open(sys.argv[1])):
+                kind = "invalid" if "invalid" in case else "sent" if case.get("sent", True) else "kept"
+                name = case["name"].encode(errors="surrogatepass").hex()
+                print(kind, "0" + name, case.get("path"), case.get("interface"), case.get("owner", "anyone"))
+            """
+        let result = try run("/usr/bin/python3", ["-c", script, "\(WireTests.examples)/cases.json"])
+        #expect(result.lines.count > 50, "\(result.errorOutput)")
+        for line in result.lines {
+            let fields = line.split(separator: " ").map(String.init)
+            try #require(fields.count == 5)
+            let digits = Array(fields[1].dropFirst())
+            let bytes = stride(from: 0, to: digits.count, by: 2).compactMap {
+                UInt8(String(digits[$0...$0 + 1]), radix: 16)
+            }
+            let name = bytes.withUnsafeBytes { try? NotifyName(utf8: $0) }
+            #expect((name == nil) == (fields[0] == "invalid"), "\(line)")
+            guard let name else { continue }
+            #expect(name.staysInProcess == (fields[0] == "kept"), "\(line)")
+            guard fields[0] == "sent" else { continue }
+            #expect(WireFormat.path(for: name) == fields[2])
+            #expect(WireFormat.interface(for: name) == fields[3])
+            let owner =
+                switch NotifyName.Scope(of: name.string) {
+                case .owned(let user?): "\(user)"
+                case .owned(nil): "None"
+                default: "anyone"
+                }
+            #expect(owner == fields[4], "\(line)")
+        }
+    }
+
+    @Test func `the example in Python passes them`() throws {
+        let result = try run(
+            "/usr/bin/python3",
+            ["\(WireTests.examples)/notifybus.py", "check", "\(WireTests.examples)/cases.json"]
+        )
+        #expect(result.output.contains("all right"), "\(result.output)\(result.errorOutput)")
+        #expect(result.status == 0)
     }
 }

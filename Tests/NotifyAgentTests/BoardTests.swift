@@ -14,7 +14,10 @@ import Testing
         board.post("x11", .live)
         #expect(calls.elements == [nil])
         _ = board.take()
-        for pid in 1...10_000 { board.post("x11", .focus([FocusedProcess(pid: Int32(pid), application: "", user: 0)])) }
+        func focus(_ pid: Int32) -> SourceReport {
+            .fact(.focus([FocusedProcess(pid: pid, application: "", user: 0)]))
+        }
+        for pid in 1...10_000 { board.post("x11", focus(Int32(pid))) }
         // One call for all of them, for a later moment; the next one only after the agent has looked.
         #expect(calls.count == 2)
         #expect(calls.elements.last.flatMap { $0 } != nil)
@@ -28,7 +31,7 @@ import Testing
         let board = FactBoard { _ in }
         var table = SourceTable(["x11"])
         board.post("x11", .live)
-        board.post("x11", .focus([]))
+        board.post("x11", .fact(.focus([])))
         #expect(table.note(board.take()).count == 1)
         #expect(table.isSettled("x11"))
         board.post("x11", .off("gone"))

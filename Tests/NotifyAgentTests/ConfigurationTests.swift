@@ -119,7 +119,7 @@ import Testing
             environment: ["XDG_CONFIG_HOME": folder.path]
         )
         #expect(result.status == 69)
-        #expect(result.errorOutput.contains("can't read \(folder.path)/notifybus/agent.conf: "))
+        #expect(result.errorOutput.contains("\(folder.path)/notifybus/agent.conf can't be read: "))
         let asked = try run(
             productPath("notify-agent"),
             ["--address", "unix:path=/nonexistent/bus", "--config", "\(folder.path)/notifybus/agent.conf"]

@@ -2,7 +2,6 @@
 
 import Glibc
 import NotifyCoordinator
-import NotifyEvents
 import NotifyNames
 import TestSupport
 import Testing
@@ -22,12 +21,15 @@ import Testing
         let processes = [1, 2].map { ProcessID(pid: 4_711, startTime: $0, user: 1_000) }
         thread.perform { loop in
             let board = FactBoard { _ in }
-            let source = GnomeSource(FactReporter("gnome", board), on: loop) { _ in path }
-            source.start()
-            for process in processes { source.observerHasCome(ObservedProcess(id: process, application: "")) }
-            source.observerHasGone(processes[0])
+            let driver = SourceDriver(GnomeSource { _ in path }, on: loop) { board.post("gnome", $0) }
+            driver.begin()
+            for process in processes {
+                let facts = Newcomer.ProcessFacts(id: process, application: "", session: nil, isWatched: true)
+                driver.source.observerHasCome(facts)
+            }
+            driver.source.observerHasGone(processes[0])
             found.append(board.take()["gnome"]?.fact)
-            source.stop()
+            driver.end()
         }
         try #require(found.wait(forCount: 1))
         let focus = FocusedProcess(pid: 4_711, application: "", user: 1_000)

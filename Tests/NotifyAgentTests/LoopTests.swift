@@ -2,7 +2,6 @@
 
 import Glibc
 import NotifyCore
-import NotifyEvents
 import NotifyNames
 import TestSupport
 import Testing
@@ -79,7 +78,7 @@ import Testing
         }
 
         var keepsConnection: Bool { false }
-        func linkIsReady(_ link: BusLink) { link.hold(names: ["com.example.x"]) { [isReady] _ in isReady.add() } }
+        func linkIsReady(_ link: BusLink) { link.subscribe(names: ["com.example.x"]) { [isReady] _ in isReady.add() } }
         func linkIsLost(_ error: NotifyBusError) {}
         func handle(_ call: BusCall) -> Bool { false }
         func handle(_ signal: BusSignal) {}

@@ -10,13 +10,15 @@ import Testing
 
 /// A bus that accepts the agent's connection and then says nothing.
 @Suite struct SilentBusTests {
-    @Test(arguments: busKinds)
+    @Test(.serialized, arguments: busKinds)
     func `the agent ends with 69 instead of waiting for its name`(kind: BusKind) async throws {
         let bus = try PrivateBus(kind)
         let relay = try BusRelay(to: bus.address, .fallsSilent)
         defer { relay.close() }
         // In a process of its own, because the agent blocks signals.
-        await #expect(processExitsWith: .exitCode(69)) { [address = relay.address as String] in
+        try handOver(relay.address, to: "silent-bus")
+        await #expect(processExitsWith: .exitCode(69)) {
+            let address = try handedOver(to: "silent-bus")
             var settings = AgentSettings()
             let arguments = ["--address", address].compactMap { Argument(copying: $0) }
             _ = try AgentCommand.command.parse(arguments, into: &settings)

@@ -132,13 +132,14 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(.serialized, arguments: busKinds)
     func `two tasks that wait for the next notification of one sequence end the program with a sentence`(
         kind: BusKind
     ) async throws {
         let bus = try PrivateBus(kind)
+        try handOver(bus.address, to: "two-tasks")
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            [address = bus.address as String] in
+            let address = try handedOver(to: "two-tasks")
             let sequence = try await NotifyCenter(bus: .address(address)).notifications(for: "com.example.x")
             await withTaskGroup(of: Void.self) { group in
                 for _ in 0..<2 {

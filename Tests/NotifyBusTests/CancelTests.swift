@@ -51,15 +51,17 @@ import Testing
         #expect(calls.value > 0)
     }
 
-    @Test(arguments: busKinds)
+    @Test(.serialized, arguments: busKinds)
     func `callbacks in two threads that cancel each other's observations are stopped in a debug build`(
         kind: BusKind
     ) async throws {
         let bus = try PrivateBus(kind)
+        try handOver(bus.address, to: "circle")
         let result = await #expect(
             processExitsWith: .failure,
             observing: [\.standardErrorContent]
-        ) { [address = bus.address as String] in
+        ) {
+            let address = try handedOver(to: "circle")
             func cancelInACircle() throws {
                 // Each center has a thread of its own.
                 let centers = [0, 1].map { _ in NotifyCenter(bus: .address(address)) }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import NotifyNames
 import TestSupport
 import Testing
 
-@testable import NotifyCore
+extension Int: Coalescing {
+    @usableFromInline package var name: Int { self }
+}
 
 @Suite struct CoalescingQueueTests {
     @Test func `4,096 are queued individually, in order`() {
@@ -28,14 +31,42 @@ import Testing
         #expect(queue.enqueue(70_000) == .queued)
     }
 
-    @Test(arguments: [0, 1] as [UInt64]) func `a name is queued again once it has been taken out`(hash: UInt64) {
+    @Test func `a name is queued again once it has been taken out`() {
         var queue = CoalescingQueue<Int>()
-        for number in 0..<5_000 { #expect(queue.enqueue(number, hash: hash * UInt64(number)) == .queued) }
+        for number in 0..<5_000 { #expect(queue.enqueue(number) == .queued) }
         #expect(queue.enqueue(0) == .coalesced)
         #expect(queue.enqueue(0) == .coalesced)
         #expect(queue.popFirst() == 0)
         #expect(queue.enqueue(0) == .queued)
         #expect(queue.enqueue(0) == .coalesced)
+    }
+
+    @Test func `each name is kept once on demand, and what was queued individually is coalesced`() {
+        var queue = CoalescingQueue<Int>()
+        for number in [1, 2, 1, 3, 2] { #expect(queue.enqueue(number) == .queued) }
+        queue.keepEachOnce(true)
+        #expect(queue.count == 3)
+        #expect(queue.enqueue(3) == .coalesced)
+        let isQueued = queue.contains(2)
+        #expect(isQueued)
+        #expect(queue.take(2) == [1, 2])
+        let isStillQueued = queue.contains(2)
+        #expect(!isStillQueued)
+        queue.putBack([1, 2])
+        #expect(queue.enqueue(1) == .coalesced)
+        queue.keepEachOnce(false)
+        #expect(queue.enqueue(1) == .queued)
+        #expect(queue.take(10) == [1, 2, 3, 1])
+    }
+
+    @Test func `where there is no room for more, only what is queued already is accepted`() {
+        var queue = CoalescingQueue<Int>()
+        for number in [1, 2] { #expect(queue.enqueue(number) == .queued) }
+        #expect(queue.enqueue(2, mayGrow: false) == .coalesced)
+        #expect(queue.enqueue(3, mayGrow: false) == .full)
+        queue.keep { $0 != 2 }
+        #expect(queue.enqueue(2, mayGrow: false) == .full)
+        #expect(queue.take(10) == [1])
     }
 
     @Test func `in a random run no name is lost or heard too often`() {
@@ -50,7 +81,7 @@ import Testing
             let fills = (step / 20_000) % 2 == 0
             if Int.random(in: 0..<10, using: &generator) < (fills ? 8 : 3) {
                 let name = Int.random(in: 0..<9_000, using: &generator)
-                if queue.enqueue(name, hash: UInt64(name)) != .full { offered[name] = step }
+                if queue.enqueue(name) != .full { offered[name] = step }
                 balance += 1
             } else if let name = queue.popFirst() {
                 taken[name] = step

@@ -132,11 +132,13 @@ import Testing
         observation.cancel()
     }
 
-    @Test(.enabled(if: geteuid() == 0, "needs root, to post as two users"), arguments: busKinds)
+    @Test(.enabled(if: geteuid() == 0, "needs root, to post as two users"), .serialized, arguments: busKinds)
     func `a user's name posted by somebody else is ignored and counted`(kind: BusKind) async throws {
         let bus = try PrivateBus(kind)
         // In a process of its own, which changes its user for a moment.
-        await #expect(processExitsWith: .success) { [address = bus.address as String] in
+        try handOver(bus.address, to: "forged-name")
+        await #expect(processExitsWith: .success) {
+            let address = try handedOver(to: "forged-name")
             let center = NotifyCenter(bus: .address(address))
             let heard = Recorder<String>()
             let observation = try await center.addObserver(

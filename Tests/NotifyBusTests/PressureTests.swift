@@ -9,9 +9,11 @@ import Testing
 /// What happens when something doesn't keep up. Tests that read the memory of a process run in their own, because other
 /// tests need memory as well.
 @Suite(.serialized) struct PressureTests {
-    @Test(arguments: busKinds)
-    func `a million posts to a bus that does not read return at once and lose no name`(kind: BusKind) async {
-        await #expect(processExitsWith: .success) { [kind = kind as BusKind] in
+    @Test(.serialized, arguments: busKinds)
+    func `a million posts to a bus that does not read return at once and lose no name`(kind: BusKind) async throws {
+        try handOver(kind.rawValue, to: "stopped-bus")
+        await #expect(processExitsWith: .success) {
+            let kind = try BusKind.handedOver(to: "stopped-bus")
             try PressureTests.floodStoppedBus(kind)
         }
     }
@@ -89,11 +91,13 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(.serialized, arguments: busKinds)
     func `a slow observer grows neither its process nor the bus, and gets the last post of each name`(
         kind: BusKind
-    ) async {
-        await #expect(processExitsWith: .success) { [kind = kind as BusKind] in
+    ) async throws {
+        try handOver(kind.rawValue, to: "slow-observer")
+        await #expect(processExitsWith: .success) {
+            let kind = try BusKind.handedOver(to: "slow-observer")
             try PressureTests.floodSlowObserver(kind)
         }
     }

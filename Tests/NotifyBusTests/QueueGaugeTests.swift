@@ -78,6 +78,41 @@ import Testing
         }
     }
 
+    @Test func `while queues are short, checks take a tenth of the time that the bus is in use`() {
+        var gauge = QueueGauge(isOpen: true)
+        var found = queues([":1.1": 20])
+        found.ruleCount = 40_000
+        #expect(gauge.mayLook)
+        gauge.noteLook(start)
+        gauge.take(found, now: start + 2)
+        #expect(!gauge.mayLook)
+        gauge.noteUse(nanoseconds: 17_999_999)
+        #expect(!gauge.mayLook)
+        gauge.noteUse(nanoseconds: 1)
+        #expect(gauge.mayLook)
+    }
+
+    @Test func `a slow answer of a bus with few rules doesn't put off the next check, since others keep it busy`() {
+        var gauge = QueueGauge(isOpen: true)
+        var found = queues([":1.1": 20])
+        (found.connectionCount, found.ruleCount) = (20, 100)
+        gauge.noteLook(start)
+        gauge.take(found, now: start + 100)
+        gauge.noteUse(nanoseconds: 1_080_000)
+        #expect(gauge.mayLook)
+    }
+
+    @Test func `when queues have grown, the next check comes soon, however much there is to count`() {
+        var gauge = QueueGauge(isOpen: true)
+        for bytes in [50, 101] {
+            gauge.noteLook(start)
+            var found = queues([":1.1": bytes])
+            found.ruleCount = 1_000_000
+            gauge.take(found, now: start + 1)
+            #expect(gauge.mayLook, "\(bytes)")
+        }
+    }
+
     @Test func `few checks over a long time give up on nobody`() {
         var gauge = QueueGauge(isOpen: true)
         for second in 0..<20 {
@@ -90,7 +125,7 @@ import Testing
     @Test func `a poster has few posts in flight until it knows that observers read, and when they do not`() {
         var gauge = QueueGauge(isOpen: true)
         #expect(gauge.window == 64)
-        look(&gauge, from: 0, 3) { _ in [":1.1": 20] }
+        look(&gauge, from: 0) { _ in [":1.1": 20] }
         #expect(gauge.window == 256)
         look(&gauge, from: 3) { _ in [":1.1": 80] }
         #expect(gauge.window == 256)

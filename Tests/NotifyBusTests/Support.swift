@@ -8,11 +8,11 @@ import Testing
 let busKinds = BusKind.available
 
 @Suite struct TestsRunOnBothDaemons {
-    @Test(arguments: BusKind.allCases)
-    func `the daemon can be started here`(kind: BusKind) throws {
-        if let reason = kind.unavailable { try Test.cancel("\(reason)") }
-        #expect(busKinds.contains(kind))
-    }
+    @Test(.disabled(if: BusKind.daemon.unavailable != nil, "\(BusKind.daemon.unavailable ?? "")"))
+    func `dbus-daemon can be started here`() { #expect(busKinds.contains(.daemon)) }
+
+    @Test(.disabled(if: BusKind.broker.unavailable != nil, "\(BusKind.broker.unavailable ?? "")"))
+    func `dbus-broker can be started here`() { #expect(busKinds.contains(.broker)) }
 }
 
 extension PrivateBus {

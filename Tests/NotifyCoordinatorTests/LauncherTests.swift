@@ -480,16 +480,16 @@ import Testing
         _ = take(.manager(obstacle: nil))
         _ = take(.load([entry]))
         _ = take(.activity(id, false))
-        _ = take(.held(id, failure: nil))
+        _ = take(.subscribed(id, failure: nil))
         _ = take(.heard(LauncherWorld.name, [id]))
         _ = take(.ended(id, number: 1, .done))
         // Beyond the limit the name is given up, and requested again before the start.
         let released = take(.heard(LauncherWorld.name, [id]))
-        #expect(released.contains(.release(id, Subjects(names: [LauncherWorld.name]))))
+        #expect(released.contains(.unsubscribe(id, Subjects(names: [LauncherWorld.name]))))
         let requested = launcher.handle(.alarm, at: Timestamp(nanoseconds: 1_000))
-        #expect(requested.contains(.hold(id, Subjects(names: [LauncherWorld.name]))))
+        #expect(requested.contains(.subscribe(id, Subjects(names: [LauncherWorld.name]))))
         _ = take(.activity(id, true))
-        #expect(take(.held(id, failure: nil)).isEmpty)
+        #expect(take(.subscribed(id, failure: nil)).isEmpty)
         #expect(launcher.reports[0].state == "running" && launcher.reports[0].due == 1)
     }
 
@@ -538,7 +538,7 @@ import Testing
             for effect in launcher.handle(event, at: Timestamp(nanoseconds: time)) {
                 switch effect {
                 case .start(let id, _, _, _, _): starts.append(id)
-                case .hold(let id, _): take(.held(id, failure: nil), at: time)
+                case .subscribe(let id, _): take(.subscribed(id, failure: nil), at: time)
                 default: break
                 }
             }
@@ -662,10 +662,10 @@ import Testing
         for subjects in [entry.subjects, Subjects(names: [LauncherWorld.name])] {
             entry.subjects = subjects
             let effects = world.launcher.handle(.load([entry]), at: Timestamp(nanoseconds: 0))
-            let place = effects.firstIndex { if case .hold = $0 { true } else { false } }
-            let other = effects.firstIndex { if case .release = $0 { true } else { false } }
+            let place = effects.firstIndex { if case .subscribe = $0 { true } else { false } }
+            let other = effects.firstIndex { if case .unsubscribe = $0 { true } else { false } }
             #expect(place == 0 && other == 1, "\(effects)")
-            _ = world.launcher.handle(.held(world.id, failure: nil), at: Timestamp(nanoseconds: 0))
+            _ = world.launcher.handle(.subscribed(world.id, failure: nil), at: Timestamp(nanoseconds: 0))
         }
     }
 

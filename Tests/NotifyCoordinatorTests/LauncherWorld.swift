@@ -34,10 +34,10 @@ struct LauncherWorld {
         while !events.isEmpty {
             for effect in launcher.handle(events.removeFirst(), at: Timestamp(nanoseconds: now)) {
                 switch effect {
-                case .hold(let id, let subjects):
+                case .subscribe(let id, let subjects):
                     heard.formUnion(subjects)
-                    events.append(.held(id, failure: nil))
-                case .release(_, let subjects): heard = heard.subtracting(subjects)
+                    events.append(.subscribed(id, failure: nil))
+                case .unsubscribe(_, let subjects): heard = heard.subtracting(subjects)
                 case .start(_, let number, _, _, let restarts): starts.append((number, restarts))
                 case .deliver(_, let names): delivered += names
                 case .mark(let connection): marks.append(connection)

@@ -14,13 +14,13 @@ import Testing
         var queue: [Transition<Int>.Action] = []
         var answered: [Int] = []
         var told: LifecycleState = .foreground
-        var isHeld = false
+        var isProxied = false
 
         mutating func take(_ actions: [Transition<Int>.Action]) {
             for action in actions {
                 switch action {
-                case .hold: isHeld = true
-                case .release: isHeld = false
+                case .subscribe: isProxied = true
+                case .unsubscribe: isProxied = false
                 case .answer(let waiters, _): answered += waiters
                 default: break
                 }
@@ -32,7 +32,7 @@ import Testing
         mutating func step() {
             guard !queue.isEmpty else { return }
             switch queue.removeFirst() {
-            case .hold: take(machine.namesAreHeld(nil))
+            case .subscribe: take(machine.namesAreSubscribed(nil))
             case .mark: machine.markIsReached()
             case .tell(let state):
                 told = state
@@ -57,20 +57,20 @@ import Testing
             while !world.queue.isEmpty { world.step() }
             #expect(world.answered.sorted() == Array(0..<count))
             #expect(world.machine.state == last && world.told == last && world.machine.isSettled)
-            #expect(world.isHeld == (last == .suspended) && world.machine.isHolding == world.isHeld)
-            #expect(world.machine.isCollecting == world.isHeld)
+            #expect(world.isProxied == (last == .suspended) && world.machine.isProxied == world.isProxied)
+            #expect(world.machine.isCollecting == world.isProxied)
         }
     }
 
     @Test func `a failed take-over leaves the state unchanged`() {
         var machine = Transition<Int>(.foreground)
         _ = machine.want(.suspended, by: [1])
-        let actions = machine.namesAreHeld("too many rules")
+        let actions = machine.namesAreSubscribed("too many rules")
         guard case .answer([1], .failed("too many rules")) = actions.last else {
             Issue.record("\(actions)")
             return
         }
-        #expect(machine.state == .foreground && machine.isSettled && !machine.isHolding)
+        #expect(machine.state == .foreground && machine.isSettled && !machine.isProxied)
     }
 
     @Test func `the end of a connection answers everyone`() {

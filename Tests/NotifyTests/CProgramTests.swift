@@ -67,10 +67,9 @@ struct CProgramTests {
         #expect(try program.waitForOutputLines(4) == Array(repeating: "configured", count: 4))
     }
 
-    @Test func `blocks run on dispatch queues, and may cancel their own token`() throws {
-        guard let program = try library.compileWithBlocks("blocks-on-a-queue.c") else {
-            try Test.cancel("The clang in PATH has no libdispatch beside it.")
-        }
+    @Test(.enabled(if: CLibrary.dispatch != nil, "the toolchain has no libdispatch"))
+    func `blocks run on dispatch queues, and may cancel their own token`() throws {
+        let program = try library.compileWithBlocks("blocks-on-a-queue.c")
         let result = try run(program, environment: library.environment(bus))
         #expect(result.status == 0, "\(result.errorOutput)")
         #expect(result.lines.sorted() == ["done 1, same token", "done 2, same token", "hello from the block, 3 times"])
@@ -81,21 +80,21 @@ struct CProgramTests {
         #expect(result.lines == ["6 -1", "10", "0"])
     }
 
-    @Test func `running out of descriptors is a failure, not a missing bus`() throws {
-        if library.isSanitized { try Test.cancel("LeakSanitizer needs descriptors at the program's end.") }
+    @Test(.disabled(if: CLibrary.isSanitized, "LeakSanitizer needs descriptors at the program's end"))
+    func `running out of descriptors is a failure, not a missing bus`() throws {
         let result = try library.start("no-descriptors.c", on: bus).wait()
         #expect(result.lines == ["1000000 1000000 -1"])
     }
 
     /// As strict as the newest compilers are by themselves, and stricter.
-    @Test(arguments: [
-        "cc -std=c99", "cc -std=gnu17", "cc -std=gnu2x", "clang -std=c99", "clang -std=c23", "clang -fblocks -std=c11",
-    ])
+    @Test(
+        arguments: CLibrary.available([
+            "cc -std=c99", "cc -std=gnu17", "cc -std=gnu2x", "clang -std=c99", "clang -std=c23",
+            "clang -fblocks -std=c11",
+        ])
+    )
     func `a program that includes only the headers calls every function without a block`(compiler: String) throws {
         let words = compiler.split(separator: " ").map(String.init)
-        guard try run("sh", ["-c", "command -v \(words[0])"]).status == 0 else {
-            try Test.cancel("There is no \(words[0]).")
-        }
         let program = try library.compile(
             "every-function.c",
             with: words[0],
@@ -113,26 +112,23 @@ struct CProgramTests {
         #expect("\(error as Any)".contains("Linux has no Mach ports; use notify_register_file_descriptor()"))
     }
 
-    @Test(arguments: [
-        "cc -std=c89", "cc -std=c17", "c++ -x c++ -std=c++98", "clang -std=c89", "clang -fblocks -std=c11",
-    ])
+    @Test(
+        arguments: CLibrary.available([
+            "cc -std=c89", "cc -std=c17", "c++ -x c++ -std=c++98", "clang -std=c89", "clang -fblocks -std=c11",
+        ])
+    )
     func `the headers compile without a warning`(compiler: String) throws {
         let words = compiler.split(separator: " ").map(String.init)
-        guard try run("sh", ["-c", "command -v \(words[0])"]).status == 0 else {
-            try Test.cancel("There is no \(words[0]).")
-        }
         let source = library.source("plain-c89.c")
         let flags = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", library.includes, source]
-        let result = try run(words[0], words.dropFirst() + flags)
+        let result = try run(#require(CLibrary.compiler(words[0])), words.dropFirst() + flags)
         #expect(result.status == 0, "\(result.errorOutput)")
     }
 
-    @Test(arguments: busKinds)
+    @Test(.enabled(if: CLibrary.dispatch != nil, "the toolchain has no libdispatch"), arguments: busKinds)
     func `a tool like notifyutil compiles with a Mach stub, and each of its options works`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        guard let tool = try library.compileWithBlocks("key-tool.c", library.machStub) else {
-            try Test.cancel("The clang in PATH has no libdispatch beside it.")
-        }
+        let tool = try library.compileWithBlocks("key-tool.c", library.machStub)
         let agent = try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null)
         defer { agent.send(signal: SIGKILL) }
         let environment = library.environment(bus)
@@ -171,10 +167,12 @@ struct CProgramTests {
     }
 
     /// The first two find it in the program itself, where `LD_PRELOAD` puts it.
-    @Test(arguments: ["everything", "found", "path"])
+    @Test(
+        .enabled(if: isInstalled("python3"), "there is no python3"),
+        .disabled(if: CLibrary.isSanitized, "Python has no runtime of the address sanitizer"),
+        arguments: ["everything", "found", "path"]
+    )
     func `Python uses the library through ctypes`(way: String) throws {
-        guard try run("sh", ["-c", "command -v python3"]).status == 0 else { try Test.cancel("There is no python3.") }
-        if library.isSanitized { try Test.cancel("Python has no runtime of the address sanitizer.") }
         var environment = library.environment(bus)
         if way != "path" { environment["LD_PRELOAD"] = "libnotifybus.so.0" }
         let result = try run("python3", [library.source("with_ctypes.py"), way], environment: environment)

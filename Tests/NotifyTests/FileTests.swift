@@ -196,38 +196,38 @@ struct FileTests {
     @Test func `a quick write is told once, however late it is read`() throws {
         defer { _ = try? run("rm", ["-r", folder]) }
         try shell("echo before >file")
-        let monitors = try FileMonitors()
-        let told = Counter()
-        let file = MonitoredFile(path: folder + "/file", changed: { told.add() })
-        monitors.add(try #require(file))
+        var monitors = try FileMonitors()
+        var told: [FileMonitors.Change] = []
+        #expect(monitors.add(1, path: folder + "/file") == nil)
         // It is emptied, and written and closed before the reader goes on, which takes longer than a writer may.
         let writer = open(folder + "/file", O_WRONLY | O_TRUNC | O_CLOEXEC)
-        monitors.readChanges()
+        told += monitors.takeChanges()
         let deadline = try #require(monitors.deadline)
         #expect(write(writer, "after", 5) == 5)
         close(writer)
         #expect(waitUntil { .now > deadline })
-        monitors.readChanges()
-        #expect(told.value == 1)
+        told += monitors.takeChanges()
+        #expect(told == [.changed(1)])
         #expect(
             waitUntil {
-                monitors.readChanges()
+                told += monitors.takeChanges()
                 return monitors.deadline == nil
             }
         )
-        #expect(told.value == 1)
+        #expect(told == [.changed(1)])
     }
 
     @Test func `a queue that overflows is told once for each file`() throws {
         defer { _ = try? run("rm", ["-r", folder]) }
         try shell("mkdir a b; : >a/file; : >b/file")
-        let monitors = try FileMonitors()
-        let (first, second) = (Counter(), Counter())
-        for (name, counter) in [("a", first), ("b", second)] {
-            let file = MonitoredFile(path: "\(folder)/\(name)/file", changed: { counter.add() })
-            monitors.add(try #require(file))
+        var monitors = try FileMonitors()
+        var values = [0, 0]
+        func take() {
+            for case .changed(let number) in monitors.takeChanges() { values[number] += 1 }
         }
-        var values: [Int] { [first.value, second.value] }
+        for (number, name) in ["a", "b"].enumerated() {
+            #expect(monitors.add(number, path: "\(folder)/\(name)/file") == nil)
+        }
         let limit = try #require(Int(contents("/proc/sys/fs/inotify/max_queued_events").filter(\.isNumber)))
         // Equal events that follow each other are one; each of these is two that differ.
         for _ in 0...limit / 2 {
@@ -235,17 +235,28 @@ struct FileTests {
             for name in ["x", "y"] { unlink("\(folder)/a/\(name)") }
         }
         var request = pollfd(fd: monitors.descriptor, events: Int16(POLLIN), revents: 0)
-        while poll(&request, 1, 0) > 0 { monitors.readChanges() }
+        while poll(&request, 1, 0) > 0 { take() }
         #expect(monitors.deadline == nil)
         #expect(values == [1, 1])
         // They are followed as before.
         try shell("echo x >>b/file; rm a/file")
         #expect(
             waitUntil {
-                monitors.readChanges()
+                take()
                 return values == [2, 2]
             }
         )
+    }
+
+    @Test func `attributes of what is in a folder count only for who heeds them`() throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        try shell("mkdir spool; : >spool/file")
+        var monitors = try FileMonitors()
+        #expect(monitors.add(1, path: folder + "/spool", heedsAttributes: true) == nil)
+        #expect(monitors.add(2, path: folder + "/spool") == nil)
+        try shell("chmod 600 spool/file")
+        let changes = monitors.takeChanges()
+        #expect(changes == [.changed(1)])
     }
 
     /// vim moves the file away, writes a new one and removes the old one; others rename a new one over it.

@@ -8,9 +8,11 @@ import Testing
 /// Many sandboxes at once, each behind a proxy of its own: 200 with `NOTIFYBUS_LONG=1`.
 @Suite(.enabled(if: FlatpakSandbox.obstacle == nil, "\(FlatpakSandbox.obstacle ?? "")"))
 struct CrowdTests {
-    @Test(arguments: busKinds)
-    func `each of many sandboxes hears everything, and the agent's memory is bounded`(kind: BusKind) async {
-        await #expect(processExitsWith: .success) { [kind = kind as BusKind] in
+    @Test(.serialized, arguments: busKinds)
+    func `each of many sandboxes hears everything, and the agent's memory is bounded`(kind: BusKind) async throws {
+        try handOver(kind.rawValue, to: "crowd")
+        await #expect(processExitsWith: .success) {
+            let kind = try BusKind.handedOver(to: "crowd")
             setenv("NOTIFYBUS_RELAY", "yes", 1)
             raiseDescriptorLimit()
             let scene = try RelayScene(kind)

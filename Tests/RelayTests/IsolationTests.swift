@@ -81,9 +81,11 @@ struct IsolationTests {
         withExtendedLifetime(sandbox) {}
     }
 
-    @Test(arguments: busKinds)
-    func `it can set the state of a name that it observes, and of no other`(kind: BusKind) async {
-        await #expect(processExitsWith: .success) { [kind = kind as BusKind] in
+    @Test(.serialized, arguments: busKinds)
+    func `it can set the state of a name that it observes, and of no other`(kind: BusKind) async throws {
+        try handOver(kind.rawValue, to: "name-state")
+        await #expect(processExitsWith: .success) {
+            let kind = try BusKind.handedOver(to: "name-state")
             setenv("NOTIFYBUS_RELAY", "yes", 1)
             let scene = try RelayScene(kind)
             let sandbox = try scene.makeSandbox()
@@ -102,9 +104,11 @@ struct IsolationTests {
         }
     }
 
-    @Test(arguments: busKinds)
-    func `a stranger on the bus can pass on nothing`(kind: BusKind) async {
-        await #expect(processExitsWith: .success) { [kind = kind as BusKind] in
+    @Test(.serialized, arguments: busKinds)
+    func `a stranger on the bus can pass on nothing`(kind: BusKind) async throws {
+        try handOver(kind.rawValue, to: "stranger")
+        await #expect(processExitsWith: .success) {
+            let kind = try BusKind.handedOver(to: "stranger")
             setenv("NOTIFYBUS_RELAY", "yes", 1)
             let scene = try RelayScene(kind)
             let sandbox = try scene.makeSandbox()

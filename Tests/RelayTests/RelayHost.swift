@@ -2,7 +2,6 @@
 
 import Glibc
 import NotifyCoordinator
-import NotifyEvents
 import TestSupport
 import Testing
 

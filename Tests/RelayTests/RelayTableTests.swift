@@ -162,50 +162,50 @@ import Testing
     }
 
     @Test func `while suspended each name is kept once, with its poster if there was only one`() throws {
-        var queue = RelayQueue()
+        var queue = CoalescingQueue<RelayTable.Post>()
         queue.keepEachOnce(true)
-        for sender in [":1.1", ":1.2"] { _ = queue.append(RelayQueue.Post(try name("x"), from: sender)) }
-        _ = queue.append(RelayQueue.Post(try name("y"), from: ":1.1"))
+        for sender in [":1.1", ":1.2"] { _ = queue.enqueue(RelayTable.Post(try name("x"), from: sender)) }
+        _ = queue.enqueue(RelayTable.Post(try name("y"), from: ":1.1"))
         let result16 = queue.take(10)
-        #expect(try result16 == [RelayQueue.Post(name("x"), from: ""), RelayQueue.Post(name("y"), from: ":1.1")])
+        #expect(try result16 == [RelayTable.Post(name("x"), from: ""), RelayTable.Post(name("y"), from: ":1.1")])
         #expect(queue.isEmpty)
     }
 
     @Test func `4,096 posts are queued individually, then each name once`() throws {
-        var queue = RelayQueue()
-        let post = RelayQueue.Post(try name("x"), from: ":1.1")
-        for _ in 0..<10_000 { _ = queue.append(post) }
-        #expect(queue.count == RelayQueue.individualLimit)
-        let result17 = try queue.append(RelayQueue.Post(name("y"), from: ":1.1"))
+        var queue = CoalescingQueue<RelayTable.Post>()
+        let post = RelayTable.Post(try name("x"), from: ":1.1")
+        for _ in 0..<10_000 { _ = queue.enqueue(post) }
+        #expect(queue.count == 4_096)
+        let result17 = try queue.enqueue(RelayTable.Post(name("y"), from: ":1.1"))
         #expect(result17 == .queued)
-        let result18 = try queue.append(RelayQueue.Post(name("y"), from: ":1.1"))
+        let result18 = try queue.enqueue(RelayTable.Post(name("y"), from: ":1.1"))
         #expect(result18 == .coalesced)
         let result19 = queue.take(256).count
         #expect(result19 == 256)
-        #expect(queue.count == RelayQueue.individualLimit + 1 - 256)
-        for number in 0..<RelayQueue.limit + 10 {
-            _ = queue.append(RelayQueue.Post(try name("z.\(number)"), from: ":1.1"))
+        #expect(queue.count == 4_096 + 1 - 256)
+        for number in 0..<65_536 + 10 {
+            _ = queue.enqueue(RelayTable.Post(try name("z.\(number)"), from: ":1.1"))
         }
-        #expect(queue.count == RelayQueue.limit)
+        #expect(queue.count == 65_536)
         while !queue.isEmpty { _ = queue.take(256) }
-        let result20 = queue.append(post)
+        let result20 = queue.enqueue(post)
         #expect(result20 == .queued)
     }
 
     @Test func `a name that stands for the posts of several keeps no poster, however short the queue has become`()
         throws
     {
-        var queue = RelayQueue()
+        var queue = CoalescingQueue<RelayTable.Post>()
         let last = try name("last")
-        for number in 0..<RelayQueue.individualLimit - 1 {
-            _ = queue.append(RelayQueue.Post(try name("n\(number)"), from: ":1.1"))
+        for number in 0..<4_096 - 1 {
+            _ = queue.enqueue(RelayTable.Post(try name("n\(number)"), from: ":1.1"))
         }
-        _ = queue.append(RelayQueue.Post(last, from: ":1.1"))
-        let outcome = queue.append(RelayQueue.Post(last, from: ":1.2"))
+        _ = queue.enqueue(RelayTable.Post(last, from: ":1.1"))
+        let outcome = queue.enqueue(RelayTable.Post(last, from: ":1.2"))
         #expect(outcome == .coalesced)
         while queue.count > 1 { _ = queue.take(min(256, queue.count - 1)) }
         let taken = queue.take(1)
-        #expect(taken == [RelayQueue.Post(last, from: "")])
+        #expect(taken == [RelayTable.Post(last, from: "")])
     }
 
     @Test func `names that only a prefix matches are limited for each sandbox; observed names are not`() throws {

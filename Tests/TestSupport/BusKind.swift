@@ -21,6 +21,13 @@ public enum BusKind: String, CaseIterable, Codable, Sendable, CustomStringConver
         }
     }
 
+    /// In an exit test: the kind that was handed over to it by name.
+    public static func handedOver(to exitTest: String) throws -> BusKind {
+        let name = try TestSupport.handedOver(to: exitTest)
+        guard let kind = BusKind(rawValue: name) else { throw TestSupportError("There is no daemon \(name).") }
+        return kind
+    }
+
     /// The kinds that can be started here.
     public static var available: [BusKind] { allCases.filter { $0.unavailable == nil } }
 }

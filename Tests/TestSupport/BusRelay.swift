@@ -188,7 +188,8 @@ private func pass(
     return true
 }
 
-private func socketAddress(_ path: String) throws -> sockaddr_un {
+/// The address of a socket in the file system.
+func socketAddress(_ path: String) throws -> sockaddr_un {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let fits = withUnsafeMutableBytes(of: &address.sun_path) { bytes in

@@ -46,6 +46,20 @@ func entries(ofFolder path: String) -> [String] {
     return names
 }
 
+/// Hands text to the exit test that this process runs next under this title: before Swift 6.3 its closure can't capture
+/// anything. A test that does so for each of its arguments is `.serialized`.
+public func handOver(_ text: String, to exitTest: String) throws {
+    try save(text, toFile: "/tmp/notifybus-exit-test-\(getpid())-\(exitTest)")
+}
+
+/// In the exit test: what was handed over.
+public func handedOver(to exitTest: String) throws -> String {
+    let path = "/tmp/notifybus-exit-test-\(getppid())-\(exitTest)"
+    guard let text = text(ofFile: path) else { throw TestSupportError("Nothing was handed over to \(exitTest).") }
+    unlink(path)
+    return text
+}
+
 /// Whether a program of this name is in `PATH`.
 public func isInstalled(_ program: String) -> Bool {
     let path = getenv("PATH").map { String(cString: $0) } ?? ""

@@ -84,5 +84,5 @@ public final class FlatpakSandbox: Sendable {
 
 extension [String] {
     /// Puts options behind those of a call of bwrap, in front of the `--` at its end.
-    fileprivate func merged(into arguments: [String]) -> [String] { arguments.dropLast() + self + ["--"] }
+    fileprivate func merged(into arguments: [String]) -> [String] { Array(arguments.dropLast()) + self + ["--"] }
 }

@@ -30,9 +30,10 @@ private let commands = [
 private func folderOfCommands(in folder: String) throws -> String {
     let path = folder + "/commands"
     func isThere(_ result: Int32) -> Bool { result == 0 || errno == EEXIST }
-    guard isThere(mkdir(path, 0o777)), commands.allSatisfy({ isThere(symlink("../notify-commands", "\(path)/\($0)")) })
+    guard isThere(mkdir(path, 0o777)), isThere(symlink("../notify-bridge", "\(path)/notify-bridge")),
+        commands.allSatisfy({ isThere(symlink("../notify-commands", "\(path)/\($0)")) })
     else {
-        throw TestSupportError("The links to notify-commands can't be made in \(path): error \(errno).")
+        throw TestSupportError("The links to the commands can't be made in \(path): error \(errno).")
     }
     return path
 }

@@ -21,6 +21,7 @@ struct Poster {
             case ("burst", 6):
                 try burst(numbers[1], words[2], names: numbers[3], flush: numbers[4], end: numbers[5] != 0)
             case ("route", 3): try route(numbers[1], words[2])
+            case ("steps", 3): try steps(numbers[1], words[2])
             case ("register", 3): try register(numbers[1], words[2])
             default: print(center.statistics.posted, center.statistics.coalescedPosts)
             }
@@ -66,6 +67,17 @@ struct Poster {
         for _ in 0..<count { try center.post(NotifyName(text)) }
         try center.synchronize()
         print(now() - began)
+    }
+
+    private func steps(_ count: Int, _ text: String) throws {
+        var times: [Int] = []
+        for _ in 0..<count {
+            let began = now()
+            try center.post(NotifyName(text))
+            try center.synchronize()
+            times.append(now() - began)
+        }
+        print(times.map(String.init).joined(separator: " "))
     }
 
     private func register(_ count: Int, _ prefix: String) throws {

@@ -10,6 +10,8 @@ enum Report: Sendable {
     case every(Int)
     case end
     case last(Int)
+    /// Never, since the callback doesn't return.
+    case stalled
 
     init(_ text: String) {
         let parts = text.split(separator: ":")
@@ -18,6 +20,7 @@ enum Report: Sendable {
         case ("every", let count?): self = .every(count)
         case ("last", let count?): self = .last(count)
         case ("end", _): self = .end
+        case ("stalled", _): self = .stalled
         default: self = .each
         }
     }
@@ -44,6 +47,7 @@ final class Reporter: Sendable {
         case .last(let number):
             write(now(), count)
             if count == number { exit(0) }
+        case .stalled: while true { pause() }
         }
     }
 

@@ -3,7 +3,9 @@
 // The names are Darwin's.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-import CDarwinNotify
+// The functions and constants of <notify.h>, <notify_private.h> and <notify_keys.h>, as on Darwin. What takes a block is
+// here, since a block is a closure in Swift.
+@_exported public import CDarwinNotify
 public import Dispatch
 import NotifyTokens
 

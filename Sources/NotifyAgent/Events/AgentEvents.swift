@@ -3,7 +3,6 @@
 import Glibc
 import NotifyCoordinator
 import NotifyCore
-import NotifyEvents
 import NotifyNames
 
 // Events of the machine and the session, as posts and states of names.
@@ -15,7 +14,7 @@ extension Agent {
     /// Replies to a request for the state of a name; for an event, once its source has reported.
     func answerState(of name: NotifyName, _ call: BusCall) {
         guard eventPart.names.contains(name) else {
-            return handle(.getNameState(frontend.keep(call), name))
+            return handle(.getNameState(openCalls.keep(call), name))
         }
         perform(eventPart.ask(name, call))
     }
@@ -31,36 +30,40 @@ extension Agent {
                 eventPart.hasPosted(name)
             case .answer(let number):
                 guard let (call, name) = eventPart.takeQuestion(number) else { continue }
-                handle(.getNameState(frontend.keep(call), name))
+                handle(.getNameState(openCalls.keep(call), name))
             case .alarm(let time): alarms.set(.events, at: time)
-            case .factsAreWanted:
-                startSources()
+            case .derivedAreWanted:
                 tellLogins()
-                sources.delay(delays)
+                logind?.delay(delays)
                 followScreenSavers()
-            case .factsAreNotWanted:
+            case .derivedAreNotWanted:
+                logind?.delay(delays)
                 followScreenSavers()
-                sources.delay(delays)
-                restIfNobodyObserves()
             }
         }
     }
 }
 
-// What follows from logind's facts.
+// What follows from the facts of logind and of screen savers.
 extension Agent {
+    private var logind: LogindSource? { sources.source(LogindSource.self) }
+
     private var delays: Set<LogindDelays.Delay> {
-        let wanted = eventPart.factNames[SystemEvent.Source.sleep.rawValue] ?? []
+        let wanted = eventPart.derived[SystemEvent.Source.sleep.rawValue] ?? []
         return Set(
             (wanted.contains(LoginEvents.willSleep) ? [.sleep] : [])
                 + (wanted.contains(LoginEvents.willShutDown) ? [.shutdown] : [])
         )
     }
 
-    /// Handles what logind reports, before the coordinator does.
+    /// Handles facts from which names follow, before the coordinator does.
     ///
-    /// - Returns: the posts to make once the state changes that it leads to are in effect.
-    func applyLogins(_ news: SourceNews?) -> [EventChange] {
+    /// - Returns: the posts to make once the state changes that they lead to are in effect.
+    func applyFacts(_ news: [String: SourceNews]) -> [EventChange] {
+        applyLogins(news["logind"]) + applyScreenSaver(news[ScreenSaverSource.name])
+    }
+
+    private func applyLogins(_ news: SourceNews?) -> [EventChange] {
         guard let news else { return [] }
         var after: [EventChange] = []
         if case .logins(let logins)? = news.fact {
@@ -101,7 +104,7 @@ extension Agent {
     private func postWhatWaits() { changesAreInForce(.max) }
 
     private func publish(_ changes: [EventChange]) {
-        for source in eventPart.factNames.keys.sorted() {
+        for source in eventPart.derived.keys.sorted() {
             let names = SystemEvent.Source(rawValue: source).flatMap { LoginEvents.names[$0] } ?? []
             let own = changes.filter { names.contains($0.name) }
             if !own.isEmpty { handle(EventTable.Input.reported(source, .found(own))) }
@@ -110,10 +113,10 @@ extension Agent {
 
     private func tell(_ condition: SourceCondition) {
         if condition != .live { loginEvents.loseLogind() }
-        for source in eventPart.factNames.keys.sorted() {
+        for source in eventPart.derived.keys.sorted() {
             switch condition {
             case .live: handle(EventTable.Input.reported(source, .live))
-            case .off where source == SystemEvent.Source.locker.rawValue && screenSavers.isThere: break
+            case .off where source == SystemEvent.Source.locker.rawValue && hasScreenSaver: break
             case .off(let reason): handle(EventTable.Input.reported(source, .off(reason)))
             }
         }
@@ -134,19 +137,23 @@ extension Agent {
 
 // Screen savers, where logind does not know of the lock.
 extension Agent {
-    func makeScreenSavers() -> ScreenSavers {
-        ScreenSavers(session) { [unowned self] isActive in
-            guard screenSavers.isFollowed else { return }
-            let later = publish(loginEvents.take(isSaverActive: isActive))
-            if screenSavers.isThere {
-                handle(EventTable.Input.reported(SystemEvent.Source.locker.rawValue, .live))
-            }
-            postAfterChanges(later)
-        }
+    private func applyScreenSaver(_ news: SourceNews?) -> [EventChange] {
+        guard let news else { return [] }
+        if let condition = news.condition { hasScreenSaver = condition == .live }
+        guard case .screenSaver(let isActive)? = news.fact else { return [] }
+        let after = publish(loginEvents.take(isSaverActive: isActive))
+        if hasScreenSaver { handle(EventTable.Input.reported(SystemEvent.Source.locker.rawValue, .live)) }
+        return after
     }
 
     private func followScreenSavers() {
-        screenSavers.follow(eventPart.factNames[SystemEvent.Source.locker.rawValue] != nil && !loginEvents.hasHinted)
+        let locker = SystemEvent.Source.locker.rawValue
+        if eventPart.derived[locker] != nil, !loginEvents.hasHinted {
+            sources.want(ScreenSaverSource.name, by: .derived(locker))
+        } else {
+            sources.release(ScreenSaverSource.name, by: .derived(locker))
+            hasScreenSaver = false
+        }
     }
 }
 
@@ -197,6 +204,6 @@ extension Agent {
         let isBusy = !delay.isPassedOn || launching?.isAtWork(on: [delay.name]) == true
         if isBusy, now < delay.latest { return alarms.set(.sleep, at: delay.latest) }
         sleepDelay = nil
-        sources.letSleep()
+        logind?.letGo()
     }
 }

@@ -148,3 +148,35 @@ package struct LaunchFolders: Sendable {
         .init(line: 0, text: "can't be read: \(String(cString: strerror(code)))")
     }
 }
+
+/// Notices when files of `launch.d` are created, changed or removed.
+final class LaunchWatch {
+    /// How long nothing more may change before it reports that, in milliseconds: an editor writes a file in several
+    /// steps.
+    private static let calm: Int64 = 200
+
+    private let paths: [String]
+    private let loop: EventLoop
+    private let changed: () -> Void
+    private var follower: FileFollower?
+    private var timer: Int?
+
+    init(_ folders: LaunchFolders, on loop: EventLoop, changed: @escaping () -> Void) {
+        (paths, self.loop, self.changed) = (folders.paths, loop, changed)
+    }
+
+    /// Without an inotify instance, the next call tries again.
+    func begin() {
+        guard follower == nil else { return }
+        follower = try? FileFollower(on: loop) { [weak self] change in
+            if case .changed = change { self?.reportWhenCalm() }
+        }
+        // A file that was not trusted may be now.
+        for (number, path) in paths.enumerated() { follower?.follow(path, as: number, heedsAttributes: true) }
+    }
+
+    private func reportWhenCalm() {
+        loop.cancel(timer)
+        timer = loop.after(LaunchWatch.calm) { [weak self] in self?.changed() }
+    }
+}

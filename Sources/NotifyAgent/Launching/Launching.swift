@@ -22,6 +22,8 @@ final class Launching: PostListener {
     }
 
     private let link: BusLink
+    /// Services on the same bus.
+    private let bus: any ServiceBus
     private let environment: Environment
     private let folders: LaunchFolders
     private var launcher = Launcher()
@@ -32,13 +34,19 @@ final class Launching: PostListener {
     private var events: [Launcher.Event] = []
     private var isBusy = false
     private var ownsName = false
-    /// By how many entries each name and prefix is held: the connection hears it once for all of them.
-    private var holds = SubjectIndex<Int>()
-    private var unidentified = UnidentifiedPosts()
+    /// By how many entries each name and prefix is wanted: the connection hears it once for all of them.
+    private var subscriptions = SubjectIndex<Int>()
+    private var unidentified = UnidentifiedPosts<BusCall>()
     private var units: ProcessUnits
 
-    init(_ link: BusLink, servesMachine: Bool, _ folders: LaunchFolders, _ environment: Environment) {
-        self.link = link
+    init(
+        _ link: BusLink,
+        _ bus: any ServiceBus,
+        servesMachine: Bool,
+        _ folders: LaunchFolders,
+        _ environment: Environment
+    ) {
+        (self.link, self.bus) = (link, bus)
         units = ProcessUnits(servesMachine: servesMachine)
         self.environment = environment
         self.folders = folders
@@ -57,7 +65,7 @@ final class Launching: PostListener {
         if entries.isEmpty, launcher.isEmpty { return }
         let needsManager = entries.contains { $0.needsManager && $0.isEnabled }
         if needsManager, manager == nil {
-            manager = ServiceManager(link) { [weak self] event in self?.managerReports(event) }
+            manager = ServiceManager(link, on: bus) { [weak self] event in self?.managerReports(event) }
         }
         handle(.load(entries))
         if needsManager {
@@ -124,10 +132,10 @@ final class Launching: PostListener {
 
     private func perform(_ effect: Launcher.Effect) {
         switch effect {
-        case .hold(let id, let subjects): hold(subjects, for: id)
-        case .release(_, let subjects):
-            let last = holds.remove(subjects)
-            link.release(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
+        case .subscribe(let id, let subjects): subscribe(subjects, for: id)
+        case .unsubscribe(_, let subjects):
+            let last = subscriptions.remove(subjects)
+            link.unsubscribe(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
         case .attach(let id, let entry): attach(id, entry)
         case .detach(let id, let entry):
             if case .activation = entry.action { names?.detach(id) } else { manager?.detach(id) }
@@ -145,14 +153,14 @@ final class Launching: PostListener {
         }
     }
 
-    private func hold(_ subjects: Subjects, for id: LaunchID) {
-        let first = holds.insert(subjects)
+    private func subscribe(_ subjects: Subjects, for id: LaunchID) {
+        let first = subscriptions.insert(subjects)
         guard !first.isEmpty else {
             // Another entry has requested them, and the bus replies in order.
-            return link.callBus("GetId", []) { [self] _ in handle(.held(id, failure: nil)) }
+            return link.callBus("GetId", []) { [self] _ in handle(.subscribed(id, failure: nil)) }
         }
-        link.hold(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error in
-            handle(.held(id, failure: error?.description))
+        link.subscribe(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error in
+            handle(.subscribed(id, failure: error?.description))
         }
     }
 
@@ -161,7 +169,7 @@ final class Launching: PostListener {
         case .unit(let unit): manager?.attach(id, unit)
         case .command: manager?.attach(id, command: entry.title)
         case .activation(let name):
-            if names == nil { names = NameWatch(link) }
+            if names == nil { names = NameWatch(link, on: bus) }
             names?.attach(id, name) { [weak self] change in
                 switch change {
                 case .owned(let isOwned): self?.handle(.activity(id, isOwned))
@@ -209,7 +217,7 @@ final class Launching: PostListener {
         for trust in questions { identify(name, .init(sender: sender, trust: trust)) }
     }
 
-    private func identify(_ name: NotifyName, _ question: UnidentifiedPosts.Question) {
+    private func identify(_ name: NotifyName, _ question: UnidentifiedPosts<BusCall>.Question) {
         guard unidentified.add(name, question) else { return }
         if question.trust == .root {
             link.findUser(of: question.sender) { [self] user in
@@ -225,7 +233,7 @@ final class Launching: PostListener {
     }
 
     /// - Parameter counts: whether the sender is one of those whose posts count.
-    private func isAnswered(_ question: UnidentifiedPosts.Question, counts: Bool) {
+    private func isAnswered(_ question: UnidentifiedPosts<BusCall>.Question, counts: Bool) {
         for name in unidentified.take(question) where counts {
             let ids = launcher.entries(for: name).filter { $0.1 == question.trust }.map(\.0)
             if !ids.isEmpty { handle(.heard(name, ids)) }
@@ -241,7 +249,7 @@ final class Launching: PostListener {
         guard call.member == "Ping", call.interface == "org.freedesktop.DBus.Peer", call.arguments.isEmpty else {
             return false
         }
-        return unidentified.postpone(call)
+        return unidentified.postpone(call, from: call.sender)
     }
 
     // MARK: - Observing programs
@@ -285,13 +293,6 @@ final class Launching: PostListener {
     }
 
     func forget(_ process: ProcessID) { units.forget(process) }
-
-    // MARK: - Incoming messages
-
-    func handle(_ signal: BusSignal) {
-        manager?.handle(signal)
-        names?.handle(signal)
-    }
 
     func alarmHasCome() { handle(.alarm) }
 

@@ -5,13 +5,6 @@ import NotifyCore
 
 /// The owners of the well-known names that entries activate.
 final class NameWatch {
-    private struct Entry {
-        let name: String
-        let report: (Change) -> Void
-        var owner = ""
-        var process: Int32 = 0
-    }
-
     enum Change {
         /// Somebody owns the name, or nobody does any more.
         case owned(Bool)
@@ -19,48 +12,53 @@ final class NameWatch {
         case processIsKnown
     }
 
+    private final class Entry: ServiceClient {
+        let service: FollowedService
+        private(set) var process: Int32 = 0
+        private let link: BusLink
+        private let report: (Change) -> Void
+
+        init(_ name: String, _ link: BusLink, _ report: @escaping (Change) -> Void) {
+            service = FollowedService(name: name, title: name, signals: [])
+            (self.link, self.report) = (link, report)
+        }
+
+        func serviceHasCome(_ service: Service) {
+            process = 0
+            report(.owned(true))
+            link.callBus("GetConnectionUnixProcessID", [.string(service.owner)]) { [self] answer in
+                guard service.isThere else { return }
+                if case .success(let values) = answer, let pid = values.first?.uint32 {
+                    process = Int32(truncatingIfNeeded: pid)
+                }
+                report(.processIsKnown)
+            }
+        }
+
+        func serviceIsAway(_ reason: String) {
+            process = 0
+            report(.owned(false))
+        }
+
+        func handle(_ signal: BusSignal) {}
+    }
+
     private let link: BusLink
+    private let bus: any ServiceBus
     private var entries: [LaunchID: Entry] = [:]
 
-    init(_ link: BusLink) { self.link = link }
+    init(_ link: BusLink, on bus: any ServiceBus) { (self.link, self.bus) = (link, bus) }
 
     /// The process that owns the name of an entry; nil if there is none.
     func owner(of id: LaunchID) -> Int32? { entries[id].flatMap { $0.process > 0 ? $0.process : nil } }
 
-    func attach(
-        _ id: LaunchID,
-        _ name: String,
-        _ report: @escaping (Change) -> Void
-    ) {
-        entries[id] = Entry(name: name, report: report)
-        link.callBus("AddMatch", [.string(OwnerChange.rule(of: name))])
-        link.findOwner(of: name) { [self] answer in
-            ownerIs((try? answer.get()) ?? "", of: id)
-        }
+    func attach(_ id: LaunchID, _ name: String, _ report: @escaping (Change) -> Void) {
+        let entry = Entry(name, link, report)
+        entries[id] = entry
+        bus.add(entry)
     }
 
     func detach(_ id: LaunchID) {
-        guard let entry = entries.removeValue(forKey: id) else { return }
-        link.callBus("RemoveMatch", [.string(OwnerChange.rule(of: entry.name))])
-    }
-
-    func handle(_ signal: BusSignal) {
-        guard let change = OwnerChange(signal) else { return }
-        for id in entries.keys.sorted() where entries[id]?.name == change.name { ownerIs(change.owner, of: id) }
-    }
-
-    private func ownerIs(_ owner: String, of id: LaunchID) {
-        guard let entry = entries[id] else { return }
-        entries[id]?.owner = owner
-        entries[id]?.process = 0
-        entry.report(.owned(!owner.isEmpty))
-        if owner.isEmpty { return }
-        link.callBus("GetConnectionUnixProcessID", [.string(owner)]) { [self] answer in
-            guard entries[id]?.owner == owner else { return }
-            if case .success(let values) = answer, let pid = values.first?.uint32 {
-                entries[id]?.process = Int32(truncatingIfNeeded: pid)
-            }
-            entry.report(.processIsKnown)
-        }
+        if let entry = entries.removeValue(forKey: id) { bus.remove(entry) }
     }
 }

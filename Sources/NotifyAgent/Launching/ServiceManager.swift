@@ -10,7 +10,7 @@ import NotifyNames
 /// There are match rules for each unit, so that nothing that happens to others wakes the agent. Job signals are
 /// received only while a job is pending: a bus can't filter them by unit, as dbus-broker matches no argument that
 /// follows a number.
-final class ServiceManager {
+final class ServiceManager: ServiceClient {
     typealias Report = (Launcher.Event) -> Void
 
     static let name = "org.freedesktop.systemd1"
@@ -31,8 +31,10 @@ final class ServiceManager {
         var failure: String?
     }
 
+    let service = FollowedService(name: ServiceManager.name, title: "the service manager", signals: [])
     let link: BusLink
     let report: Report
+    private let bus: any ServiceBus
     private var isWanted = false
     /// Its unique name; nil while there is none.
     private(set) var owner: String?
@@ -46,7 +48,9 @@ final class ServiceManager {
     /// How often the command of an entry was started, by this agent and earlier ones.
     var counts: [String: UInt64] = [:]
 
-    init(_ link: BusLink, report: @escaping Report) { (self.link, self.report) = (link, report) }
+    init(_ link: BusLink, on bus: any ServiceBus, report: @escaping Report) {
+        (self.link, self.bus, self.report) = (link, bus, report)
+    }
 
     /// The unit in which an entry's program runs.
     func unit(of id: LaunchID) -> String? { units[id] }
@@ -56,22 +60,22 @@ final class ServiceManager {
     func begin() {
         guard !isWanted else { return }
         isWanted = true
-        link.callBus("AddMatch", [.string(OwnerChange.rule(of: ServiceManager.name))])
-        link.findOwner(of: ServiceManager.name) { [self] answer in
-            ownerHasChanged(to: (try? answer.get()) ?? "")
-        }
+        bus.add(self)
     }
 
     func end() {
         guard isWanted else { return }
         isWanted = false
-        link.callBus("RemoveMatch", [.string(OwnerChange.rule(of: ServiceManager.name))])
+        bus.remove(self)
         if owner != nil { call("Unsubscribe") { _ in } }
         owner = nil
     }
 
+    func serviceHasCome(_ service: Service) { ownerHasChanged(to: service.owner) }
+    func serviceIsAway(_ reason: String) { ownerHasChanged(to: "") }
+
     private func ownerHasChanged(to owner: String) {
-        guard isWanted, owner.isEmpty || owner != self.owner else { return }
+        guard isWanted else { return }
         self.owner = owner.isEmpty ? nil : owner
         (jobs, units) = ([:], [:])
         if jobsUnderWay > 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
@@ -244,12 +248,6 @@ final class ServiceManager {
 
     func handle(_ signal: BusSignal) {
         let arguments = signal.arguments
-        if let change = OwnerChange(signal) {
-            if change.name == ServiceManager.name { ownerHasChanged(to: change.owner) }
-            return
-        }
-        // Anyone can send a signal to a single connection, regardless of its match rules.
-        guard signal.sender == owner else { return }
         switch (signal.interface, signal.member) {
         case (ServiceManager.properties, "PropertiesChanged"):
             guard arguments.count == 3, let values = arguments[1].dictionary,

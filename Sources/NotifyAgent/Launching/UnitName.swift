@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+
 /// Names of units, and their form in object paths.
 enum UnitName {
     /// A text as part of a unit's name: illegal characters are written as `\x2d`. See systemd-escape(1).
@@ -58,4 +62,28 @@ enum UnitName {
     private static func hexadecimal(_ byte: UInt8) -> String {
         (byte < 16 ? "0" : "") + String(byte, radix: 16)
     }
+}
+
+/// The innermost units of registered processes, while there are entries.
+struct ProcessUnits {
+    private let servesMachine: Bool
+    /// Empty if it has none.
+    private var units: [ProcessID: String] = [:]
+
+    init(servesMachine: Bool) { self.servesMachine = servesMachine }
+
+    /// The unit in which a process runs, if it is managed by the service manager of this bus.
+    mutating func unit(of process: ProcessHandle) -> String? {
+        guard Identity.permits(process.user, over: geteuid()) else { return nil }
+        let id = ProcessID(process)
+        if let known = units[id] { return known.isEmpty ? nil : known }
+        let cgroups = process.read { $0.cgroups } ?? []
+        let found = cgroups.lazy.compactMap { AppIdentity.unit(ofCgroup: $0) }.first
+        let unit = found.flatMap { servesMachine && $0.isOfUser ? nil : $0.name }
+        units[id] = unit ?? ""
+        return unit
+    }
+
+    mutating func forget(_ process: ProcessID) { units[process] = nil }
+    mutating func forgetAll() { units = [:] }
 }

@@ -56,3 +56,93 @@ final class Sockets {
         close(socket)
     }
 }
+
+/// The owner of the listening socket to which a stream socket was connected. See unix(7).
+struct SocketIdentity: Equatable {
+    /// The process that called listen(2), according to SO_PEERCRED, which can't be forged.
+    private let pid: pid_t
+    private let user: uid_t
+    private let group: gid_t
+    /// The address to which the listener is bound. systemd listens on behalf of many.
+    private let address: [UInt8]
+
+    /// - Returns: nil if it is not a connected stream socket of the family AF_UNIX.
+    init?(_ descriptor: Int32) {
+        guard SocketIdentity.option(SO_DOMAIN, of: descriptor) == AF_UNIX,
+            SocketIdentity.option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue)
+        else { return nil }
+        // A struct ucred.
+        var credentials: (pid: pid_t, user: uid_t, group: gid_t) = (0, 0, 0)
+        var length = socklen_t(MemoryLayout.size(ofValue: credentials))
+        guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
+        (pid, user, group) = credentials
+        var name = [UInt8](repeating: 0, count: MemoryLayout<sockaddr_un>.size)
+        var size = socklen_t(name.count)
+        let isConnected = name.withUnsafeMutableBytes { bytes in
+            guard let start = bytes.baseAddress else { return false }
+            return getpeername(descriptor, start.assumingMemoryBound(to: sockaddr.self), &size) == 0
+        }
+        guard isConnected else { return nil }
+        address = Array(name.prefix(Int(size)))
+    }
+
+    private static func option(_ name: Int32, of descriptor: Int32) -> Int32? {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+    }
+}
+
+/// Makes the bus report the end of connections whose socket the agent does not have.
+final class EndWatch {
+    private let link: BusLink
+    /// The match rule by which the bus reports it.
+    private enum Rule { case own, shared }
+
+    /// Up to this many connections have a rule of their own. A default system bus allows 512 rules, and names need them
+    /// too.
+    private static let limit = 32
+
+    private var rules: [ConnectionID: Rule] = [:]
+    private var own = 0
+    private var shared = 0
+
+    init(_ link: BusLink) { self.link = link }
+
+    var isEmpty: Bool { rules.isEmpty }
+    func watches(_ id: ConnectionID) -> Bool { rules[id] != nil }
+
+    /// - Parameter completion: called if it is already gone.
+    func begin(
+        _ id: ConnectionID,
+        _ name: String,
+        ifGone completion: @escaping () -> Void
+    ) {
+        guard rules[id] == nil else { return }
+        if own < EndWatch.limit {
+            rules[id] = .own
+            own += 1
+            link.callBus("AddMatch", [.string(OwnerChange.rule(of: name))])
+        } else {
+            rules[id] = .shared
+            shared += 1
+            if shared == 1 { link.callBus("AddMatch", [.string(OwnerChange.rule(of: nil))]) }
+        }
+        // It may have gone before the rule was in place.
+        link.callBus("NameHasOwner", [.string(name)]) { answer in
+            if case .success(let values) = answer, values.first?.boolean == false { completion() }
+        }
+    }
+
+    func end(_ id: ConnectionID, _ name: String) {
+        switch rules.removeValue(forKey: id) {
+        case nil: break
+        case .own:
+            own -= 1
+            link.callBus("RemoveMatch", [.string(OwnerChange.rule(of: name))])
+        case .shared:
+            shared -= 1
+            if shared == 0 { link.callBus("RemoveMatch", [.string(OwnerChange.rule(of: nil))]) }
+        }
+    }
+}

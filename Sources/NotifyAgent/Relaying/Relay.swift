@@ -293,7 +293,7 @@ final class Relay: BusPeer, PostListener {
     ) {
         if !subjects.isEmpty {
             let number = rules.begin()
-            link.hold(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self) {
+            link.subscribe(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self) {
                 [self] error in
                 guard let error else { return settle(number) }
                 rules.fail(client, error)
@@ -320,7 +320,7 @@ final class Relay: BusPeer, PostListener {
         } else {
             return settle(number)
         }
-        link.hold(names: Array(one.names), prefixes: Array(one.prefixes), for: self) { [self, rest] error in
+        link.subscribe(names: Array(one.names), prefixes: Array(one.prefixes), for: self) { [self, rest] error in
             if let error {
                 for client in table.listeners(to: one) {
                     rules.fail(client, error)
@@ -337,7 +337,7 @@ final class Relay: BusPeer, PostListener {
 
     private func release(_ subjects: Subjects) {
         guard !subjects.isEmpty else { return }
-        link.release(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self)
+        link.unsubscribe(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self)
     }
 
     // MARK: - States

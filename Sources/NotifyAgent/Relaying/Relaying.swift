@@ -2,7 +2,6 @@
 
 import NotifyCoordinator
 import NotifyCore
-import NotifyEvents
 import NotifyNames
 
 /// The relay as the agent sees it. It is open while somebody may need it, on a connection of its own.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NotifyCore
-import NotifyEvents
 
 /// Services of the machine, on one connection to the system bus: it is opened for the first who follows one, and closed
 /// after the last.
@@ -10,11 +9,13 @@ final class MachineServices: ServiceBus {
     private let loop: EventLoop
     private var clients: [any ServiceClient] = []
     private var connection: MachineConnection?
-    /// When to try again to reach a bus that accepts no connections.
-    private var backOff = BackOff(first: 250, last: 30_000)
-    private var retry: Int?
+    /// Tries again to reach a bus that accepts no connections.
+    private let retry: Retry
 
-    init(on loop: EventLoop, bus: NotifyCenter.Bus = .system) { (self.loop, self.bus) = (loop, bus) }
+    init(on loop: EventLoop, bus: NotifyCenter.Bus = .system) {
+        (self.loop, self.bus) = (loop, bus)
+        retry = Retry(on: loop)
+    }
 
     /// The client may be told before this returns.
     func add(_ client: any ServiceClient) {
@@ -23,15 +24,13 @@ final class MachineServices: ServiceBus {
     }
 
     private func connect() {
-        loop.cancel(retry)
         // libdbus would wait, and the agent with it.
         if bus.isCongested {
             for client in clients { client.serviceIsAway("the system bus accepts no connections") }
-            retry = loop.after(backOff.next()) { [weak self] in self?.connect() }
-            return
+            return retry.schedule { [weak self] in self?.connect() }
         }
-        backOff.reset()
-        let connection = MachineConnection(BusLink(bus: bus)) { [weak self] in self?.retire($0) }
+        retry.reset()
+        let connection = MachineConnection(BusLink(bus: bus), on: loop) { [weak self] in self?.retire($0) }
         self.connection = connection
         for client in clients { connection.router.add(client) }
         loop.add(connection.link)
@@ -40,7 +39,7 @@ final class MachineServices: ServiceBus {
 
     func remove(_ client: any ServiceClient) {
         clients.removeAll { $0 === client }
-        if clients.isEmpty { loop.cancel(retry) }
+        if clients.isEmpty { retry.cancel() }
         guard let connection else { return }
         connection.router.remove(client)
         if clients.isEmpty { retire(connection) }
@@ -63,9 +62,9 @@ private final class MachineConnection: BusPeer {
     /// Called if the bus can't be reached.
     private let giveUp: (MachineConnection) -> Void
 
-    init(_ link: BusLink, giveUp: @escaping (MachineConnection) -> Void) {
+    init(_ link: BusLink, on loop: EventLoop, giveUp: @escaping (MachineConnection) -> Void) {
         (self.link, self.giveUp) = (link, giveUp)
-        router = ServiceRouter(link)
+        router = ServiceRouter(link, on: loop)
         link.peer = self
     }
 
@@ -74,10 +73,6 @@ private final class MachineConnection: BusPeer {
 
     /// logind's locks are descriptors.
     var takesDescriptors: Bool { true }
-
-    var deadline: MonotonicTime? { router.deadline }
-
-    func deadlineHasPassed() { router.deadlineHasPassed() }
 
     func linkIsReady(_ link: BusLink) {
         hasBeenReady = true

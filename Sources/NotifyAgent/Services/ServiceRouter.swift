@@ -2,20 +2,117 @@
 
 import NotifyCore
 
+/// Where services are followed.
+protocol ServiceBus: AnyObject {
+    func add(_ client: any ServiceClient)
+    /// After this the client is told nothing more.
+    func remove(_ client: any ServiceClient)
+}
+
+/// Somebody who follows a service on a bus: is told when it comes and goes, and hears its signals.
+protocol ServiceClient: AnyObject {
+    var service: FollowedService { get }
+    /// A connection owns the service's name.
+    func serviceHasCome(_ service: Service)
+    /// The service has sent a signal.
+    func handle(_ signal: BusSignal)
+    /// Nobody owns the name, for this reason.
+    func serviceIsAway(_ reason: String)
+}
+
+/// What there is to know in advance of a service that is followed.
+struct FollowedService: Sendable {
+    /// Its well-known name.
+    let name: String
+    /// What people call it.
+    let title: String
+    /// Which of its signals are wanted: the rest of match rules, behind the sender.
+    let signals: [String]
+    /// Whether the bus is to start it.
+    var isActivated = false
+}
+
+/// A service, for as long as one connection owns its name.
+final class Service {
+    /// The unique name of that connection, which nobody else can have.
+    let owner: String
+    private(set) var isThere = true
+    private let link: BusLink
+
+    init(owner: String, on link: BusLink) { (self.owner, self.link) = (owner, link) }
+
+    func leave() { isThere = false }
+
+    /// Calls a method.
+    ///
+    /// - Parameter completion: called with the answer, unless the service has gone meanwhile.
+    func call(
+        _ member: String,
+        of interface: String,
+        at path: String,
+        _ arguments: [BusValue] = [],
+        then completion: @escaping (BusAnswer) -> Void
+    ) {
+        link.call(owner, path: path, interface: interface, member: member, arguments) { [self] answer in
+            if isThere { return completion(answer) }
+            (try? answer.get())?.closeDescriptors()
+        }
+    }
+
+    /// Asks for all properties of an interface.
+    ///
+    /// - Parameter completion: called with nil if it did not tell.
+    func properties(
+        of interface: String,
+        at path: String,
+        then completion: @escaping ([String: BusValue]?) -> Void
+    ) {
+        call("GetAll", of: PropertyChange.interface, at: path, [.string(interface)]) { answer in
+            let values = try? answer.get()
+            values?.closeDescriptors()
+            completion(values?.first?.dictionary)
+        }
+    }
+}
+
+/// The signal PropertiesChanged. See the D-Bus specification, "Standard Interfaces".
+struct PropertyChange {
+    static let interface = "org.freedesktop.DBus.Properties"
+
+    /// Whose properties they are.
+    let interface: String
+    let values: [String: BusValue]
+    /// Those that have changed without saying how.
+    let invalidated: [String]
+
+    init?(_ signal: BusSignal) {
+        guard signal.interface == PropertyChange.interface, signal.member == "PropertiesChanged",
+            signal.arguments.count == 3, let interface = signal.arguments[0].string,
+            let values = signal.arguments[1].dictionary, let invalidated = signal.arguments[2].strings
+        else { return nil }
+        self.interface = interface
+        self.values = values
+        self.invalidated = invalidated
+    }
+}
+
 /// The services that are followed on one connection: who owns their names, and whom their signals are for.
-final class ServiceRouter {
+final class ServiceRouter: ServiceBus {
     private final class Entry {
         let client: any ServiceClient
         var current: Service?
-        /// When to have it started again.
-        var retry = BackOff(first: 250, last: ServiceRouter.longestRetry)
+        /// Has it started again.
+        let retry: Retry
         /// Since when it is there.
         var since = MonotonicTime(nanoseconds: 0)
         /// Counts the questions for its owner: the answer to an earlier one comes too late.
         var round = 0
         var isFollowed = false
 
-        init(_ client: any ServiceClient) { self.client = client }
+        init(_ client: any ServiceClient, on loop: EventLoop) {
+            self.client = client
+            retry = Retry(on: loop)
+        }
 
         var facts: FollowedService { client.service }
 
@@ -29,21 +126,18 @@ final class ServiceRouter {
         }
     }
 
-    /// The longest time between two attempts to have a service started, in milliseconds. One that lived for that long is
-    /// started again at once.
-    private static let longestRetry: Int64 = 30_000
-
     private let link: BusLink
+    private let loop: EventLoop
     private var entries: [Entry] = []
     private var isReady = false
 
-    init(_ link: BusLink) { self.link = link }
+    init(_ link: BusLink, on loop: EventLoop) { (self.link, self.loop) = (link, loop) }
 
     // MARK: - Who follows what
 
     /// Adds a client; it hears of the service as soon as the bus has said whether it is there.
     func add(_ client: any ServiceClient) {
-        let entry = Entry(client)
+        let entry = Entry(client, on: loop)
         entries.append(entry)
         if isReady { follow(entry) }
     }
@@ -53,6 +147,7 @@ final class ServiceRouter {
         for entry in entries where entry.client === client {
             entry.leave()
             entry.round += 1
+            entry.retry.cancel()
             guard entry.isFollowed else { continue }
             for rule in entry.rules { link.callBus("RemoveMatch", [.string(rule)]) }
         }
@@ -77,19 +172,6 @@ final class ServiceRouter {
         }
     }
 
-    /// When `deadlineHasPassed` is to be called; nil means never.
-    var deadline: MonotonicTime? {
-        entries.reduce(nil) { MonotonicTime.earlier($0, $1.retry.time) }
-    }
-
-    func deadlineHasPassed() {
-        for entry in entries {
-            guard let time = entry.retry.time, time <= .now else { continue }
-            entry.retry.cancel()
-            findOwner(entry)
-        }
-    }
-
     // MARK: - Owners
 
     private func follow(_ entry: Entry) {
@@ -109,7 +191,7 @@ final class ServiceRouter {
                 entry.client.serviceIsAway("\(facts.title) is not running")
             case .failure(let fault):
                 entry.client.serviceIsAway("\(facts.title) can't be started: \(fault.message)")
-                entry.retry.schedule()
+                startLater(entry)
             }
         }
     }
@@ -120,14 +202,21 @@ final class ServiceRouter {
         guard !owner.isEmpty else {
             entry.client.serviceIsAway("\(entry.facts.title) went away")
             guard entry.facts.isActivated else { return }
-            if entry.since + ServiceRouter.longestRetry <= .now { entry.retry.reset() }
-            return entry.retry.schedule()
+            // One that lived for long is started again at once.
+            if entry.since + Retry.longest <= .now { entry.retry.reset() }
+            return startLater(entry)
         }
         entry.retry.cancel()
         entry.since = .now
         let service = Service(owner: owner, on: link)
         entry.current = service
         entry.client.serviceHasCome(service)
+    }
+
+    private func startLater(_ entry: Entry) {
+        entry.retry.schedule { [weak self, weak entry] in
+            if let entry { self?.findOwner(entry) }
+        }
     }
 
     // MARK: - Signals

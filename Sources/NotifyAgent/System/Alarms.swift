@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+import NotifyCoordinator
 import NotifyCore
-import NotifyEvents
 
 /// Who wants to be woken when: the loop has one timer for all.
 struct Alarms {
@@ -38,4 +39,14 @@ struct Alarms {
         loop.cancel(timer)
         timer = times.values.min().map { loop.at(MonotonicTime(nanoseconds: $0), ring) }
     }
+}
+
+/// The time of day.
+enum WallClock {
+    /// Seconds since 1970.
+    static var now: UInt64 { UInt64(max(0, time(nil))) }
+}
+
+extension Timestamp {
+    static var now: Timestamp { Timestamp(nanoseconds: MonotonicTime.now.nanoseconds, wallClock: WallClock.now) }
 }

@@ -3,7 +3,6 @@
 import CLinux
 import Glibc
 import NotifyCore
-import NotifyEvents
 
 /// Who is told what the watcher notices, by the numbers under which it watches.
 protocol WatcherDelegate: AnyObject {

@@ -43,7 +43,7 @@ struct Launch {
     /// What the program was started for, until it has exited.
     private var cause: Set<NotifyName> = []
     /// What has been requested from the bus, and how many requests it has yet to confirm.
-    private(set) var held = Subjects()
+    private(set) var subscribed = Subjects()
     private(set) var unconfirmed = 0
     private var isAttached = false
     /// Whether the latest start ends the program first, and has not done so yet. Until then, whoever observes belongs to
@@ -119,14 +119,14 @@ struct Launch {
     /// Makes the bus deliver what is wanted now, and nothing else.
     private mutating func follow(_ effects: inout [Launcher.Effect]) {
         let wanted = wanted
-        let (more, less) = (wanted.subtracting(held), held.subtracting(wanted))
-        held = wanted
+        let (more, less) = (wanted.subtracting(subscribed), subscribed.subtracting(wanted))
+        subscribed = wanted
         // A prefix may give way to a name, or the other way round: at every moment one of them is heard.
         if !more.isEmpty {
             unconfirmed += 1
-            effects.append(.hold(id, more))
+            effects.append(.subscribe(id, more))
         }
-        if !less.isEmpty { effects.append(.release(id, less)) }
+        if !less.isEmpty { effects.append(.unsubscribe(id, less)) }
     }
 
     // MARK: - Start and stop
@@ -161,7 +161,7 @@ struct Launch {
         follow(&effects)
     }
 
-    mutating func isHeld(_ failure: String?, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+    mutating func isSubscribed(_ failure: String?, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         unconfirmed -= 1
         if let failure { return turnOff(failure, &effects) }
         // What is due may have been posted again while that was not heard.

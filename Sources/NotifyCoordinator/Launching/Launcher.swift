@@ -12,8 +12,8 @@ package struct Launcher {
         case load([LaunchEntry])
         /// There is a service manager, or there is none for this reason.
         case manager(obstacle: String?)
-        /// The result of `hold`.
-        case held(LaunchID, failure: String?)
+        /// The result of `subscribe`.
+        case subscribed(LaunchID, failure: String?)
         /// A post whose sender counts for these entries.
         case heard(NotifyName, [LaunchID])
         /// The unit of an entry is active, activating or deactivating; or it is not.
@@ -53,9 +53,9 @@ package struct Launcher {
     }
 
     package enum Effect: Equatable, Sendable {
-        /// Hear posts of these; ends in `held`.
-        case hold(LaunchID, Subjects)
-        case release(LaunchID, Subjects)
+        /// Hear posts of these; ends in `subscribed`.
+        case subscribe(LaunchID, Subjects)
+        case unsubscribe(LaunchID, Subjects)
         /// Find out whether the program is running, and report when that changes; starts with `activity`.
         case attach(LaunchID, LaunchEntry)
         case detach(LaunchID, LaunchEntry)
@@ -180,7 +180,7 @@ package struct Launcher {
             for id in launches.keys.sorted() where launches[id]?.entry.needsManager == true {
                 begin(id, &effects)
             }
-        case .held(let id, let failure): launches[id]?.isHeld(failure, now, &effects)
+        case .subscribed(let id, let failure): launches[id]?.isSubscribed(failure, now, &effects)
         case .heard(let name, let ids): for id in ids { launches[id]?.heard(name, now, &effects) }
         case .activity(let id, let isActive, let failure):
             launches[id]?.note(isActive: isActive, failure: failure, now, &effects)

@@ -30,7 +30,7 @@ package struct ObservedNames: Sendable {
     package func count(of name: NotifyName) -> Int {
         if let count = interests[name] { return count }
         var count = counts[name] ?? 0
-        counts.forEachPrefix(of: name) { _, holders in count += holders }
+        counts.forEachPrefix(of: name) { _, subscribers in count += subscribers }
         return count
     }
 

@@ -22,9 +22,9 @@ struct Transition<Waiter> {
     }
 
     enum Action {
-        /// Match the names; ends in `namesAreHeld`.
-        case hold
-        case release
+        /// Match the names; ends in `namesAreSubscribed`.
+        case subscribe
+        case unsubscribe
         /// Find the point in the stream of posts from which they set bits; ends in `markIsReached`.
         case mark
         /// Inform the observer of its state; ends in `observerAnswered`.
@@ -49,23 +49,23 @@ struct Transition<Waiter> {
     /// Whether posts set bits.
     private(set) var isCollecting: Bool
     /// Whether the names are under the agent's rules, or about to be.
-    private(set) var isHolding: Bool
+    private(set) var isProxied: Bool
     /// The target of a change in progress, or else the state.
     private(set) var aim: LifecycleState
-    /// Whether the observer has had names held before it closes its gate.
+    /// Whether the observer has had names subscribed before it closes its gate.
     private var hasWaited = false
     private var waiters: [Waiter] = []
     private var next: (aim: LifecycleState, waiters: [Waiter])?
 
     /// - Parameters:
-    ///   - isHolding: whether the names are under the agent's rules.
-    ///   - isCollecting: whether posts already set bits; the same as `isHolding` if nil.
+    ///   - isProxied: whether the names are under the agent's rules.
+    ///   - isCollecting: whether posts already set bits; the same as `isProxied` if nil.
     ///   - isEntering: whether the connection has yet to be answered; ends in `entered`.
-    init(_ state: LifecycleState, isHolding: Bool = false, isCollecting: Bool? = nil, isEntering: Bool = false) {
+    init(_ state: LifecycleState, isProxied: Bool = false, isCollecting: Bool? = nil, isEntering: Bool = false) {
         self.state = state
         aim = state
-        self.isHolding = isHolding
-        self.isCollecting = isCollecting ?? isHolding
+        self.isProxied = isProxied
+        self.isCollecting = isCollecting ?? isProxied
         if isEntering { step = .entering }
     }
 
@@ -108,27 +108,27 @@ struct Transition<Waiter> {
         return (answered.isEmpty ? [] : [.answer(answered, .inForce)]) + beginNext()
     }
 
-    mutating func namesAreHeld(_ failure: String?) -> [Action] {
+    mutating func namesAreSubscribed(_ failure: String?) -> [Action] {
         guard step == .takingOver else { return [] }
         if let failure {
-            isHolding = false
+            isProxied = false
             return giveUp(failure)
         }
         return close(.suspended)
     }
 
-    /// The observer has added names, and does not close its gate before they are held, too. It does so once: what it adds
-    /// from then on is live only when it is held.
+    /// The observer has added names, and does not close its gate before they are subscribed, too. It does so once: what it adds
+    /// from then on is live only when it is subscribed.
     mutating func observerHasAdded() -> [Action] {
         guard step == .closing(.suspended) else { return [] }
         if hasWaited { return giveUp("The observer keeps adding names.") }
         hasWaited = true
         step = .takingOver
-        return [.hold]
+        return [.subscribe]
     }
 
     mutating func markIsReached() {
-        if isHolding { isCollecting = true }
+        if isProxied { isCollecting = true }
     }
 
     mutating func observerAnswered(_ failure: String?, isHoldingBack: Bool = false) -> [Action] {
@@ -140,7 +140,7 @@ struct Transition<Waiter> {
             return actions
         case .opening:
             if let failure { return giveUp(failure) }
-            if isHolding, isHoldingBack {
+            if isProxied, isHoldingBack {
                 step = .handingBack
                 return [.awaitHeldBack]
             }
@@ -157,7 +157,7 @@ struct Transition<Waiter> {
     /// An external event supersedes the change: the process was stopped and its connection is parked.
     mutating func park(returningTo wished: LifecycleState) -> [Action] {
         let actions = settle(in: wished == .background ? .background : .suspended, thenWish: nil)
-        isHolding = true
+        isProxied = true
         return actions
     }
 
@@ -176,10 +176,10 @@ struct Transition<Waiter> {
         hasWaited = false
         switch aim {
         case .suspended:
-            if isHolding { return close(.suspended) }
-            isHolding = true
+            if isProxied { return close(.suspended) }
+            isProxied = true
             step = .takingOver
-            return [.hold]
+            return [.subscribe]
         case .background:
             return close(.background)
         case .foreground:
@@ -191,26 +191,26 @@ struct Transition<Waiter> {
     private mutating func close(_ new: LifecycleState) -> [Action] {
         step = .closing(new)
         if new == .suspended { return isCollecting ? [.tell(new)] : [.mark, .tell(new)] }
-        return stopHolding() + [.tell(new)]
+        return endProxy() + [.tell(new)]
     }
 
-    private mutating func stopHolding() -> [Action] {
+    private mutating func endProxy() -> [Action] {
         isCollecting = false
-        guard isHolding else { return [.forgetPending] }
-        isHolding = false
-        return [.release, .forgetPending]
+        guard isProxied else { return [.forgetPending] }
+        isProxied = false
+        return [.unsubscribe, .forgetPending]
     }
 
     private mutating func handBack() -> [Action] {
         var actions: [Action] = []
-        if isHolding { actions = [.deliver] + stopHolding() }
+        if isProxied { actions = [.deliver] + endProxy() }
         return actions + settle(in: .foreground)
     }
 
     private mutating func giveUp(_ failure: String) -> [Action] {
         // Nobody knows for certain which state the observer is in now; it was last in `state`.
         var actions: [Action] = []
-        if state != .suspended { actions = stopHolding() }
+        if state != .suspended { actions = endProxy() }
         aim = state
         step = .settled
         actions.append(.answer(waiters, .failed(failure)))

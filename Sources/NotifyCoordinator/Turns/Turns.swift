@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyNames
+
 /// Round robin: owners with work take turns, and so do the members of each owner.
 ///
-/// A member is whatever work is done for: a holder of names, or a connection that has calls waiting. It is in line once;
+/// A member is whatever work is done for: a subscriber of names, or a connection that has calls waiting. It is in line once;
 /// if there is more to do for it after its turn, it is appended again.
 package struct Turns<Owner: Hashable, Member> {
     private var owners = Fifo<Owner>()
@@ -44,45 +46,44 @@ package struct Turns<Owner: Hashable, Member> {
     }
 }
 
-/// First in, first out. Both take constant time on average, and what was taken is no longer kept in memory.
-package struct Fifo<Element> {
-    private var elements: [Element?] = []
-    private var head = 0
-
-    package init(_ elements: [Element] = []) { self.elements = elements }
-
-    /// Copies them.
-    package var all: [Element] { elements[head...].compactMap { $0 } }
-    package var count: Int { elements.count - head }
-    package var isEmpty: Bool { head == elements.count }
-    package var first: Element? { isEmpty ? nil : elements[head] }
-
-    package mutating func append(_ element: Element) { elements.append(element) }
-
-    package mutating func popFirst() -> Element? {
-        guard head < elements.count else { return nil }
-        let element = elements[head].take()
-        head += 1
-        if isEmpty {
-            elements.removeAll(keepingCapacity: elements.capacity <= 64)
-            head = 0
-        } else if head >= 64, head * 2 >= elements.count {
-            elements.removeFirst(head)
-            head = 0
-        }
-        return element
+/// With whom what the agent has is shared: one owner's calls neither delay nor displace another's.
+///
+/// Other users are one owner each. Programs of the agent's own user are owners by themselves; otherwise, on a session bus,
+/// all would depend on the worst of them.
+package struct Owner: Hashable, Sendable {
+    package enum Program: Hashable, Sendable {
+        case process(Int32)
+        /// An application in a sandbox, with all its processes: a portal starts as many for it as it asks for.
+        case sandbox(String)
+        /// What the bus can't tell apart.
+        case unknown
     }
 
-    /// Changes all elements, in order.
-    package mutating func changeAll(_ change: (inout Element) -> Void) {
-        for index in elements.indices.dropFirst(head) {
-            guard var element = elements[index].take() else { continue }
-            change(&element)
-            elements[index] = element
-        }
+    package let user: UInt32
+    /// Nil if all programs of the user are one owner.
+    package let program: Program?
+
+    package init(user: UInt32, program: Program? = nil) {
+        self.user = user
+        self.program = program
     }
 
-    package func filter(_ isKept: (Element) -> Bool) -> Fifo { Fifo(all.filter(isKept)) }
+    package init(user: UInt32, program: Program, agentUser: UInt32?) {
+        self.init(user: user, program: user == agentUser ? program : nil)
+    }
+
+    package init(_ process: ProcessID, agentUser: UInt32?) {
+        self.init(user: process.user, program: .process(process.pid), agentUser: agentUser)
+    }
 }
 
-extension Fifo: Sendable where Element: Sendable {}
+extension Owner: CustomStringConvertible {
+    package var description: String {
+        switch program {
+        case nil: "User \(user)"
+        case .process(let pid): "Process \(pid)"
+        case .sandbox(let application): "The sandboxed application \(application)"
+        case .unknown: "A program of user \(user)"
+        }
+    }
+}

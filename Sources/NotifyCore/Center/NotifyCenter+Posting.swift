@@ -32,7 +32,7 @@ extension NotifyCenter {
             if engine.isStopped { throw .closed }
             engine.counters.posted.increment()
             ProcessHub.post(name, by: engine.counters)
-            return engine.witness.see(name)
+            return engine.localEcho.note(name)
         case .ordinary: break
         case .owned, .reserved: try checkPermission(toPost: name)
         }
@@ -41,7 +41,7 @@ extension NotifyCenter {
             try engine.start()
             engine.wake()
         }
-        engine.witness.see(name)
+        engine.localEcho.note(name)
     }
 
     /// Opens the connection for posting, unless it is open, without waiting for the bus.
@@ -133,9 +133,9 @@ extension NotifyCenter {
         }
     }
 
-    /// Sets a witness that is notified of each post of this center, on the posting thread; nil removes it.
-    package func setPostWitness(_ witness: (@Sendable (NotifyName) -> Void)?) {
-        engine.witness.set(witness)
+    /// Has each post of this center passed on to somebody, on the posting thread; nil to nobody.
+    package func setLocalEcho(_ hear: (@Sendable (NotifyName) -> Void)?) {
+        engine.localEcho.set(hear)
     }
 
     /// D-Bus reports no error for a denied broadcast, so permission to post is checked here first.

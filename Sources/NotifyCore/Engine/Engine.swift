@@ -58,7 +58,7 @@ final class Engine: Sendable {
     /// Everyone registered with this center.
     let observers = Monitor(Registered())
     /// Notified of each post of this center.
-    let witness = PostWitness()
+    let localEcho = LocalEcho()
     /// Whether every registration is kept if there is no bus, and completed when there is one.
     let waitsForBus: Bool
     private let life = Monitor(Life.idle)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names that are added while the program is suspended, or about to be: they are confirmed once the agent holds them.
+/// Names that are added while the program is suspended, or about to be: they are confirmed once the agent has subscribed to them.
 struct LateAdditions {
     /// Whether the agent wanted to suspend the program before it had heard of everything that was added.
     var isAgentBehind = false

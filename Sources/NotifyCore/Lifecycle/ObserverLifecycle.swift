@@ -107,7 +107,7 @@ package struct ObserverLifecycle {
         case .decided(let text, let sender): registration.decided(text, by: sender)
         case .setState(let state, let additions, let call):
             guard call.sender == agent else { return effects.append(.refuse(call)) }
-            // What the agent has not heard of yet, it does not hold.
+            // The agent has not subscribed to what it has not heard of yet.
             self.additions.isAgentBehind =
                 state == .suspended && !needsRelay && registration.hasSaidMore(than: additions)
             if self.additions.isAgentBehind { return effects.append(.postpone(call)) }
@@ -122,7 +122,7 @@ package struct ObserverLifecycle {
         case .ruleAnswered: passage.ruleIsAnswered(&effects)
         case .barrierPassed(let number): passage.barrierPassed(number, &effects)
         case .deadlinePassed where registration.agent != nil:
-            // It does not say whether it holds what was added. If it is to suspend the program later, it must.
+            // It does not say whether it has subscribed to what was added. If it is to suspend the program later, it must.
             if gate == .closed { missed.noteUnknown() }
             registration.expectEverything()
             confirmAdditions()
@@ -148,7 +148,7 @@ package struct ObserverLifecycle {
     private mutating func registrationEnded(_ answer: AgentInterface.Register.Answer?, _ names: () -> [NotifyName]) {
         missed.startCounting()
         if registration.registrationEnded(isAccepted: answer != nil) { missed.noteUnknown() }
-        // It has parked this program, and keeps holding its names until they are heard here.
+        // It has parked this program, and stays subscribed to its names until they are heard here.
         missed.expectDelivery(answer.map { $0.state == .foreground && $0.isComplete } ?? false)
         if wasCutOff, answer?.isComplete != true { noteCutOff() }
         wasCutOff = false
@@ -222,7 +222,7 @@ package struct ObserverLifecycle {
 
     // MARK: - Added names
 
-    /// From the moment that the agent wants to suspend the program, additions are confirmed once it holds them.
+    /// From the moment that the agent wants to suspend the program, additions are confirmed once it has subscribed to them.
     private mutating func say(_ statement: Statement) {
         let isHeld = !needsRelay && (additions.isAgentBehind || passage.aim == .suspended)
         guard case .observes = statement, isHeld else { return registration.say(statement, &effects) }

@@ -78,7 +78,7 @@ package final class BusLink {
     /// Topics that would be live, if only the agent had reported in which state this connection starts, or that it holds
     /// them for a suspended program.
     var heldTopics: [Topic] = []
-    /// Represents the peer among the observers of the names that it holds.
+    /// Represents the peer among the observers of the names that it has subscribed to.
     private var peerObserver: Observer?
     weak var listener: (any PostListener)?
     /// Represents the listener, and knows who sent the post that it is notified of.
@@ -203,7 +203,7 @@ package final class BusLink {
     /// The observer that stands for the peer.
     func observerForPeer() -> Observer {
         if let peerObserver { return peerObserver }
-        let observer = Observer(runner: .client(HeldPosts(self, for: .peer)), counters: counters) { _ in }
+        let observer = Observer(runner: .client(PeerPosts(self, for: .peer)), counters: counters) { _ in }
         peerObserver = observer
         return observer
     }
@@ -211,7 +211,7 @@ package final class BusLink {
     func observer(for listener: any PostListener) -> Observer {
         self.listener = listener
         if let listenerObserver { return listenerObserver }
-        let observer = Observer(runner: .client(HeldPosts(self, for: .listener)), counters: counters) { _ in }
+        let observer = Observer(runner: .client(PeerPosts(self, for: .listener)), counters: counters) { _ in }
         listenerObserver = observer
         keepsSenders = true
         return observer

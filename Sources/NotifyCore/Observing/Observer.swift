@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Synchronization
 
 /// A registration: a callback, the guard that keeps it from running once it is cancelled, and its queue.
@@ -102,4 +103,143 @@ package protocol ObserverClient: Sendable {
     func wake(for observer: Observer)
     /// The observer was cancelled.
     func end()
+}
+
+/// The names that wait for a callback, and whether whoever runs it knows that something waits.
+package struct DeliveryQueue<Name: Coalescing> {
+    private var names: CoalescingQueue<Name>
+    /// Whether it was told, and has not found the queue empty since.
+    private var isAnnounced = false
+
+    package init(_ names: CoalescingQueue<Name> = CoalescingQueue()) { self.names = names }
+
+    package var count: Int { names.count }
+
+    /// - Returns: also whether to tell whoever runs the callback.
+    package mutating func enqueue(_ name: Name) -> (outcome: CoalescingQueue<Name>.Outcome, mustAnnounce: Bool) {
+        defer { isAnnounced = true }
+        return (names.enqueue(name), !isAnnounced)
+    }
+
+    /// Takes the next name; nil ends the turn of whoever runs the callback.
+    package mutating func takeNext() -> Name? {
+        if let name = names.popFirst() { return name }
+        isAnnounced = false
+        return nil
+    }
+
+    package mutating func removeAll() {
+        names.removeAll()
+    }
+}
+
+/// Ensures that no callback of an observer runs once its cancellation has returned. A part of the observer: an object of
+/// its own would be one more for each.
+struct CancellationGuard: ~Copyable, Sendable {
+    private static let running: UInt8 = 1
+    private static let cancelled: UInt8 = 2
+
+    /// Who waits for the end of a callback that was cancelled: this is rare, so all share one.
+    private struct Endings {
+        /// For each waiting thread, the observer whose callback it waits for.
+        var threads: [UInt: Observer] = [:]
+        /// What is to be called, for those that don't wait in a thread.
+        var completions: [(observer: Observer, completion: @Sendable () -> Void)] = []
+
+        /// - Returns: the completions of callbacks that have ended.
+        mutating func takeEnded() -> [@Sendable () -> Void] {
+            if completions.isEmpty { return [] }
+            let ended = completions.filter { !$0.observer.cancellation.isRunning }
+            completions.removeAll { one in ended.contains { $0.observer === one.observer } }
+            return ended.map(\.completion)
+        }
+    }
+
+    private static let endings = Monitor(Endings())
+
+    private let state = Atomic<UInt8>(0)
+    /// The thread that is running the callback, so that a callback can cancel its own observer.
+    private let runner = Atomic<UInt>(0)
+
+    var isCancelled: Bool { state.load(ordering: .acquiring) & CancellationGuard.cancelled != 0 }
+
+    /// Runs `body`, unless the observer was cancelled. One thread at a time.
+    ///
+    /// - Returns: whether it ran.
+    @inline(__always)
+    func run(_ body: () -> Void) -> Bool {
+        guard
+            state.compareExchange(expected: 0, desired: CancellationGuard.running, ordering: .acquiringAndReleasing)
+                .exchanged
+        else { return false }
+        runner.store(pthread_self(), ordering: .relaxed)
+        body()
+        runner.store(0, ordering: .relaxed)
+        let before = state.bitwiseAnd(~CancellationGuard.running, ordering: .acquiringAndReleasing).oldValue
+        if before & CancellationGuard.cancelled != 0 {
+            // Taking the lock orders this with a waiter that has just checked and is about to sleep.
+            let completions = CancellationGuard.endings.withLock { $0.takeEnded() }
+            CancellationGuard.endings.wakeAll()
+            for completion in completions { completion() }
+        }
+        return true
+    }
+
+    /// Prevents further callbacks, and waits for one that is running, unless it is the caller.
+    ///
+    /// - Parameters:
+    ///   - observer: the observer that this is a part of.
+    ///   - waits: whether to wait.
+    func cancel(_ observer: Observer, waits: Bool) {
+        let before = state.bitwiseOr(CancellationGuard.cancelled, ordering: .acquiringAndReleasing).oldValue
+        guard waits, before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {
+            return
+        }
+        let thread = pthread_self()
+        let _: Void? = CancellationGuard.endings.wait(until: nil) { endings in
+            guard isRunning else {
+                endings.threads[thread] = nil
+                return ()
+            }
+            if endings.threads[thread] == nil {
+                endings.threads[thread] = observer
+                assert(
+                    !CancellationGuard.isCircle(of: endings.threads, from: thread),
+                    "Callbacks in several threads cancel each other's observations, and would wait for ever."
+                )
+            }
+            return nil
+        }
+    }
+
+    /// Calls `completion` once no callback is running in another thread: now, or on the thread that runs it.
+    ///
+    /// - Parameter observer: the observer that this is a part of. It was cancelled.
+    func whenIdle(_ observer: Observer, _ completion: @escaping @Sendable () -> Void) {
+        let isIdle = CancellationGuard.endings.withLock { endings in
+            if !isRunningElsewhere { return true }
+            endings.completions.append((observer, completion))
+            return false
+        }
+        if isIdle { completion() }
+    }
+
+    var isRunningElsewhere: Bool { isRunning && runner.load(ordering: .relaxed) != pthread_self() }
+
+    private var isRunning: Bool { state.load(ordering: .acquiring) & CancellationGuard.running != 0 }
+
+    /// Whether a thread waits for a callback that waits, perhaps by way of others, for a callback of that thread.
+    ///
+    /// That is exact. Each thread has noted which callback it runs before it could note here that it waits, under the
+    /// lock, so the last thread of a circle sees all of it. And one whose callback has ended in the meantime, though it is
+    /// yet to be woken, is passed over: a cancelled observer's callback does not run again.
+    private static func isCircle(of waiting: [UInt: Observer], from start: UInt) -> Bool {
+        var thread = start
+        for _ in waiting {
+            guard let observer = waiting[thread], observer.cancellation.isRunning else { return false }
+            thread = observer.cancellation.runner.load(ordering: .relaxed)
+            if thread == start { return true }
+        }
+        return false
+    }
 }

@@ -39,7 +39,7 @@ package protocol BusPeer: AnyObject {
     var stallLimit: Int64? { get }
     /// A signal that is not a post. Descriptors among its arguments belong to the handler.
     func handle(_ signal: BusSignal)
-    /// A post of a name that the peer holds; see ``BusLink/hold(names:prefixes:then:)``.
+    /// A post of a name that the peer has subscribed to; see ``BusLink/subscribe(names:prefixes:then:)``.
     func handle(post name: NotifyName)
 }
 

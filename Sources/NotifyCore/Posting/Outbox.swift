@@ -155,7 +155,7 @@ final class Outbox: Sendable {
     /// - Returns: whether the leader must be notified, because nothing was queued before.
     private func queue(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool {
         let wasDrained = state.isDrained
-        switch state.queue.enqueue(name, hash: name.storage.hash) {
+        switch state.queue.enqueue(name) {
         case .queued: break
         case .coalesced: counters.coalescedPosts.increment()
         case .full:

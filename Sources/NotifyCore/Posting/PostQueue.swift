@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The posts that a socket has not accepted yet: those queued, and those whose bytes are being written.
-package struct PostQueue<Name: Hashable> {
+package struct PostQueue<Name: Coalescing> {
     private var backlog: CoalescingQueue<Name>
     /// Taken out of the backlog, or never in it, and to be sent again if the connection is lost.
     private var inFlight: [Name] = []
@@ -17,9 +17,8 @@ package struct PostQueue<Name: Hashable> {
     /// How many of the posts ever added have been written.
     package var written: Int { dequeued - inFlight.count }
 
-    /// - Parameter hash: equal for equal names.
-    package mutating func enqueue(_ name: Name, hash: UInt64 = 0) -> CoalescingQueue<Name>.Outcome {
-        let outcome = backlog.enqueue(name, hash: hash)
+    package mutating func enqueue(_ name: Name) -> CoalescingQueue<Name>.Outcome {
+        let outcome = backlog.enqueue(name)
         if outcome == .queued { enqueued += 1 }
         return outcome
     }

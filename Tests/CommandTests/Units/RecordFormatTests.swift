@@ -10,7 +10,7 @@ import Testing
 
 @Suite struct RecordFormatTests {
     private func record(_ format: RecordFormat, name: String, count: Int = 1) throws -> String {
-        let arrival = Arrival(name: try NotifyName(name), time: Clock.wall, moment: 0)
+        let arrival = Notification(name: try NotifyName(name), time: Clock.wall, moment: 0)
         var record: [UInt8] = []
         format.write(arrival, count: count, to: &record)
         return String(decoding: record, as: UTF8.self)
@@ -63,7 +63,7 @@ import Testing
 
 @Suite struct GoalTests {
     private func burst(_ name: String) throws -> Burst {
-        Burst(Arrival(name: try NotifyName(name), time: makeTime(seconds: 0, nanoseconds: 0), moment: 0))
+        Burst(Notification(name: try NotifyName(name), time: makeTime(seconds: 0, nanoseconds: 0), moment: 0))
     }
 
     private func heard(_ posts: [String], _ subject: Subject, _ change: (inout WaitSettings) -> Void) throws -> Int? {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DarwinNotify
-import Foundation
 import TestSupport
 import Testing
 
@@ -42,11 +41,7 @@ import Testing
         let heard = Recorder<String>()
         let local = CFNotificationCenterGetLocalCenter()
         let observer = UnsafeRawPointer(bitPattern: 1)
-        let observation = NotificationCenter.default.addObserver(
-            forName: Notification.Name("com.example.type-tests"),
-            object: nil,
-            queue: nil
-        ) { _ in heard.append("Foundation") }
+        let observation = FoundationObservation(of: "com.example.type-tests") { heard.append("Foundation") }
         CFNotificationCenterAddObserver(
             local,
             observer,
@@ -55,12 +50,12 @@ import Testing
             nil,
             .deliverImmediately
         )
-        NotificationCenter.default.post(name: Notification.Name("com.example.type-tests"), object: nil)
+        FoundationObservation.post("com.example.type-tests")
         #expect(heard.elements == ["Foundation"])
         let name = CFNotificationName("com.example.type-tests" as CFString)
         CFNotificationCenterPostNotification(local, name, nil, nil, true)
         #expect(heard.elements == ["Foundation", "Core Foundation"])
         CFNotificationCenterRemoveEveryObserver(local, observer)
-        NotificationCenter.default.removeObserver(observation)
+        observation.end()
     }
 }

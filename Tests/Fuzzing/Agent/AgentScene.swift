@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FuzzDriver
 import Glibc
 import NotifyAgent
 import NotifyCoordinator

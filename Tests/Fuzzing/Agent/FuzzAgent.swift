@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FuzzDriver
 import Glibc
 
 /// Tries what the first byte chooses, with choices made by the others. Nothing may trap, and nothing may hang.
@@ -15,13 +16,6 @@ func tryAll(_ bytes: UnsafeRawBufferPointer) {
     case 6: ValueReading.run(choices)
     default: TextReading.run(choices)
     }
-}
-
-/// Ends the process, so that the fuzzer saves the input.
-func fail(_ reason: String) -> Never {
-    let line = Array("\(reason)\n".utf8)
-    _ = write(STDERR_FILENO, line, line.count)
-    abort()
 }
 
 #if FUZZING
@@ -40,16 +34,7 @@ func fail(_ reason: String) -> Never {
         return 0
     }
 #else
-    /// Replays files that the fuzzer has written.
     @main enum Replay {
-        static func main() {
-            for path in CommandLine.arguments.dropFirst() {
-                guard let file = fopen(path, "r") else { fail("cannot open \(path)") }
-                var bytes = [UInt8](repeating: 0, count: 1 << 20)
-                let count = fread(&bytes, 1, bytes.count, file)
-                fclose(file)
-                bytes[..<count].withUnsafeBytes(tryAll)
-            }
-        }
+        static func main() { replay(tryAll) }
     }
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FuzzDriver
 import NotifyCoordinator
 import NotifyCore
 import NotifyNames
@@ -242,7 +243,7 @@ enum LauncherMachine {
         switch choices.number(below: 18) {
         case 0: return .load(entries(&choices))
         case 1: return .manager(obstacle: choices.once(in: 3) ? "none" : nil)
-        case 2, 3: return .held(id, failure: choices.once(in: 6) ? "no" : nil)
+        case 2, 3: return .subscribed(id, failure: choices.once(in: 6) ? "no" : nil)
         case 4, 5: return .heard(choices.name(), Array(ids.prefix(choices.number(below: 5))))
         case 6, 7: return .activity(id, choices.once(in: 2))
         case 8: return .accepted(begun.0, number: begun.1)

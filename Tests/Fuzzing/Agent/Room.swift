@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FuzzDriver
 import Glibc
 
 /// What a run needs of the machine: a folder with entries of launch.d, and processes that the agent may stop.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FuzzDriver
 import NotifyAgent
 import NotifyCoordinator
 import NotifyCore
-import NotifyEvents
 import NotifyNames
 
 /// Values that come as arguments, in the types of the protocol.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
+import FuzzDriver
 import MessageComparison
 import NotifyCore
 
@@ -44,12 +44,6 @@ private func messages(_ bytes: UnsafeRawBufferPointer, _ beginning: MessageReade
     return found
 }
 
-private func fail(_ reason: String) -> Never {
-    let line = Array("\(reason)\n".utf8)
-    _ = write(STDERR_FILENO, line, line.count)
-    abort()
-}
-
 #if FUZZING
     /// Called by libFuzzer.
     @_cdecl("LLVMFuzzerTestOneInput")
@@ -58,16 +52,7 @@ private func fail(_ reason: String) -> Never {
         return 0
     }
 #else
-    /// Replays files that the fuzzer has written.
     @main enum Replay {
-        static func main() {
-            for path in CommandLine.arguments.dropFirst() {
-                guard let file = fopen(path, "r") else { fail("cannot open \(path)") }
-                var bytes = [UInt8](repeating: 0, count: 1 << 20)
-                let count = fread(&bytes, 1, bytes.count, file)
-                fclose(file)
-                bytes[..<count].withUnsafeBytes(tryReading)
-            }
-        }
+        static func main() { replay(tryReading) }
     }
 #endif

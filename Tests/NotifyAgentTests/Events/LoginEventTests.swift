@@ -97,6 +97,35 @@ struct LoginEventTests {
         for each in [sleep.observation, other.observation, end.observation] { each.cancel() }
     }
 
+    /// As elogind does, up to 640 ms apart: https://github.com/elogind/elogind/issues/376 and 380.
+    @Test(arguments: busKinds)
+    func `what logind says twice is one post each`(kind: BusKind) throws {
+        let logind = try MockLogind()
+        let scene = try makeScene(kind, logind)
+        let sleep = try scene.observe("org.notifybus.system.willsleep")
+        let wake = try scene.observe("org.notifybus.system.didwake")
+        let idle = try scene.observe("org.notifybus.session.idle")
+        #expect(try waitUntil { try logind.delays().contains("sleep") })
+        for round in 1...4 {
+            try logind.prepareForSleep(true)
+            // At once, and when sleep is no longer delayed.
+            if round.isMultiple(of: 2) { #expect(try waitUntil { try !logind.delays().contains("sleep") }) }
+            try logind.prepareForSleep(true)
+            #expect(sleep.heard.wait(for: round))
+            #expect(try waitUntil { try !logind.delays().contains("sleep") })
+            try logind.prepareForSleep(false)
+            if round.isMultiple(of: 2) { #expect(try waitUntil { try logind.delays().contains("sleep") }) }
+            try logind.prepareForSleep(false)
+            #expect(wake.heard.wait(for: round))
+            #expect(try waitUntil { try logind.delays().contains("sleep") })
+            // A later fact shows that there is nothing more to come.
+            try logind.setIdle("2", !round.isMultiple(of: 2))
+            #expect(idle.heard.wait(for: round))
+            #expect([sleep.heard.value, wake.heard.value] == [round, round])
+        }
+        for each in [sleep.observation, wake.observation, idle.observation] { each.cancel() }
+    }
+
     @Test func `without logind the states are 0; once it is back, what has changed is posted`() throws {
         let logind = try MockLogind()
         let scene = try makeScene(.daemon, logind)

@@ -2,8 +2,8 @@
 
 import Glibc
 import NotifyBus
+import NotifyCoordinator
 import NotifyCore
-import NotifyEvents
 import TestSupport
 import Testing
 

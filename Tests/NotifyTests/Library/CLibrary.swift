@@ -55,9 +55,9 @@ final class CLibrary: Sendable {
         let line = [compiler, source] + flags
         if let program = programs.withLock({ $0[line] }) { return program }
         let program = "\(folder)/\(source)-\(UInt32.random(in: 0..<UInt32.max))"
+        // The runtime of the address sanitizer must be that of the library: the toolchain's.
         let result = try run(
-            // The runtime of the address sanitizer must be that of the library: the toolchain's.
-            isSanitized ? "clang" : compiler,
+            CLibrary.compiler(isSanitized ? "clang" : compiler) ?? compiler,
             ["-Wall", "-Wextra", "-Werror", "-O1", "-I", includes, "-o", program, self.source(source)]
                 + ["-L", folder, "-lnotifybus", "-lpthread"] + (isSanitized ? ["-fsanitize=address"] : []) + flags,
             timeout: .patience
@@ -67,14 +67,32 @@ final class CLibrary: Sendable {
         return program
     }
 
-    /// Compiles a program with blocks for the toolchain's libdispatch; returns nil if the clang in PATH has none.
-    func compileWithBlocks(_ source: String, _ flags: [String] = []) throws -> String? {
-        let clang = try run("sh", ["-c", "readlink -f \"$(command -v clang)\""]).lines.first ?? ""
-        let toolchain = clang.split(separator: "/").dropLast(2).map { "/" + $0 }.joined() + "/lib/swift"
-        guard access(toolchain + "/dispatch/dispatch.h", F_OK) == 0 else { return nil }
+    /// The path of a compiler: the toolchain's, which need not be in PATH, or another.
+    static func compiler(_ name: String) -> String? {
+        let script = #"command -v "$(dirname "$(readlink -f "$(command -v swift)")")/$0" || command -v "$0""#
+        return (try? run("sh", ["-c", script, name]))?.lines.first
+    }
+
+    /// Those of these command lines whose compiler is here.
+    static func available(_ commands: [String]) -> [String] {
+        commands.filter { compiler(String($0.prefix { $0 != " " })) != nil }
+    }
+
+    /// The folder with the headers of the libdispatch that belongs to the toolchain's clang; nil if there is none.
+    static let dispatch: String? = {
+        guard let clang = compiler("clang") else { return nil }
+        let folder = clang.split(separator: "/").dropLast(2).map { "/" + $0 }.joined() + "/lib/swift"
+        return access(folder + "/dispatch/dispatch.h", F_OK) == 0 ? folder : nil
+    }()
+
+    static var isSanitized: Bool { (try? shared.get().isSanitized) ?? false }
+
+    /// Compiles a program with blocks for the toolchain's libdispatch.
+    func compileWithBlocks(_ source: String, _ flags: [String] = []) throws -> String {
+        guard let toolchain = CLibrary.dispatch else { throw TestSupportError("The toolchain has no libdispatch.") }
         return try compile(
             source,
-            with: clang,
+            with: "clang",
             ["-fblocks", "-I", toolchain, "-I", toolchain + "/Block", "-L", toolchain + "/linux"]
                 + ["-ldispatch", "-lBlocksRuntime", "-Wl,-rpath,\(toolchain)/linux"] + flags
         )

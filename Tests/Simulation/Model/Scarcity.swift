@@ -48,13 +48,10 @@ package enum Excess: Int, CaseIterable, Sendable {
     }
 }
 
-/// What has a place in a queue: equal to any other of its name.
-struct Waiting: Hashable {
+/// What has a place in a queue.
+struct Waiting: Coalescing {
     let name: Int
     let serial: Int
-
-    static func == (a: Waiting, b: Waiting) -> Bool { a.name == b.name }
-    func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 /// What a queue is promised to do, in the words of the README: it says whether an outcome was right.

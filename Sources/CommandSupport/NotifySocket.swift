@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// The service manager that started this process, if any. See sd_notify(3) for the protocol, which is small and stable.
+package enum NotifySocket {
+    /// Sends a message such as `READY=1` to `$NOTIFY_SOCKET`.
+    ///
+    /// - Returns: what went wrong; nil also if the variable is not set.
+    package static func tell(_ message: String) -> String? {
+        guard let socket = getenv("NOTIFY_SOCKET"), socket.pointee != 0 else { return nil }
+        return send(message, to: Argument(socket))
+    }
+
+    private static func send(_ message: String, to path: Argument) -> String? {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let name = path.bytes
+        guard name[0] == UInt8(ascii: "/") || name[0] == UInt8(ascii: "@") else {
+            return "\(path.quoted) is neither a path nor an abstract socket"
+        }
+        let isTooLong = withUnsafeMutableBytes(of: &address.sun_path) { space in
+            guard name.count < space.count else { return true }
+            space.copyMemory(from: name)
+            // '@' represents the NUL with which an abstract name begins.
+            if space[0] == UInt8(ascii: "@") { space[0] = 0 }
+            return false
+        }
+        if isTooLong { return "\(path.quoted) is too long" }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return Diagnostics.text(of: errno) }
+        defer { close(descriptor) }
+        let offset = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2
+        let length = socklen_t(offset + name.count + (name[0] == UInt8(ascii: "/") ? 1 : 0))
+        let sent = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                sendto(descriptor, message, message.utf8.count, Int32(MSG_NOSIGNAL), $0, length)
+            }
+        }
+        return sent < 0 ? Diagnostics.text(of: errno) : nil
+    }
+}

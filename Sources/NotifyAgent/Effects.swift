@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+
+/// Carrying out what the coordinator has decided.
+extension Agent {
+    /// Passes an event to the coordinator, and carries out the effects.
+    func handle(_ event: Event) {
+        events.append(event)
+        guard !isBusy else { return }
+        isBusy = true
+        defer { isBusy = false }
+        while !events.isEmpty {
+            let event = events.removeFirst()
+            for effect in coordinator.handle(event, at: .now) { perform(effect) }
+        }
+    }
+
+    private func perform(_ effect: Effect) {
+        switch effect {
+        case .answer(let call, let answer): self.answer(call, answer)
+        case .refuse(let id, let refusal):
+            if let call = openCalls.take(id) { answer(call, .failure(BusFault(refusal))) }
+        case .tell(let id, let state, let additions, let marks): tell(id, state, additions, marks: marks)
+        case .deliver(let id, let names): deliver(names, to: id)
+        case .tellDecider(let id, let decider):
+            if let name = coordinator.name(of: id) {
+                let message = AgentInterface.Decided(decider: decider.name)
+                if coordinator.isRelayed(id) { relaying.emit(message, to: name) } else { link.emit(message, to: name) }
+            }
+        case .awaitHeldBack(let id):
+            link.callBus("GetId", []) { [self] _ in handle(.nothingIsHeldBack(id)) }
+        case .announce(let change):
+            let metadata: Logger.Metadata = ["connection": "\(change.name)", "process": "\(change.process)"]
+            logger.info("\(change.from) → \(change.to)", metadata: metadata)
+            link.emit(
+                AgentInterface.StateChanged(
+                    connection: change.name,
+                    process: UInt32(change.process.pid),
+                    application: change.application,
+                    from: change.from.rawValue,
+                    to: change.to.rawValue
+                )
+            )
+        case .announceFact(let source, let fact):
+            logger.debug("\(fact.text)", metadata: ["source": "\(source)"])
+            link.emit(AgentInterface.FactChanged(source: source, fact: fact.text))
+        case .subscribe(let ticket, let names, let prefixes):
+            subscribe(ticket, names, prefixes)
+        case .unsubscribe(let ticket, let names, let prefixes):
+            link.unsubscribe(names: names, prefixes: prefixes)
+            if let ticket { subscribe(ticket, [], []) }
+        case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)))
+        case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)))
+        case .look(let process, let mustLook):
+            let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
+            processes.look(at: process, mustLook, isAnnounced: isAnnounced)
+        case .drain(let id): drain(id)
+        case .stopDraining(let id): sockets.stopDraining(id)
+        case .begin(let id): begin(id)
+        case .forget(let id, let name):
+            logger.debug("gone", metadata: ["connection": "\(name)"])
+            sockets.forget(id)
+            ends.end(id, name)
+            if relaying.forget(name) { alarms.set(.relaying, at: relaying.restTime) }
+            launching?.hasLeft(id)
+        case .present(let process): if let facts = coordinator.facts(of: process) { sources.present(facts) }
+        case .forgetProcess(let process):
+            launching?.forget(process)
+            processes.forget(process)
+            sources.forget(process)
+        case .changesAreInForce(let number): changesAreInForce(number)
+        case .observersCome: observersHaveCome()
+        case .observersHaveGone: observersHaveGone()
+        case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted))
+        case .giveMemoryBack:
+            link.emptyCaches()
+            Memory.giveBack()
+        case .alarm(let time): alarms.set(.coordinator, at: time)
+        }
+    }
+
+    private func subscribe(
+        _ ticket: Ticket,
+        _ names: [NotifyName],
+        _ prefixes: [NamePrefix]
+    ) {
+        if names.isEmpty, prefixes.isEmpty {
+            link.callBus("GetId", []) { [self] _ in handle(.rulesAreSet(ticket, failure: nil)) }
+        } else {
+            link.subscribe(names: names, prefixes: prefixes) { [self] error in
+                if let error { logger.error("\(error)") }
+                handle(.rulesAreSet(ticket, failure: error?.description))
+            }
+        }
+    }
+
+    /// A connection observes: its end is noticed through its socket, or the bus is asked to report it.
+    private func begin(_ id: ConnectionID) {
+        guard let entry = coordinator.entry(of: id), let process = processes.number(of: entry.process) else { return }
+        logger.debug(
+            "registered",
+            metadata: ["connection": "\(entry.name)", "process": "\(entry.process)", "state": "\(entry.state)"]
+        )
+        if sockets.begin(id, entry.name, of: process) { return }
+        ends.begin(id, entry.name) { [self] in handle(.connectionEnded(id)) }
+    }
+
+    private func drain(_ id: ConnectionID) {
+        guard let name = coordinator.name(of: id), let process = coordinator.process(of: id).flatMap({ processes[$0] })
+        else { return }
+        logger.notice("parking", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
+        // From here on posts set bits; earlier ones are in the stream before the mark.
+        send(ObserverInterface.Mark(number: id.number), to: name)
+        if !sockets.drain(id, process, agent: uniqueName) { handle(.drained(id)) }
+    }
+
+    /// The stream of a parked connection has been read.
+    ///
+    /// Until the bus has said who sent the names that have an owner, the stream counts as being read: whoever takes the place
+    /// of the connection meanwhile gets them.
+    ///
+    /// - Parameters:
+    ///   - senders: those that the bus has yet to be asked for.
+    ///   - verified: names of those for whom it has answered.
+    func streamIsRead(
+        _ id: ConnectionID,
+        _ outcome: ParkedStream.Outcome,
+        _ senders: ArraySlice<String>,
+        _ verified: [NotifyName] = []
+    ) {
+        if let sender = senders.first {
+            return link.findUser(of: sender) { [self] user in
+                let names = outcome.owned[sender] ?? []
+                let believed = (try? user.get()).map { user in names.filter { $0.isOpen(to: user) } } ?? []
+                streamIsRead(id, outcome, senders.dropFirst(), verified + believed)
+            }
+        }
+        let receiver = coordinator.receiver(ofStream: id)
+        handle(.drained(id))
+        guard let receiver, let subjects = coordinator.subjects(of: receiver) else { return }
+        logger.notice(
+            "parked",
+            metadata: [
+                "connection": "\(coordinator.name(of: receiver) ?? "")", "messages": "\(outcome.messages)",
+                "mark": "\(outcome.hasMark ? "seen" : "missed")",
+            ]
+        )
+        handle(.found(receiver, outcome.names(amongst: subjects) + verified))
+    }
+}
+
+/// The calls that have not been answered yet.
+struct OpenCalls {
+    private var calls: [CallID: BusCall] = [:]
+    private var last: UInt64 = 0
+
+    /// Keeps a call that is answered later.
+    mutating func keep(_ call: BusCall) -> CallID {
+        last += 1
+        calls[CallID(last)] = call.withoutArguments
+        return CallID(last)
+    }
+
+    mutating func take(_ id: CallID) -> BusCall? { calls.removeValue(forKey: id) }
+
+    /// Takes all of them, the oldest first.
+    mutating func takeAll() -> [BusCall] {
+        defer { calls = [:] }
+        return calls.sorted { $0.key.number < $1.key.number }.map(\.value)
+    }
+}
+
+// Answers.
+extension Agent {
+    private func answer(_ id: CallID, _ answer: Effect.Answer) {
+        guard let call = openCalls.take(id) else { return }
+        let arguments: [BusValue] =
+            switch answer {
+            case .done: Acknowledgement().arguments
+            case .registered(let state, let pending, let isComplete):
+                AgentInterface.Register.Answer(
+                    state: state,
+                    pending: pending.map(\.string),
+                    isComplete: isComplete
+                ).arguments
+            case .connections(let count): AgentInterface.ConnectionCount(connections: UInt32(count)).arguments
+            case .stamp(let stamp): AgentInterface.SetNameState.Answer(stamp: stamp).arguments
+            case .value(let value): AgentInterface.GetNameState.Answer(value: value).arguments
+            }
+        self.answer(call, .success(arguments))
+    }
+
+    /// Answers a call on the connection by which it has come, or through the relay.
+    func answer(_ call: BusCall, _ answer: BusAnswer) {
+        if call.isRelayed {
+            return relaying.answer(call, answer, process: coordinator.id(of: call.sender).flatMap(coordinator.process))
+        }
+        switch answer {
+        case .success(let arguments): link.reply(to: call, arguments)
+        case .failure(let fault): link.refuse(call, fault)
+        }
+    }
+}
+
+// Messages to observers.
+extension Agent {
+    /// Informs an observer of its state.
+    private func tell(_ id: ConnectionID, _ state: LifecycleState, _ additions: UInt32, marks: Bool) {
+        guard let name = coordinator.name(of: id) else { return }
+        if coordinator.isRelayed(id) { return relaying.tell(name, state) }
+        if marks {
+            // The reply is at the point in the stream of posts at which the bus has processed the question.
+            link.callBus("GetId", []) { [self] _ in handle(.markIsReached(id)) }
+        }
+        link.call(ObserverInterface.SetState(state: state, additions: additions), ofObserver: name) { [self] answer in
+            let reply: Event.Reply
+            switch answer {
+            case .success(let values):
+                let dropped = values.first?.uint64
+                values.closeDescriptors()
+                reply = .done(dropped: dropped, isHoldingBack: link.isHoldingPostsBack)
+            case .failure(let fault) where fault.name == ObserverInterface.namesAdded:
+                // Until what it has added is taken note of, it would only say so again.
+                let isLater = intake.follow(name) { [self] in handle(.told(id, .namesAdded)) }
+                if isLater { return }
+                reply = .namesAdded
+            case .failure(let fault): reply = fault.saysGone ? .gone : .failed(fault.message)
+            }
+            handle(.told(id, reply))
+        }
+    }
+
+    /// Delivers names. The last call has fewer than the limit, possibly none, so that the observer knows it has
+    /// everything.
+    private func deliver(_ names: [NotifyName], to id: ConnectionID) {
+        if coordinator.isRelayed(id) { return deliverRelayed(names, to: id) }
+        guard let name = coordinator.name(of: id) else { return }
+        var rest = names[...]
+        while rest.count >= ObserverInterface.Deliver.limit {
+            send(ObserverInterface.Deliver(names: rest.prefix(ObserverInterface.Deliver.limit).map(\.string)), to: name)
+            rest = rest.dropFirst(ObserverInterface.Deliver.limit)
+        }
+        let last = ObserverInterface.Deliver(names: rest.map(\.string))
+        if names.isEmpty { return send(last, to: name) }
+        link.call(last, ofObserver: name) { [self] answer in
+            // One that has gone is forgotten along with everything that it was to receive.
+            if case .success(let values) = answer { values.closeDescriptors() }
+            handle(.delivered(id))
+        }
+    }
+
+    /// Calls an observer without requesting a reply.
+    private func send<Message: ProtocolMessage>(_ message: Message, to name: String) {
+        let (path, interface) = (ObserverInterface.path, ObserverInterface.name)
+        link.tell(name, path: path, interface: interface, member: Message.member, message.arguments)
+    }
+}
+
+extension BusCall {
+    /// Whether it has come to the relay: no other connection takes a call of its interface.
+    var isRelayed: Bool { interface == RelayInterface.name }
+}
+
+extension BusLink {
+    /// Calls an observer; `completion` receives the reply, on this thread.
+    func call<Call: ProtocolCall>(
+        _ call: Call,
+        ofObserver name: String,
+        then completion: @escaping (BusAnswer) -> Void
+    ) {
+        let (path, interface) = (ObserverInterface.path, ObserverInterface.name)
+        self.call(name, path: path, interface: interface, member: Call.member, call.arguments, then: completion)
+    }
+}
+
+// The faults with which the agent refuses calls.
+extension BusFault {
+    init(_ refusal: Refusal) {
+        let name =
+            switch refusal.kind {
+            case .invalidArguments: "org.freedesktop.DBus.Error.InvalidArgs"
+            case .accessDenied: "org.freedesktop.DBus.Error.AccessDenied"
+            case .limitExceeded: "org.freedesktop.DBus.Error.LimitsExceeded"
+            case .failed: "org.freedesktop.DBus.Error.Failed"
+            case .noSuchTarget: AgentInterface.ErrorName.noSuchTarget
+            case .notRegistered: AgentInterface.ErrorName.notRegistered
+            case .notObserved: AgentInterface.ErrorName.notObserved
+            case .timedOut: AgentInterface.ErrorName.timedOut
+            }
+        self.init(name: name, message: refusal.message)
+    }
+
+    static func invalidArguments(_ message: String) -> BusFault { BusFault(Refusal(.invalidArguments, message)) }
+    static func failed(_ message: String) -> BusFault { BusFault(Refusal(.failed, message)) }
+    static func limitExceeded(_ message: String) -> BusFault { BusFault(Refusal(.limitExceeded, message)) }
+
+    /// Why what a caller wants to observe, or a name, is not acceptable.
+    static func refused(_ error: NotifyBusError) -> BusFault {
+        error.code == .limitExceeded ? .limitExceeded(error.description) : .invalidArguments(error.description)
+    }
+
+    static func unknownMethod(_ call: BusCall) -> BusFault {
+        BusFault(
+            name: "org.freedesktop.DBus.Error.UnknownMethod",
+            message: "There is no method '\(call.interface).\(call.member)' at \(call.path)."
+        )
+    }
+
+    static func unknownProperty(_ name: String) -> BusFault {
+        BusFault(name: "org.freedesktop.DBus.Error.UnknownProperty", message: "There is no property '\(name)'.")
+    }
+}
+
+extension Subjects {
+    /// Checks names and prefixes received over the bus.
+    init(namesOnBus names: [String], prefixes: [String]) throws(BusFault) {
+        do throws(NotifyBusError) {
+            try self.init(names: names, prefixes: prefixes)
+        } catch {
+            throw .refused(error)
+        }
+    }
+}

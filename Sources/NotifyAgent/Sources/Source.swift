@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+import NotifyNames
+
+/// Something outside that the agent watches: a file of the kernel, a service, a desktop.
+///
+/// It is made when somebody first wants it, and released when nobody has for a while. Meanwhile it lives on its driver's
+/// loop, where it must not block. Nothing outside can end it: it says why it is not live, or fails with a reason, and its
+/// driver begins it again after a while.
+protocol Source: AnyObject {
+    /// The names that are wanted of it: before `begin`, and whenever they change.
+    func want(_ names: Set<NotifyName>)
+    /// A process has started to observe, or an observing one has moved to another cgroup. May come before `begin`.
+    func observerHasCome(_ process: Newcomer.ProcessFacts)
+    func observerHasGone(_ process: ProcessID)
+    /// Finds out how things are, reports that, and follows their changes.
+    func begin(on driver: SourceDriver) throws(SourceFault)
+    /// Releases everything that `begin` has acquired. `begin` may follow.
+    func end()
+}
+
+extension Source {
+    func want(_ names: Set<NotifyName>) {}
+    func observerHasCome(_ process: Newcomer.ProcessFacts) {}
+    func observerHasGone(_ process: ProcessID) {}
+}
+
+extension FocusedProcess {
+    /// Identifies the process.
+    init(pid: Int32) {
+        var (application, user) = ("", UInt32?.none)
+        if let folder = ProcessFolder(of: pid) {
+            application = AppIdentity.application(ofCgroups: folder.cgroups)
+            user = folder.users?.effective
+        }
+        self.init(pid: pid, application: application, user: user)
+    }
+}
+
+/// Why a source can't go on.
+struct SourceFault: Error {
+    let reason: String
+    /// Whether that may change later.
+    let isPassing: Bool
+
+    init(_ reason: String, isPassing: Bool = true) {
+        self.reason = reason
+        self.isPassing = isPassing
+    }
+
+    /// A call has failed just now.
+    static func system(_ what: String) -> SourceFault { SourceFault("\(what): \(String(cString: strerror(errno)))") }
+}
+
+/// Starts a source, passes on what it reports, and starts it again after a failure.
+final class SourceDriver: LoopTenant {
+    let loop: EventLoop
+    let source: any Source
+    private let deliver: (SourceReport) -> Void
+    private let retry: Retry
+    private var isBegun = false
+    private var isEnded = false
+
+    /// - Parameter deliver: called with what the source reports, until `end`.
+    init(_ source: any Source, on loop: EventLoop, _ deliver: @escaping (SourceReport) -> Void) {
+        (self.source, self.loop, self.deliver) = (source, loop, deliver)
+        retry = Retry(on: loop)
+    }
+
+    // MARK: - Its life
+
+    func begin() {
+        guard !isEnded, !isBegun else { return }
+        isBegun = true
+        do throws(SourceFault) {
+            try source.begin(on: self)
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// The source can't go on.
+    func fail(_ fault: SourceFault) {
+        guard isBegun else { return }
+        report(.off(fault.reason))
+        isBegun = false
+        source.end()
+        if fault.isPassing, !isEnded { retry.schedule { [weak self] in self?.begin() } }
+    }
+
+    func end() {
+        isEnded = true
+        retry.cancel()
+        guard isBegun else { return }
+        isBegun = false
+        source.end()
+    }
+
+    func loopHasEnded() { end() }
+
+    // MARK: - What the source reports
+
+    func report(_ report: SourceReport) {
+        guard isBegun else { return }
+        // If it fails now, it is begun again soon.
+        if case .condition(.live) = report { retry.reset() }
+        deliver(report)
+    }
+
+    /// It has reported how things are, and will report what changes.
+    func isLive() { report(.live) }
+
+    /// It reports nothing until it is live again. It goes on watching.
+    func isOff(_ reason: String) { report(.off(reason)) }
+
+    /// Something has happened.
+    func post(_ name: NotifyName, state: UInt64? = nil) { report(.found([EventChange(name, state: state)])) }
+
+    /// How things are, without counting as a change.
+    func note(_ name: NotifyName, state: UInt64) {
+        report(.found([EventChange(name, state: state, isPosted: false)]))
+    }
+}
+
+/// A state, and its last known value: a source that comes back posts only what has changed in the meantime.
+struct LastState {
+    private let name: NotifyName
+    private var value: UInt64?
+
+    init(_ name: NotifyName) { self.name = name }
+
+    mutating func report(_ new: UInt64, to driver: SourceDriver?) {
+        defer { value = new }
+        if let value, value != new { driver?.post(name, state: new) } else { driver?.note(name, state: new) }
+    }
+}
+
+/// A source that may hang for as long as what it asks: it lives on a thread of its own, and this stands for it on the
+/// agent's.
+///
+/// Of facts that come fast only the newest is passed on, by a board on that thread.
+final class ThreadedSource: Source {
+    private let name: String
+    private let make: @Sendable () -> any Source
+    private var wanted: Set<NotifyName> = []
+    private var thread: EventThread?
+    private var port: Port<SourceReport>?
+    private weak var driver: SourceDriver?
+
+    /// - Parameter make: called on the source's thread.
+    init(_ name: String, _ make: @escaping @Sendable () -> any Source) { (self.name, self.make) = (name, make) }
+
+    func want(_ names: Set<NotifyName>) {
+        wanted = names
+        thread?.perform { loop in (loop.tenant as? SourceDriver)?.source.want(names) }
+    }
+
+    func begin(on driver: SourceDriver) throws(SourceFault) {
+        self.driver = driver
+        do throws(NotifyBusError) {
+            thread = try EventThread(name: name)
+        } catch {
+            throw SourceFault(error.description)
+        }
+        let port = driver.loop.port { [weak self] report in self?.driver?.report(report) }
+        self.port = port
+        thread?.perform { [name, make, wanted] loop in
+            let board = FactBoard(on: loop) { board in
+                guard let news = board.take()[name] else { return }
+                if let condition = news.condition { port.send(.condition(condition)) }
+                if let fact = news.fact { port.send(.fact(fact, count: news.count)) }
+            }
+            let driver = SourceDriver(make(), on: loop) { report in
+                if !board.post(name, report) { port.send(report) }
+            }
+            loop.tenant = driver
+            driver.source.want(wanted)
+            driver.begin()
+        }
+    }
+
+    func end() {
+        driver?.loop.close(port)
+        thread?.stop()
+        (thread, port, driver) = (nil, nil, nil)
+    }
+}

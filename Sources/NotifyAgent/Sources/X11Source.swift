@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CXcb
+import NotifyCoordinator
+
+/// The focus on an X display: the process of `_NET_ACTIVE_WINDOW`, which every window manager keeps on the root window.
+/// See Extended Window Manager Hints.
+///
+/// However fast the focus changes, one question to the server is under way, and the last answer is what counts.
+final class X11Source: Source {
+    private let display: String
+    private var server: OpaquePointer?
+    private weak var driver: SourceDriver?
+    private var last: Int64?
+
+    init(display: String) { self.display = display }
+
+    /// What speaks against watching the display of this environment; nil if nothing does.
+    static func obstacle(_ environment: [String: String]) -> String? {
+        if environment["DISPLAY"] == nil { return "$DISPLAY is not set" }
+        // Its X server has only some of the windows, and would take the others for nobody.
+        if environment["WAYLAND_DISPLAY"] != nil || environment["XDG_SESSION_TYPE"] == "wayland" {
+            return "this is a Wayland session: its X server does not see every window"
+        }
+        return nil
+    }
+
+    func begin(on driver: SourceDriver) throws(SourceFault) {
+        if let reason = x11_load() { throw SourceFault(String(cString: reason), isPassing: false) }
+        guard let server = x11_open(display) else { throw SourceFault("the X server \(display) can't be reached") }
+        (self.server, self.driver) = (server, driver)
+        driver.loop.watch(x11_descriptor(server)) { [weak self] in self?.takeEvents() }
+        follow(mustAsk: true, follows: true)
+    }
+
+    func end() {
+        guard let server else { return }
+        driver?.loop.forget(x11_descriptor(server))
+        x11_close(server)
+        (self.server, driver, last) = (nil, nil, nil)
+    }
+
+    private func takeEvents() { follow(mustAsk: false) }
+
+    /// Looks until nothing has happened meanwhile: what comes with the answers is in libxcb's own queue, and poll(2) does
+    /// not see it.
+    private func follow(mustAsk: Bool, follows: Bool = false) {
+        guard let server, let driver else { return }
+        let isThere = driver.loop.thread.guarding(x11_descriptor(server)) {
+            if follows, x11_follow(server) != 0 { return false }
+            if mustAsk, !look(server, driver) { return false }
+            while true {
+                let change = x11_take_events(server)
+                if change <= 0 { return change == 0 }
+                if !look(server, driver) { return false }
+            }
+        }
+        if !isThere { driver.fail(SourceFault("the X server \(display) went away")) }
+    }
+
+    /// - Returns: whether the server is there.
+    private func look(_ server: OpaquePointer, _ driver: SourceDriver) -> Bool {
+        let isManaged = x11_has_window_manager(server) != 0
+        let process = x11_active_process(server)
+        guard process >= 0 else { return false }
+        guard isManaged else {
+            driver.isOff("no window manager keeps _NET_ACTIVE_WINDOW")
+            last = nil
+            return true
+        }
+        driver.isLive()
+        if process != last {
+            let focused = process == 0 ? [] : [FocusedProcess(pid: Int32(truncatingIfNeeded: process))]
+            driver.report(.fact(.focus(focused)))
+        }
+        last = process
+        return true
+    }
+}

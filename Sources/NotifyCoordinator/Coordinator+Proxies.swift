@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+extension Coordinator {
+    /// Subscribes to names for a connection, unless that is done already.
+    ///
+    /// - Parameter synchronizes: whether to ask the bus something even if everything is subscribed already.
+    mutating func subscribe(
+        _ subjects: Subjects,
+        for id: ConnectionID,
+        then waiter: ObservingConnection.ProxyWaiter,
+        synchronizes: Bool = false
+    ) {
+        guard let observer = directory[id] else { return }
+        if observer.isRelayed { return resume(waiter, id, nil) }
+        directory.change(id) { $0.proxyWaiters.append(waiter) }
+        proxies.subscribe(subjects, for: id, of: observer.user, synchronizes: synchronizes)
+        followProxies()
+    }
+
+    /// Ends all subscriptions for a connection.
+    mutating func endProxy(of id: ConnectionID) {
+        proxies.unsubscribeAll(for: id)
+        followProxies()
+        _ = takePending(of: id)
+        _ = takeDelivered(to: id)
+    }
+
+    /// Carries out the effects of the proxies.
+    mutating func followProxies() {
+        for output in proxies.takeOutputs() {
+            switch output {
+            case .subscribe(let ticket, let names, let prefixes):
+                emit(.subscribe(ticket, names: names, prefixes: prefixes))
+            case .unsubscribe(let ticket, let names, let prefixes):
+                emit(.unsubscribe(ticket, names: names, prefixes: prefixes))
+            case .subscribed(let id, let failure):
+                let waiters = directory.change(id) { observer in
+                    defer { observer.proxyWaiters = [] }
+                    return observer.proxyWaiters
+                }
+                for waiter in waiters ?? [] { resume(waiter, id, failure) }
+            }
+        }
+    }
+
+    /// The names of a connection are subscribed, or this prevented it.
+    mutating func resume(_ waiter: ObservingConnection.ProxyWaiter, _ id: ConnectionID, _ failure: String?) {
+        switch waiter {
+        case .transition: advance(id) { $0.namesAreSubscribed(failure) }
+        case .parking: namesAreSubscribedForParking(id)
+        case .addition(let call):
+            directory.change(id) { $0.additions &+= 1 }
+            if let failure { refuse(call, Refusal(.failed, failure)) } else { answer(call, .done) }
+        case .renewal(let call):
+            guard let observer = directory[id] else { return }
+            if let failure { return refuse(call, Refusal(.failed, failure)) }
+            answer(call, .registered(observer.transition.wish, pending: [], isComplete: false))
+            tellDecider(id)
+            reconsider([id])
+            updateLook(at: observer.process)
+        case .registration(let call): completeRegistration(id, call)
+        }
+    }
+
+    /// Replies to a connection that is suspended, or that was parked and runs again.
+    ///
+    /// The names of the latter stay with the agent until it has confirmed that it hears them itself.
+    private mutating func completeRegistration(_ id: ConnectionID, _ call: CallID) {
+        guard let observer = directory[id] else { return }
+        // Requests made in the meantime count.
+        guard observer.returns, observer.decision.state == .foreground else {
+            directory.change(id) { observer in
+                observer.returns = false
+                observer.returning = []
+            }
+            for name in observer.returning where observer.subjects.contains(name) { _ = keep(name, for: id) }
+            answer(call, .registered(.suspended, pending: [], isComplete: false))
+            tellDecider(id)
+            step(id) { $0.entered(isInForce: false) }
+            reconsider([id])
+            return updateLook(at: observer.process)
+        }
+        let names = takePending(of: id)
+        if directory[id]?.returning.isEmpty == true, !names.isEmpty {
+            // They are heard again before the reply: the reply covers any post that comes earlier.
+            directory.change(id) { observer in
+                observer.returning = names
+                observer.proxyWaiters.append(.registration(call))
+            }
+            proxies.resubscribe(id)
+            return followProxies()
+        }
+        for name in names { _ = keep(name, for: id) }
+        directory.change(id) { observer in
+            observer.returns = false
+            observer.unconfirmed = observer.returning
+            observer.returning = []
+        }
+        answer(call, .registered(.foreground, pending: observer.returning, isComplete: true))
+        tellDecider(id)
+        step(id) { $0.entered(isInForce: true) }
+        step(id) { $0.want(.foreground, by: []) }
+        // It may follow the desktop now, and its predecessor did not.
+        reconsider([id])
+        updateLook(at: observer.process)
+    }
+
+    // MARK: - Posts
+
+    mutating func posted(_ name: NotifyName) {
+        let subscribers = proxies.subscribers(of: name)
+        // A rule may briefly outlive the observation of its name.
+        for (prefix, id) in subscribers.byPrefix where directory[id]?.subjects.prefixes.contains(prefix) == true {
+            _ = keep(name, for: id)
+        }
+        var isNews = false
+        for id in subscribers.byName where directory[id]?.subjects.names.contains(name) == true && keep(name, for: id) {
+            isNews = true
+        }
+        if !isNews, !subscribers.byName.isEmpty {
+            proxies.dropRule(of: name)
+            followProxies()
+        }
+    }
+
+    /// Sets a bit for an observed name. The caller must know that it is observed, as checking a thousand prefixes again
+    /// would cost more than everything else.
+    ///
+    /// - Returns: whether another post of the name would be news.
+    mutating func keep(_ name: NotifyName, for id: ConnectionID) -> Bool {
+        Coordinator.keep(name, for: id, in: &directory, &ledger)
+    }
+
+    private static func keep(
+        _ name: NotifyName,
+        for id: ConnectionID,
+        in directory: inout Directory,
+        _ ledger: inout Ledger
+    ) -> Bool {
+        directory.change(id) { $0.keep(name, &ledger) } ?? false
+    }
+
+    /// Names found in the stream of a parked connection: sets bits, or delivers if it is listening again.
+    mutating func keep(_ names: [NotifyName], for id: ConnectionID) {
+        guard let observer = directory[id] else { return }
+        let observed = names.filter(observer.subjects.contains)
+        switch observer.state {
+        case .background: break
+        case .suspended: for name in observed { _ = keep(name, for: id) }
+        case .foreground:
+            let counted = observed.filter { ledger.keepPending($0, of: observer.user) }
+            deliver(counted, to: id)
+            directory.change(id) { $0.dropped += UInt64(observed.count - counted.count) }
+        }
+    }
+
+    // MARK: - Deliveries
+
+    /// Delivers what is pending for a connection, even if nothing is: the connection then knows that it has everything.
+    mutating func deliverPending(to id: ConnectionID) {
+        guard let names = directory.change(id, { $0.pending.take() }) else { return }
+        if names.isEmpty { emit(.deliver(id, [])) } else { deliver(names, to: id) }
+    }
+
+    /// Delivers names, which count towards their user's quota until the connection has read them: it may be stopped
+    /// before.
+    private mutating func deliver(_ names: [NotifyName], to id: ConnectionID) {
+        guard !names.isEmpty else { return }
+        directory.change(id) { $0.deliveries.append(names) }
+        // This does not wait: it takes over the place of the call that it follows.
+        if let observer = directory[id] {
+            window.begin(.delivery(id), of: owner(of: observer), now: now.nanoseconds)
+        }
+        emit(.deliver(id, names))
+    }
+
+    /// A connection has read its oldest delivery.
+    mutating func deliveryIsRead(_ id: ConnectionID) {
+        guard let observer = directory[id], let names = observer.deliveries.first else { return }
+        directory.change(id) { _ = $0.deliveries.removeFirst() }
+        ledger.forgetPending(names, of: observer.user)
+        if observer.deliveries.count == 1 { window.hasAnswered(.delivery(id)) }
+        pumpWindow()
+    }
+
+    /// Takes back what a connection is not known to have read.
+    mutating func takeDelivered(to id: ConnectionID) -> [NotifyName] {
+        guard let observer = directory[id], !observer.deliveries.isEmpty else { return [] }
+        let names = Array(observer.deliveries.joined())
+        directory.change(id) { $0.deliveries = [] }
+        window.hasAnswered(.delivery(id))
+        ledger.forgetPending(names, of: observer.user)
+        return names
+    }
+
+    mutating func takePending(of id: ConnectionID) -> [NotifyName] {
+        guard let user = directory[id]?.user, let names = directory.change(id, { $0.pending.take() }) else { return [] }
+        ledger.forgetPending(names, of: user)
+        return names
+    }
+
+    /// Drops what was pending for a name that it no longer observes.
+    mutating func dropPending(of id: ConnectionID) {
+        guard let observer = directory[id], !observer.pending.isEmpty else { return }
+        ledger.forgetPending(directory.change(id) { $0.dropPending() } ?? [], of: observer.user)
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// A registered observing connection.
+struct ObservingConnection {
+    /// The progress of parking a connection.
+    enum Parking {
+        case none
+        /// The names are being subscribed, and the stream is read up to the mark.
+        case draining
+        /// The bus has forgotten the connection; the entry waits for the process to return.
+        case parked
+    }
+
+    /// Those waiting until its names are subscribed.
+    enum ProxyWaiter {
+        case transition
+        case parking
+        /// It has added names.
+        case addition(CallID)
+        /// It registers, and is suspended, or runs again after it was parked.
+        case registration(CallID)
+        /// It registers once more.
+        case renewal(CallID)
+    }
+
+    let id: ConnectionID
+    /// The unique name.
+    let name: String
+    let process: ProcessID
+    let user: UInt32
+    var program: String
+    var subjects: Subjects
+    var transition = Transition<RequestID>(.foreground)
+    var pending = PendingNames()
+    /// How many posts it has dropped itself, by its last report.
+    var reportedDropped: UInt64 = 0
+    /// How many names were lost because there was no room.
+    var dropped: UInt64 = 0
+    /// When it entered its state, in seconds since 1970.
+    var since: UInt64
+    var parking = Parking.none
+    /// Its state once its process continues.
+    var stateAfterParking = LifecycleState.foreground
+    /// Whether it replaces one that was parked or cut off while its names were subscribed, and is to hear again.
+    var returns = false
+    /// What is pending for one that returns, to be reported once it hears again.
+    var returning: [NotifyName] = []
+    /// What the reply to its registration has reported, until it is known to have read that.
+    var unconfirmed: [NotifyName] = []
+    /// What was delivered to it, one list per call, until it is known to have read that. It counts towards its user's
+    /// quota.
+    var deliveries: [[NotifyName]] = []
+    /// Whether posts are to set bits from the moment it is informed of its state.
+    var isToBeMarked = false
+    var proxyWaiters: [ProxyWaiter] = []
+    /// How many calls of AddNames have been carried out since it registered.
+    var additions: UInt32 = 0
+    /// Whether there is a duplicate of its socket, so that it can be parked.
+    var hasSocket: Bool
+    /// Whether a relay hears for it, and keeps what is posted while it is suspended.
+    let isRelayed: Bool
+    /// Whether its state is the one that it had under an earlier agent.
+    var isRemembered: Bool
+    /// What a person has set for it and not released.
+    var person: LifecycleState?
+    /// What a source of an earlier agent decided; until this agent's source has reported something.
+    var remembered: Decision?
+    /// Whether it has asked to follow the desktop.
+    var followsDesktop: Bool
+    /// The state decided for it, and by whom.
+    var decision = Decision(.foreground, by: .rule)
+    /// Who it believes has decided on that.
+    var toldDecider: Decider
+
+    init(_ newcomer: Newcomer, id: ConnectionID, now: Timestamp) {
+        self.id = id
+        name = newcomer.name
+        process = newcomer.process.id
+        user = newcomer.user
+        program = newcomer.statement.program
+        subjects = newcomer.statement.subjects
+        since = now.wallClock
+        hasSocket = newcomer.hasSocket && newcomer.process.isWatched
+        isRelayed = newcomer.isRelayed
+        isRemembered = newcomer.statement.state != nil
+        followsDesktop = newcomer.statement.followsDesktop
+        toldDecider = newcomer.statement.believedDecider
+    }
+
+    var state: LifecycleState { transition.state }
+
+    /// Whether its names are being subscribed so that it can be parked.
+    var waitsForParking: Bool { proxyWaiters.contains { if case .parking = $0 { true } else { false } } }
+
+    var isParked: Bool { if case .none = parking { false } else { true } }
+
+    /// Whether the bus may queue posts for the connection, so that a stop of its process would do harm. It may as long as
+    /// the connection has not said that it is in its state. For one that hears by a relay it queues a single message.
+    var mayBeQueuedFor: Bool {
+        if isRelayed || isParked { return false }
+        return !((transition.isSettled || transition.isEntering) && state != .foreground)
+    }
+
+    /// Changes it.
+    ///
+    /// - Returns: also its process, and by how many the connections for which the bus may queue posts have become more.
+    mutating func change<Result>(
+        _ change: (inout ObservingConnection) -> Result
+    ) -> (result: Result, process: ProcessID, queued: Int) {
+        let before = mayBeQueuedFor
+        let result = change(&self)
+        let after = mayBeQueuedFor
+        return (result, process, before == after ? 0 : after ? 1 : -1)
+    }
+}
+
+extension Newcomer.Statement {
+    /// Who decided on its state, as far as the connection knows.
+    var believedDecider: Decider { decider.isEmpty ? .rule : Decider(name: decider) }
+}
+
+/// A process that has, or had, observing connections.
+struct ObservingProcess {
+    let facts: Newcomer.ProcessFacts
+    /// What a person has set for the whole process and not released.
+    var wish: LifecycleState?
+    /// Whether a person has released it after a request for its application, which then does not apply to it.
+    var isReleased = false
+    /// The state that it has reported.
+    var report: LifecycleState?
+    var freezing = Freezing()
+    /// Whether it was stopped from outside.
+    var isStopped = false
+    /// Includes parked ones.
+    var connections: Set<ConnectionID> = []
+    /// For how many of them the bus may queue posts.
+    var queued = 0
+
+    init(_ facts: Newcomer.ProcessFacts) { self.facts = facts }
+
+    var id: ProcessID { facts.id }
+    var application: String { facts.application }
+
+    /// Whether it must be remembered although none of its connections observes.
+    var isWorthRemembering: Bool { wish != nil || isReleased || report != nil }
+
+    mutating func forgetWishes() {
+        (wish, isReleased, report) = (nil, false, nil)
+    }
+}
+
+// What is kept for a connection that doesn't listen.
+extension ObservingConnection {
+    /// A name that it observes was posted.
+    ///
+    /// - Returns: whether another post of the name would be news.
+    mutating func keep(_ name: NotifyName, _ ledger: inout Ledger) -> Bool {
+        guard transition.isCollecting else { return true }
+        if pending.contains(name) { return false }
+        guard pending.hasRoom, ledger.keepPending(name, of: user) else {
+            dropped += 1
+            return true
+        }
+        _ = pending.insert(name)
+        return false
+    }
+
+    /// Takes out what is pending but no longer observed.
+    mutating func dropPending() -> [NotifyName] {
+        var gone: [NotifyName] = []
+        let subjects = subjects
+        pending.remove { name in
+            guard !subjects.contains(name) else { return false }
+            gone.append(name)
+            return true
+        }
+        return gone
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// The rules for subscribed prefixes: one for each while they are few, and one for all names when they are many. A bus checks
+/// each rule of a prefix for each post; the coordinator's own work does not grow with them.
+struct PrefixRules {
+    /// Up to this many prefixes have a rule each; beyond that there is one rule for all, until they are only half as
+    /// many.
+    package static let limit = 128
+
+    enum Addition: Equatable {
+        /// Its rule is in place.
+        case nothing
+        /// These are to be requested.
+        case ask([NamePrefix])
+        /// Its rule has been requested.
+        case wait(Ticket)
+    }
+
+    private enum Wide: Equatable {
+        case no
+        case asked(Ticket)
+        case stands
+        /// Rules for each prefix have been requested, and replace it once the bus has them.
+        case leaving(Ticket)
+    }
+
+    /// The prefix of every name.
+    private static let all = NamePrefix("")
+
+    private let limit: Int
+    private var wide = Wide.no
+    /// Those that have a rule of their own, or wait for one.
+    private var single: [NamePrefix: Ticket?] = [:]
+
+    init(limit: Int) { self.limit = limit }
+
+    private func mustBeWide(_ table: borrowing ProxyTable) -> Bool {
+        table.prefixCount > limit || table.contains(prefix: PrefixRules.all)
+    }
+
+    /// The table has accepted a prefix.
+    ///
+    /// - Parameter isNew: whether nobody subscribed to it before.
+    mutating func add(_ prefix: NamePrefix, isNew: Bool, _ table: borrowing ProxyTable, _ ticket: Ticket) -> Addition {
+        switch wide {
+        case .stands: return .nothing
+        case .asked(let other): return .wait(other)
+        case .leaving:
+            guard mustBeWide(table) else { break }
+            wide = .stands
+            return .nothing
+        case .no:
+            guard mustBeWide(table) else { break }
+            wide = .asked(ticket)
+            return .ask([PrefixRules.all])
+        }
+        guard isNew, single[prefix] == nil else {
+            if case .some(.some(let other)) = single[prefix] { return .wait(other) }
+            return .nothing
+        }
+        single[prefix] = .some(ticket)
+        return .ask([prefix])
+    }
+
+    /// Nobody subscribes to a prefix any more, and it is no longer in the table.
+    mutating func remove(
+        _ prefix: NamePrefix,
+        _ table: borrowing ProxyTable,
+        _ ticket: Ticket
+    ) -> (ask: [NamePrefix], release: [NamePrefix]) {
+        var release: [NamePrefix] = []
+        if single.removeValue(forKey: prefix) != nil { release.append(prefix) }
+        guard wide == .stands, table.prefixCount <= limit / 2, !table.contains(prefix: PrefixRules.all) else {
+            return ([], release)
+        }
+        let ask = table.allPrefixes.filter { single[$0] == nil }
+        if ask.isEmpty {
+            wide = .no
+            return ([], release + [PrefixRules.all])
+        }
+        for prefix in ask { single[prefix] = .some(ticket) }
+        wide = .leaving(ticket)
+        return (ask, release)
+    }
+
+    /// The bus has what was requested.
+    ///
+    /// - Returns: the prefixes whose rules are no longer needed.
+    mutating func confirmed(_ ticket: Ticket) -> [NamePrefix] {
+        for (prefix, asked) in single where asked == ticket { single[prefix] = .some(nil) }
+        switch wide {
+        case .asked(ticket):
+            wide = .stands
+            defer { single = [:] }
+            return Array(single.keys)
+        case .leaving(ticket):
+            wide = .no
+            return [PrefixRules.all]
+        default: return []
+        }
+    }
+
+    /// The bus has refused what was requested.
+    ///
+    /// - Returns: the prefixes that are not heard.
+    mutating func refused(_ ticket: Ticket, _ table: borrowing ProxyTable) -> [NamePrefix] {
+        let lost = single.filter { $0.value == ticket }.map(\.key)
+        for prefix in lost { single[prefix] = nil }
+        switch wide {
+        case .asked(ticket):
+            wide = .no
+            return table.allPrefixes.filter { single[$0] == nil }
+        case .leaving(ticket):
+            wide = .stands
+            return []
+        default: return wide == .stands ? [] : lost
+        }
+    }
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// The names to which the agent subscribes on behalf of connections that don't listen: its subscribers.
+///
+/// It puts them under its own rules and removes them a few at a time: a subscriber with ten thousand names does not keep
+/// the others waiting. Users take turns, and so do the subscribers of a user.
+struct ProxySubscriptions {
+    enum Output {
+        case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
+        case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
+        /// Everything requested for a subscriber is subscribed to, or this prevented it.
+        case subscribed(ConnectionID, failure: String?)
+    }
+
+    /// How many rules are requested from the bus at once, in one request and in all pending requests.
+    static let chunk = 256
+    private static let allowance = 1_024
+    /// How many names are processed before others get their turn.
+    private static let sliceSize = 4_096
+
+    /// The pending work for one subscriber.
+    private struct Work {
+        let user: UInt32
+        /// What is to be subscribed to in the end.
+        var wanted = Subjects()
+        var subscribed = Subjects()
+        /// What must be checked, because one of the two has changed.
+        var names: [NotifyName] = []
+        var prefixes: [NamePrefix] = []
+        /// Whether somebody waits for `subscribed`.
+        var isAwaited = false
+        /// Whether the bus must have been asked something before that.
+        var synchronizes = false
+        var isQueued = false
+        /// The bus has yet to process these.
+        var ticket: Ticket?
+
+        var isDone: Bool { names.isEmpty && prefixes.isEmpty }
+        var isOver: Bool { isDone && ticket == nil && !isAwaited && subscribed.isEmpty && wanted.isEmpty }
+    }
+
+    private struct Request {
+        var names: [NotifyName] = []
+        var prefixes: [NamePrefix] = []
+        /// The subscriber that waits for it.
+        var waiting: Set<ConnectionID> = []
+        var size: Int { names.count + prefixes.count }
+    }
+
+    private(set) var table = ProxyTable()
+    private var rules: PrefixRules
+    private var works: [ConnectionID: Work] = [:]
+    /// Subscribers with work.
+    private var turns = Turns<UInt32, ConnectionID>()
+    private var requests: [Ticket: Request] = [:]
+    private var underWay = 0
+    private var lastTicket: UInt64 = 0
+    private var outputs: [Output] = []
+
+    init(prefixRules: Int = PrefixRules.limit) { rules = PrefixRules(limit: prefixRules) }
+
+    /// What is subscribed to for a subscriber.
+    func subscribed(for id: ConnectionID) -> Subjects { works[id]?.subscribed ?? Subjects() }
+    func subscribesAnything(for id: ConnectionID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
+
+    /// Whether there is no work left.
+    var isAtRest: Bool { turns.isEmpty && requests.isEmpty }
+
+    mutating func takeOutputs() -> [Output] {
+        defer { outputs = [] }
+        return outputs
+    }
+
+    // MARK: - Requests
+
+    /// Subscribes to names for a subscriber, unless that is done already; ends in `subscribed`.
+    ///
+    /// - Parameter synchronizes: whether the bus is asked something in any case: whatever had been sent to the agent has
+    ///   then arrived.
+    mutating func subscribe(_ subjects: Subjects, for id: ConnectionID, of user: UInt32, synchronizes: Bool = false) {
+        var work = works.removeValue(forKey: id) ?? Work(user: user)
+        let missing = subjects.subtracting(work.subscribed)
+        if work.wanted.isEmpty { work.wanted = subjects } else { work.wanted.formUnion(subjects) }
+        work.names += missing.names
+        work.prefixes += missing.prefixes
+        work.isAwaited = true
+        if synchronizes { work.synchronizes = true }
+        works[id] = work
+        enqueue(id)
+        pump()
+    }
+
+    /// Ensures that posts of its names are heard again, as their bits have been cleared. Ends in `subscribed`.
+    mutating func resubscribe(_ id: ConnectionID) {
+        guard let work = works[id] else { return outputs.append(.subscribed(id, failure: nil)) }
+        works[id]?.names += work.subscribed.names.filter { table.rule(of: $0) == ProxyTable.Rule.none }
+        works[id]?.isAwaited = true
+        enqueue(id)
+        pump()
+    }
+
+    mutating func unsubscribe(_ subjects: Subjects, for id: ConnectionID) {
+        guard var work = works.removeValue(forKey: id) else { return }
+        work.wanted.subtract(subjects)
+        let surplus = subjects.intersection(work.subscribed)
+        work.names += surplus.names
+        work.prefixes += surplus.prefixes
+        works[id] = work
+        enqueue(id)
+        pump()
+    }
+
+    mutating func unsubscribeAll(for id: ConnectionID) {
+        guard let work = works[id] else { return }
+        works[id]?.wanted = Subjects()
+        works[id]?.names = Array(work.subscribed.names)
+        works[id]?.prefixes = Array(work.subscribed.prefixes)
+        enqueue(id)
+        pump()
+    }
+
+    /// The subscribers for whom a post of the name is kept.
+    func subscribers(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
+        table.subscribers(of: name)
+    }
+
+    /// Another post of the name would be news for nobody: its rule is removed from the bus until somebody's bit is
+    /// cleared, and half a million posts of it cost nothing.
+    mutating func dropRule(of name: NotifyName) {
+        guard table.rule(of: name) == .stands else { return }
+        table.set(.none, of: name)
+        outputs.append(.unsubscribe(nil, names: [name], prefixes: []))
+    }
+
+    /// The bus has processed a request.
+    mutating func rulesAreSet(_ ticket: Ticket, failure: String?) {
+        guard let request = requests.removeValue(forKey: ticket) else { return }
+        underWay -= request.size
+        for id in request.waiting { works[id]?.ticket = nil }
+        if let failure {
+            for id in refused(request, ticket).union(request.waiting).sorted() { fail(id, failure) }
+        } else {
+            for name in request.names where table.rule(of: name) == .asked(ticket) { table.set(.stands, of: name) }
+            let superfluous = rules.confirmed(ticket)
+            if !superfluous.isEmpty { outputs.append(.unsubscribe(nil, names: [], prefixes: superfluous)) }
+            for id in request.waiting.sorted() { enqueue(id) }
+        }
+        pump()
+        if works.isEmpty { table.compact() }
+    }
+
+    /// - Returns: the subscribers whose names are not heard now.
+    private mutating func refused(_ request: Request, _ ticket: Ticket) -> Set<ConnectionID> {
+        var losers: Set<ConnectionID> = []
+        for name in request.names where table.rule(of: name) == .asked(ticket) {
+            for subscriber in table.drop(name) {
+                works[subscriber]?.subscribed.names.remove(name)
+                losers.insert(subscriber)
+            }
+        }
+        for prefix in rules.refused(ticket, table) {
+            for subscriber in table.drop(prefix: prefix) {
+                works[subscriber]?.subscribed.prefixes.remove(prefix)
+                losers.insert(subscriber)
+            }
+        }
+        return losers
+    }
+
+    /// Abandons what was requested for a subscriber. What is subscribed to stays so.
+    private mutating func fail(_ id: ConnectionID, _ failure: String) {
+        guard let work = works[id] else { return }
+        works[id]?.wanted = work.subscribed
+        works[id]?.names = []
+        works[id]?.prefixes = []
+        works[id]?.isAwaited = false
+        if work.isAwaited { outputs.append(.subscribed(id, failure: failure)) }
+        forgetIfOver(id)
+    }
+
+    // MARK: - Turns
+
+    private mutating func enqueue(_ id: ConnectionID) {
+        guard let work = works[id], !work.isQueued, work.ticket == nil else { return }
+        works[id]?.isQueued = true
+        turns.append(id, of: work.user)
+    }
+
+    /// The next subscriber of the user whose turn it is.
+    private mutating func next() -> ConnectionID? {
+        let id = turns.next()
+        if let id { works[id]?.isQueued = false }
+        return id
+    }
+
+    private mutating func pump() {
+        var looks = 0
+        while underWay < ProxySubscriptions.allowance, !turns.isEmpty {
+            guard looks < ProxySubscriptions.sliceSize else { return pause() }
+            guard let id = next() else { return }
+            looks += advance(id) + 1
+        }
+    }
+
+    /// Continues when the bus has come this far; others get their turn meanwhile.
+    private mutating func pause() {
+        guard !requests.values.contains(where: { $0.size == 0 && $0.waiting.isEmpty }) else { return }
+        let ticket = nextTicket()
+        requests[ticket] = Request()
+        outputs.append(.subscribe(ticket, names: [], prefixes: []))
+    }
+
+    private mutating func nextTicket() -> Ticket {
+        lastTicket += 1
+        return Ticket(lastTicket)
+    }
+
+    /// Does the next part of a subscriber's work.
+    ///
+    /// - Returns: how many names it has processed.
+    private mutating func advance(_ id: ConnectionID) -> Int {
+        guard var work = works.removeValue(forKey: id) else { return 0 }
+        let ticket = nextTicket()
+        var asked = Request(waiting: [id])
+        var given = Request()
+        var waitsFor: Ticket?
+        var looks = 0
+        while looks < ProxySubscriptions.chunk, let name = work.names.popLast() {
+            looks += 1
+            if work.wanted.names.contains(name) {
+                let rule = work.subscribed.names.insert(name).inserted ? table.add(id, name) : table.rule(of: name)
+                switch rule {
+                case nil, ProxyTable.Rule.none?:
+                    table.set(.asked(ticket), of: name)
+                    asked.names.append(name)
+                case .asked(let other): waitsFor = max(waitsFor ?? other, other)
+                case .stands: break
+                }
+            } else if work.subscribed.names.remove(name) != nil, let rule = table.remove(id, name), rule != .none {
+                given.names.append(name)
+            }
+        }
+        while looks < ProxySubscriptions.chunk, let prefix = work.prefixes.popLast() {
+            looks += 1
+            if work.wanted.prefixes.contains(prefix) {
+                guard work.subscribed.prefixes.insert(prefix).inserted else { continue }
+                let isNew = table.add(id, prefix: prefix)
+                switch rules.add(prefix, isNew: isNew, table, ticket) {
+                case .ask(let prefixes): asked.prefixes += prefixes
+                case .wait(let other): waitsFor = max(waitsFor ?? other, other)
+                case .nothing: break
+                }
+            } else if work.subscribed.prefixes.remove(prefix) != nil, table.remove(id, prefix: prefix) {
+                let change = rules.remove(prefix, table, ticket)
+                asked.prefixes += change.ask
+                given.prefixes += change.release
+            }
+        }
+        works[id] = work
+        // Requests in this turn that turned out to be unnecessary cancel out.
+        if !asked.prefixes.isEmpty, !given.prefixes.isEmpty {
+            let both = Set(asked.prefixes).intersection(given.prefixes)
+            asked.prefixes.removeAll(where: both.contains)
+            given.prefixes.removeAll(where: both.contains)
+        }
+        send(asked, given, ticket, for: id, after: waitsFor)
+        return looks
+    }
+
+    private mutating func send(
+        _ asked: Request,
+        _ given: Request,
+        _ ticket: Ticket,
+        for id: ConnectionID,
+        after other: Ticket?
+    ) {
+        if given.size > 0 {
+            // With a ticket of its own if nothing else shows when the bus has processed it.
+            let own = asked.size == 0 && given.size >= ProxySubscriptions.chunk / 2 ? ticket : nil
+            outputs.append(.unsubscribe(own, names: given.names, prefixes: given.prefixes))
+            if own != nil {
+                requests[ticket] = Request(waiting: [id])
+                works[id]?.ticket = ticket
+                return
+            }
+        }
+        if asked.size > 0 || other == nil && works[id]?.isDone == true && works[id]?.synchronizes == true {
+            works[id]?.synchronizes = false
+            requests[ticket] = asked
+            underWay += asked.size
+            works[id]?.ticket = ticket
+            outputs.append(.subscribe(ticket, names: asked.names, prefixes: asked.prefixes))
+        } else if let other, requests[other] != nil {
+            requests[other]?.waiting.insert(id)
+            works[id]?.ticket = other
+        } else if works[id]?.isDone == true {
+            if works[id]?.isAwaited == true {
+                works[id]?.isAwaited = false
+                outputs.append(.subscribed(id, failure: nil))
+            }
+            forgetIfOver(id)
+        } else {
+            enqueue(id)
+        }
+    }
+
+    private mutating func forgetIfOver(_ id: ConnectionID) {
+        if works[id]?.isOver == true { works[id] = nil }
+    }
+}
+
+/// Which names are subscribed to for whom. The rule of a name is shared by all of them.
+struct ProxyTable {
+    /// The status of a name's rule.
+    enum Rule: Equatable {
+        /// It is not on the bus: every subscriber of the name has its bit set, and another post would be no news.
+        case none
+        /// The bus has yet to confirm it.
+        case asked(Ticket)
+        case stands
+    }
+
+    private enum Subscribers {
+        case one(ConnectionID)
+        case many(Set<ConnectionID>)
+    }
+
+    private struct Entry {
+        var subscribers: Subscribers
+        var rule: Rule
+    }
+
+    private var names: [NotifyName: Entry] = [:]
+    private var prefixes = PrefixIndex<Set<ConnectionID>>()
+
+    /// How many names and prefixes are subscribed to.
+    var count: Int { names.count + prefixes.count }
+    var prefixCount: Int { prefixes.count }
+    var allPrefixes: [NamePrefix] { prefixes.prefixes }
+
+    func contains(prefix: NamePrefix) -> Bool { prefixes[prefix] != nil }
+    func rule(of name: NotifyName) -> Rule? { names[name]?.rule }
+
+    /// - Returns: the previous status of its rule; nil if nobody subscribed to the name.
+    mutating func add(_ subscriber: ConnectionID, _ name: NotifyName) -> Rule? {
+        guard let entry = names[name] else {
+            names[name] = Entry(subscribers: .one(subscriber), rule: .none)
+            return nil
+        }
+        switch entry.subscribers {
+        case .one(let other): if other != subscriber { names[name]?.subscribers = .many([other, subscriber]) }
+        case .many(var all):
+            // Taken out of the table first, so that the set is not copied.
+            names[name]?.subscribers = .one(subscriber)
+            all.insert(subscriber)
+            names[name]?.subscribers = .many(all)
+        }
+        return entry.rule
+    }
+
+    mutating func set(_ rule: Rule, of name: NotifyName) { names[name]?.rule = rule }
+
+    /// - Returns: the status of the name's rule, if nobody subscribes to it any more.
+    mutating func remove(_ subscriber: ConnectionID, _ name: NotifyName) -> Rule? {
+        guard let entry = names[name] else { return nil }
+        switch entry.subscribers {
+        case .one(subscriber):
+            names[name] = nil
+            return entry.rule
+        case .one: return nil
+        case .many(var all):
+            names[name]?.subscribers = .one(subscriber)
+            all.remove(subscriber)
+            names[name]?.subscribers = all.count == 1 ? .one(all.first ?? subscriber) : .many(all)
+            return nil
+        }
+    }
+
+    /// Forgets a name whose rule the bus has refused.
+    ///
+    /// - Returns: its subscribers.
+    mutating func drop(_ name: NotifyName) -> [ConnectionID] {
+        switch names.removeValue(forKey: name)?.subscribers {
+        case nil: []
+        case .one(let subscriber): [subscriber]
+        case .many(let all): Array(all)
+        }
+    }
+
+    /// - Returns: whether nobody subscribed to the prefix.
+    mutating func add(_ subscriber: ConnectionID, prefix: NamePrefix) -> Bool {
+        guard var all = prefixes[prefix] else {
+            prefixes[prefix] = [subscriber]
+            return true
+        }
+        all.insert(subscriber)
+        prefixes[prefix] = all
+        return false
+    }
+
+    /// - Returns: whether nobody subscribes to the prefix any more.
+    mutating func remove(_ subscriber: ConnectionID, prefix: NamePrefix) -> Bool {
+        guard var all = prefixes[prefix], all.remove(subscriber) != nil else { return false }
+        prefixes[prefix] = all.isEmpty ? nil : all
+        return all.isEmpty
+    }
+
+    mutating func drop(prefix: NamePrefix) -> [ConnectionID] {
+        defer { prefixes[prefix] = nil }
+        return Array(prefixes[prefix] ?? [])
+    }
+
+    /// The subscribers for whom a post of the name is kept. One that subscribes to two matching prefixes appears twice.
+    func subscribers(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
+        var byPrefix: [(NamePrefix, ConnectionID)] = []
+        prefixes.forEachPrefix(of: name) { prefix, subscribers in
+            for subscriber in subscribers { byPrefix.append((prefix, subscriber)) }
+        }
+        let byName: [ConnectionID] =
+            switch names[name]?.subscribers {
+            case nil: []
+            case .one(let subscriber): [subscriber]
+            case .many(let all): Array(all)
+            }
+        return (byName, byPrefix)
+    }
+
+    /// Releases memory that is no longer needed.
+    mutating func compact() {
+        if names.isEmpty {
+            names = [:]
+        } else if names.capacity > 4 * names.count + 64 {
+            names = names.filter { _ in true }
+        }
+    }
+}

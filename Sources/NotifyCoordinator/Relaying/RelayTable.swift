@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyNames
+
+/// What the relay hears for whom, and what is waiting for each program.
+///
+/// A value that knows no bus: it is told what happens, and answers which names to hear and what to pass on.
+package struct RelayTable: Sendable {
+    package struct Post: Equatable, Sendable, Coalescing {
+        package let name: NotifyName
+        /// The unique name of the poster's connection; empty if this stands for the posts of several.
+        package var sender: String
+
+        package init(_ name: NotifyName, from sender: String) {
+            self.name = name
+            self.sender = sender
+        }
+
+        package mutating func merge(_ other: Post) {
+            if sender != other.sender { sender = "" }
+        }
+    }
+
+    struct Client: Sendable {
+        /// The process that the connection belongs to, which is the sandbox's proxy.
+        let process: ProcessID
+        var subjects = Subjects()
+        var state: LifecycleState
+        /// Whether the relay hears its names.
+        var isHearing = false
+        /// Whether the relay may pass on what it hears.
+        var isPassing = false
+        var queue = CoalescingQueue<Post>()
+        /// The last batch, until the client has read it.
+        var unanswered: [Post] = []
+        /// How many posts the client has read.
+        var readCount: UInt64 = 0
+        /// Who waits until it has read so many, in this order; there is one for each count.
+        var waiters: [(count: UInt64, number: Int)] = []
+        /// The size of the waiting names that nothing else keeps in memory.
+        var bytes = 0
+        /// How many posts were dropped because there was no room.
+        var dropped: UInt64 = 0
+    }
+
+    /// How much memory the waiting names of one process's connections may take up, in bytes. Names observed in full don't
+    /// count, because their number is limited anyway.
+    private let room: Int
+    private var clients: [String: Client] = [:]
+    private var listeners = SubjectIndex<Set<String>>()
+    private var bytes: [ProcessID: Int] = [:]
+
+    package init(room: Int = Quotas().pendingBytes) { self.room = room }
+
+    package var clientNames: [String] { Array(clients.keys) }
+    package var count: Int { clients.count }
+    package var ruleCount: Int { listeners.count }
+    package func contains(_ name: String) -> Bool { clients[name] != nil }
+    package func droppedCount(of name: String) -> UInt64 { clients[name]?.dropped ?? 0 }
+    package func waitingCount(of name: String) -> Int { clients[name]?.queue.count ?? 0 }
+    package func process(of name: String) -> ProcessID? { clients[name]?.process }
+
+    // MARK: - Who observes what
+
+    /// - Returns: false if the client is already known; then nothing changes.
+    package mutating func enter(_ name: String, of process: ProcessID, in state: LifecycleState) -> Bool {
+        guard clients[name] == nil else { return false }
+        var client = Client(process: process, state: state)
+        client.isHearing = state != .background
+        client.isPassing = state == .foreground
+        if state == .suspended { client.queue.keepEachOnce(true) }
+        clients[name] = client
+        return true
+    }
+
+    /// - Returns: what must be heard from now on, and what the client did not observe before.
+    package mutating func add(_ subjects: Subjects, to name: String) -> (heard: Subjects, added: Subjects) {
+        guard let index = clients.index(forKey: name) else { return (Subjects(), Subjects()) }
+        // In its place: a client may add to 65,536 names one by one.
+        var new = Subjects()
+        for one in subjects.names where clients.values[index].subjects.names.insert(one).inserted {
+            new.names.insert(one)
+        }
+        for one in subjects.prefixes where clients.values[index].subjects.prefixes.insert(one).inserted {
+            new.prefixes.insert(one)
+        }
+        return (clients.values[index].isHearing ? listeners.insert(name, for: new) : Subjects(), new)
+    }
+
+    /// - Returns: what need not be heard any more, and who need not wait any longer.
+    package mutating func remove(_ subjects: Subjects, from name: String) -> (unheard: Subjects, waiters: [Int]) {
+        guard let index = clients.index(forKey: name) else { return (Subjects(), []) }
+        var old = Subjects()
+        for one in subjects.names where clients.values[index].subjects.names.remove(one) != nil {
+            old.names.insert(one)
+        }
+        for one in subjects.prefixes where clients.values[index].subjects.prefixes.remove(one) != nil {
+            old.prefixes.insert(one)
+        }
+        guard !old.isEmpty else { return (Subjects(), []) }
+        change(name) { $0.dropUnwanted() }
+        return (clients.values[index].isHearing ? listeners.remove(name, for: old) : Subjects(), takeWaiters(of: name))
+    }
+
+    /// The bus does not let the relay hear what a client is to hear: the client no longer hears anything.
+    ///
+    /// - Returns: what need not be heard any more.
+    package mutating func stopHearing(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
+        guard let client = clients[name], client.isHearing else { return (Subjects(), []) }
+        clients[name]?.isHearing = false
+        return (listeners.remove(name, for: client.subjects), [])
+    }
+
+    /// Who hears one of these.
+    package func listeners(to subjects: Subjects) -> Set<String> {
+        var all: Set<String> = []
+        for name in subjects.names { all.formUnion(listeners[name] ?? []) }
+        for prefix in subjects.prefixes { all.formUnion(listeners[prefix] ?? []) }
+        return all
+    }
+
+    /// Those of these that some client hears.
+    package func heard(among subjects: Subjects) -> Subjects {
+        Subjects(
+            names: subjects.names.filter { listeners[$0] != nil },
+            prefixes: subjects.prefixes.filter { listeners[$0] != nil }
+        )
+    }
+
+    /// - Returns: what need not be heard any more, and who is waiting for something that will never come.
+    package mutating func forget(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
+        guard let client = clients[name] else { return (Subjects(), []) }
+        let unheard = client.isHearing ? listeners.remove(name, for: client.subjects) : Subjects()
+        account(-client.bytes, client.process)
+        clients[name] = nil
+        return (unheard, client.waiters.map(\.number))
+    }
+
+    package func subjects(of name: String) -> Subjects? { clients[name]?.subjects }
+
+    // MARK: - States
+
+    /// Prepares for a state before the client is told: from now on posts are passed on, kept, or no longer heard.
+    ///
+    /// - Returns: what must be heard from now on, and what need not be heard any more.
+    package mutating func prepare(_ state: LifecycleState, of name: String) -> (heard: Subjects, unheard: Subjects) {
+        guard let client = clients[name] else { return (Subjects(), Subjects()) }
+        if state != .foreground { clients[name]?.isPassing = false }
+        clients[name]?.queue.keepEachOnce(state == .suspended)
+        clients[name]?.isHearing = state != .background
+        guard state == .background else {
+            return (client.isHearing ? Subjects() : listeners.insert(name, for: client.subjects), Subjects())
+        }
+        change(name) { $0.queue.removeAll() }
+        return (Subjects(), client.isHearing ? listeners.remove(name, for: client.subjects) : Subjects())
+    }
+
+    /// The client has confirmed its state.
+    package mutating func confirm(_ state: LifecycleState, of name: String) {
+        clients[name]?.state = state
+        clients[name]?.isPassing = state == .foreground
+    }
+
+    // MARK: - Posts
+
+    /// A post has arrived.
+    ///
+    /// - Returns: whom it is for.
+    package mutating func posted(_ post: Post) -> Set<String> {
+        let exact = listeners[post.name] ?? []
+        for name in exact { append(post, for: name, isKept: true) }
+        guard listeners.hasPrefixes else { return exact }
+        var all = exact
+        listeners.forEachPrefix(of: post.name) { _, names in
+            if all.isEmpty { all = names } else { all.formUnion(names) }
+        }
+        for name in all where !exact.contains(name) { append(post, for: name, isKept: false) }
+        return all
+    }
+
+    /// Queues names for one client that were posted before the relay could pass them on.
+    package mutating func keep(_ found: [NotifyName], for name: String) {
+        for one in found { append(Post(one, from: ""), for: name, isKept: false) }
+    }
+
+    private mutating func append(_ post: Post, for name: String, isKept: Bool) {
+        guard let process = clients[name]?.process else { return }
+        // The number of names observed in full is limited. Where there is no room for others, they are coalesced.
+        let cost = isKept ? 0 : RelayTable.cost(post.name)
+        let hasRoom = isKept || bytes[process, default: 0] + cost <= room
+        change(name) { client in
+            switch client.queue.enqueue(post, mayGrow: hasRoom) {
+            case .queued: client.bytes += cost
+            case .coalesced: break
+            case .full: client.dropped += 1
+            }
+        }
+    }
+
+    /// Whether there is a batch for a client.
+    package func hasBatch(for name: String) -> Bool {
+        guard let client = clients[name] else { return false }
+        return client.isPassing && client.unanswered.isEmpty && !client.queue.isEmpty
+    }
+
+    /// The next batch for a client; nil if there is none, or the client has yet to read the last one.
+    package mutating func takeBatch(for name: String, limit: Int) -> [Post]? {
+        guard hasBatch(for: name) else { return nil }
+        return change(name) { client in
+            client.unanswered = client.queue.take(limit)
+            return client.unanswered
+        }
+    }
+
+    /// The client has read the last batch.
+    ///
+    /// - Returns: who was waiting for that.
+    package mutating func batchIsRead(by name: String) -> [Int] {
+        change(name) { client in
+            client.readCount += UInt64(client.unanswered.count)
+            client.unanswered = []
+        }
+        return takeWaiters(of: name)
+    }
+
+    /// The client has not accepted the last batch, which goes back into the queue.
+    package mutating func batchWasRefused(by name: String) {
+        change(name) { client in
+            client.queue.putBack(client.unanswered)
+            client.unanswered = []
+        }
+    }
+
+    // MARK: - Waiting
+
+    /// Waits until the client has read everything heard so far.
+    ///
+    /// - Returns: the number under which it waits: `number`, or that of others who wait for the same. Nil if there is
+    ///   nothing to wait for.
+    package mutating func wait(_ number: Int, for name: String) -> Int? {
+        guard let client = clients[name], client.isPassing else { return nil }
+        let ahead = client.unanswered.count + client.queue.count
+        guard ahead > 0 else { return nil }
+        let count = client.readCount + UInt64(ahead)
+        if let last = client.waiters.last, last.count == count { return last.number }
+        clients[name]?.waiters.append((count, number))
+        return number
+    }
+
+    /// Those who need not wait any longer.
+    package mutating func takeWaiters(of name: String) -> [Int] {
+        guard let client = clients[name], !client.waiters.isEmpty else { return [] }
+        let due = client.isPassing ? client.waiters.prefix { $0.count <= client.readCount } : client.waiters[...]
+        clients[name]?.waiters.removeFirst(due.count)
+        return due.map(\.number)
+    }
+
+    // MARK: - Inside
+
+    private static func cost(_ name: NotifyName) -> Int { name.string.utf8.count + 64 }
+
+    @discardableResult
+    private mutating func change<Result>(_ name: String, _ change: (inout Client) -> Result) -> Result? {
+        guard let index = clients.index(forKey: name) else { return nil }
+        let process = clients.values[index].process
+        let before = clients.values[index].bytes
+        let result = change(&clients.values[index])
+        if clients.values[index].queue.isEmpty { clients.values[index].bytes = 0 }
+        account(clients.values[index].bytes - before, process)
+        return result
+    }
+
+    private mutating func account(_ change: Int, _ process: ProcessID) {
+        guard change != 0 else { return }
+        let sum = bytes[process, default: 0] + change
+        bytes[process] = sum > 0 ? sum : nil
+    }
+}
+
+extension RelayTable.Client {
+    /// Drops the waiting posts of what the client no longer observes.
+    fileprivate mutating func dropUnwanted() {
+        guard !queue.isEmpty else { return }
+        let names = subjects.names
+        var prefixes = PrefixIndex<Void>()
+        for prefix in subjects.prefixes { prefixes[prefix] = () }
+        let first = readCount + UInt64(unanswered.count)
+        // Those who wait, wait for that much less.
+        var kept: [UInt64] = [0]
+        kept.reserveCapacity(waiters.isEmpty ? 1 : queue.count + 1)
+        let counts = !waiters.isEmpty
+        queue.keep { post in
+            var isWanted = names.contains(post.name)
+            if !isWanted { prefixes.forEachPrefix(of: post.name) { _, _ in isWanted = true } }
+            if counts { kept.append(kept[kept.count - 1] + (isWanted ? 1 : 0)) }
+            return isWanted
+        }
+        guard counts else { return }
+        var rest: [(count: UInt64, number: Int)] = []
+        for (count, number) in waiters {
+            rest.append((count <= first ? count : first + kept[min(Int(count - first), kept.count - 1)], number))
+        }
+        waiters = rest
+    }
+}
+
+/// What sandboxed programs may hear through the relay: everything, unless the configuration limits their application.
+package struct RelayRules: Equatable, Sendable {
+    /// The prefixes of the names that an application may hear, by its id.
+    package var limits: [String: Set<NamePrefix>] = [:]
+
+    package init() {}
+
+    /// Something that an application may not observe; nil if it may observe all of it.
+    package func forbidden(_ subjects: Subjects, to application: String) -> String? {
+        guard let allowed = limits[application] else { return nil }
+        func isAllowed(_ text: String) -> Bool { allowed.contains { text.utf8.starts(with: $0.string.utf8) } }
+        return subjects.names.first { !isAllowed($0.string) }?.string
+            ?? subjects.prefixes.first { !isAllowed($0.string) }?.string
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandSupport
+import NotifyCore
+
+/// A requested state change.
+struct TargetChange {
+    enum Change {
+        case set(LifecycleState, freezes: Bool)
+        case release
+    }
+
+    let change: Change
+    let targets: [Whom]
+
+    /// Changes one target after another, and returns once all changes are in effect.
+    ///
+    /// An error about one target is reported, and the others are still changed.
+    func apply(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(LifecycleFailure) -> ExitCode {
+        var agent = try AgentConnection(settings)
+        var codes: [ExitCode] = []
+        for target in targets {
+            do throws(LifecycleFailure) {
+                let count = try change(target, by: &agent)
+                diagnostics.detail("\(target.title): \(outcome), \(count) observer\(count == 1 ? "" : "s")")
+            } catch {
+                if error.isLasting { throw error }
+                diagnostics.error(error.message)
+                codes.append(error.code)
+            }
+        }
+        // The timeout status is used only if nothing else went wrong.
+        return codes.isEmpty ? .done : codes.allSatisfy { $0 == .timedOut } ? .timedOut : .failed
+    }
+
+    private var outcome: String {
+        switch change {
+        case .set(let state, _): state.rawValue
+        case .release: "released"
+        }
+    }
+
+    private func change(_ target: Whom, by agent: inout AgentConnection) throws(LifecycleFailure) -> UInt32 {
+        switch change {
+        case .set(let state, let freezes):
+            let call = AgentInterface.SetState(target: target.text, state: state, freezes: freezes)
+            return try agent.call(call, for: target).connections
+        case .release:
+            return try agent.call(AgentInterface.Release(target: target.text), for: target).connections
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyCoordinator
+import NotifyNames
+import Testing
+
+@Suite struct EventTableTests {
+    private static let (a, b, c): (NotifyName, NotifyName, NotifyName) = (
+        "com.example.a", "com.example.b", "com.example.c"
+    )
+
+    private static func makeTable() -> EventTable {
+        EventTable([a: ["one"], b: ["one"], c: ["two"]], aliases: [:])
+    }
+
+    @Test func `a source starts with the first observer and stops ten seconds after the last one has gone`() {
+        var table = Self.makeTable()
+        #expect(table.handle(.wanted(Self.a, true), at: 0) == [.start(source: "one", wanted: [Self.a])])
+        #expect(table.handle(.wanted(Self.b, true), at: 1) == [.change(source: "one", wanted: [Self.a, Self.b])])
+        #expect(table.handle(.wanted(Self.a, false), at: 2) == [.change(source: "one", wanted: [Self.b])])
+        let end = 3 + EventTable.lingering
+        #expect(table.handle(.wanted(Self.b, false), at: 3) == [.alarm(at: end)])
+        #expect(table.handle(.alarm, at: end - 1) == [.alarm(at: end)])
+        // An observer came back in time.
+        #expect(table.handle(.wanted(Self.b, true), at: end - 1) == [.change(source: "one", wanted: [Self.b])])
+        #expect(table.handle(.alarm, at: end).isEmpty)
+        #expect(table.handle(.wanted(Self.b, false), at: end) == [.alarm(at: end + EventTable.lingering)])
+        let outputs = table.handle(.alarm, at: end + EventTable.lingering)
+        #expect(outputs.contains(.stop(source: "one")) && !table.isRunning("one"))
+    }
+
+    @Test
+    func `reading a state waits for the source's first report, for a second at most, and counts as interest`() {
+        var table = Self.makeTable()
+        #expect(table.handle(.asked(Self.c, 1), at: 0).first == .start(source: "two", wanted: [Self.c]))
+        let change = EventChange(Self.c, state: 5, isPosted: false)
+        #expect(table.handle(.reported("two", .found([change])), at: 1).first == .set(Self.c, 5))
+        #expect(table.handle(.reported("two", .live), at: 1).first == .answer(1))
+        #expect(table.handle(.asked(Self.c, 2), at: 2).first == .answer(2))
+        _ = table.handle(.asked(Self.a, 3), at: 2)
+        #expect(!table.handle(.alarm, at: 1 + EventTable.timeLimit).contains(.answer(3)))
+        #expect(table.handle(.alarm, at: 2 + EventTable.timeLimit).contains(.answer(3)))
+        for time: Int64 in [2, 4] { _ = table.handle(.alarm, at: time * EventTable.lingering) }
+        #expect(!table.isRunning("one") && !table.isRunning("two"))
+    }
+
+    @Test func `a source that fails is off and says why, and its states are unknown until it is live again`() {
+        var table = Self.makeTable()
+        _ = table.handle(.wanted(Self.c, true), at: 0)
+        #expect(table.handle(.reported("two", .off("it is not there")), at: 0) == [.set(Self.c, nil)])
+        #expect(table.entries.first { $0.name == Self.c }?.reason == "it is not there")
+        _ = table.handle(.reported("two", .live), at: 0)
+        #expect(table.entries.first { $0.name == Self.c }?.isLive == true)
+        // A stopped source reports nothing more.
+        #expect(table.handle(.reported("one", .found([EventChange(Self.a)])), at: 0).isEmpty)
+    }
+
+    @Test func `two aliases are posted on one edge each`() throws {
+        let lock = try #require(SystemEvent.all.first { $0.name == "org.notifybus.session.lock" })
+        let aliases = SystemEvent.all.filter { $0.original == lock.name }
+        var table = EventTable([lock.name: ["locker"]], aliases: [lock.name: aliases])
+        _ = table.handle(.wanted(lock.name, true), at: 0)
+        func posts(_ state: UInt64) -> Set<String> {
+            let outputs = table.handle(.reported("locker", .found([EventChange(lock.name, state: state)])), at: 0)
+            return Set(outputs.compactMap { if case .post(let name, _) = $0 { name.string } else { nil } })
+        }
+        let always: Set = ["org.notifybus.session.lock", "com.apple.springboard.lockstate"]
+        #expect(posts(1) == always.union(["com.apple.screenIsLocked", "com.apple.sessionagent.screenIsLocked"]))
+        #expect(posts(0) == always.union(["com.apple.screenIsUnlocked", "com.apple.sessionagent.screenIsUnlocked"]))
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyCoordinator
+
+@Suite struct ProxyTests {
+    @Test
+    func `there are rules for exactly what is subscribed and not yet pending, whatever happens in whatever order`()
+        throws
+    {
+        var random = SeededGenerator(seed: 5)
+        let names = (0..<12).map { "com.example.name\($0)" }
+        let prefixes = ["com.", "com.example.", "com.example.name1", "org."]
+        for _ in 0..<500 {
+            var world = World()
+            for number in 0..<4 {
+                let own = names.filter { _ in Bool.random(using: &random) }
+                let wide = prefixes.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
+                _ = try world.register(":1.\(number)", World.process(Int32(number + 10)), own, prefixes: wide)
+            }
+            for _ in 0..<12 {
+                let number = Int.random(in: 0..<4, using: &random)
+                _ = try world.set(":1.\(number)", LifecycleState.allCases.randomElement(using: &random) ?? .foreground)
+                for _ in 0..<Int.random(in: 0...4, using: &random) { world.step(using: &random) }
+            }
+            world.settle(using: &random)
+            let suspended = world.coordinator.list.filter { $0.state == .suspended }
+            let subscribed = suspended.reduce(into: Subjects()) { $0.formUnion($1.subjects) }
+            #expect(world.rules == subscribed.names && world.prefixRules == subscribed.prefixes)
+            #expect(world.coordinator.totals.held == subscribed.names.count + subscribed.prefixes.count)
+        }
+    }
+
+    @Test func `a name that is pending for everyone has no rule until it no longer is for somebody`() throws {
+        var world = World()
+        for number in 1...2 {
+            _ = try world.register(":1.\(number)", World.process(Int32(number + 10)), ["com.example.a"])
+            _ = try world.set(":1.\(number)", .suspended)
+        }
+        world.settle()
+        let name = NotifyName("com.example.a")
+        #expect(world.rules == [name])
+        world.send(.posted(name))
+        #expect(world.rules.isEmpty)
+        _ = try world.register(":1.3", World.process(13), ["com.example.a"])
+        _ = try world.set(":1.3", .suspended)
+        world.settle()
+        #expect(world.rules == [name])
+        _ = try world.set(":1.1", .foreground)
+        world.settle()
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        #expect(world.delivered[id] == [name])
+    }
+
+    @Test func `ten thousand names are subscribed in small requests, with others' requests in between`() throws {
+        var world = World()
+        let names = (0..<10_000).map { "com.example.many.\($0)" }
+        _ = try world.register(":1.1", World.process(11), names)
+        _ = try world.register(":1.2", World.process(12, user: 1001), ["com.example.own"])
+        let long = try world.set(":1.1", .suspended, by: 0)
+        let short = try world.set(":1.2", .suspended, by: 0)
+        var steps = 0
+        while world.answers[short] == nil, steps < 100 {
+            var random = SeededGenerator(seed: UInt64(steps))
+            world.step(using: &random)
+            steps += 1
+        }
+        #expect(world.answers[short] != nil && world.answers[long] == nil)
+        world.settle()
+        #expect(world.answers[long] != nil && world.rules.count == 10_001 && world.longestRequest <= 256)
+        // The same on the way back.
+        let back = try world.set(":1.1", .foreground, by: 0)
+        world.settle()
+        #expect(world.answers[back] != nil && world.rules.count == 1 && world.longestRequest <= 256)
+    }
+
+    @Test func `many prefixes have one rule, few have one each`() throws {
+        var world = World()
+        let prefixes = (0..<1_000).map { "com.example.prefix\($0)." }
+        _ = try world.register(":1.1", World.process(11), [], prefixes: prefixes)
+        _ = try world.register(":1.2", World.process(12), [], prefixes: Array(prefixes.prefix(20)))
+        _ = try world.set(":1.1", .suspended)
+        _ = try world.set(":1.2", .suspended)
+        world.settle()
+        #expect(world.prefixRules == [NamePrefix("")])
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        world.send(.posted(NotifyName("com.example.prefix999.a")))
+        world.send(.posted(NotifyName("com.example.other")))
+        #expect(world.coordinator.entry(of: id)?.pending == 1)
+        world.send(.connectionEnded(id))
+        world.settle()
+        #expect(world.prefixRules == Set(prefixes.prefix(20).map(NamePrefix.init)))
+    }
+
+    @Test func `prefixes that differ only in their Unicode form are distinct`() throws {
+        var world = World()
+        let (composed, decomposed) = ("caf\u{e9}.", "cafe\u{301}.")
+        _ = try world.register(":1.1", World.process(11), [], prefixes: [composed, decomposed])
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        #expect(world.prefixRules == [NamePrefix(composed), NamePrefix(decomposed)])
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        world.send(.removeNames(world.call(), from: ":1.1", try Subjects(names: [], prefixes: [composed])))
+        for prefix in [composed, decomposed] { world.send(.posted(try NotifyName(prefix + "open"))) }
+        #expect(world.coordinator.entry(of: id)?.pending == 1)
+    }
+
+    @Test func `a post costs no more with 50,000 subscribed prefixes than with fifty`() throws {
+        func cost(_ count: Int) throws -> Int64 {
+            var quotas = Quotas()
+            quotas.prefixes = 50_000
+            quotas.bytes = 1 << 30
+            var world = World(quotas)
+            var rest = (0..<count).map { "com.example.prefix.\($0)." }[...]
+            var number = 0
+            while !rest.isEmpty {
+                number += 1
+                _ = try world.register(":1.\(number)", World.process(11), [], prefixes: Array(rest.prefix(1_000)))
+                rest = rest.dropFirst(1_000)
+            }
+            _ = try world.set("pid:11", .suspended)
+            world.settle()
+            #expect(world.coordinator.totals.held == count)
+            let names = try (0..<500).map { try NotifyName("com.example.prefix.\($0 % count).name") }
+            return (0..<5).map { _ in
+                let began = threadTime()
+                for name in names { world.send(.posted(name)) }
+                return threadTime() - began
+            }.min() ?? 0
+        }
+        let (few, many) = try (cost(50), cost(50_000))
+        // It would cost a thousand times as much if each post checked each prefix.
+        #expect(many < 50 * few, "\(many / 500) ns a post, and \(few / 500) ns with fifty")
+    }
+
+    private func threadTime() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+}
