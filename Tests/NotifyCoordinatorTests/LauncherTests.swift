@@ -119,6 +119,47 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
+    /// Its sender may be identified only after that, too.
+    @Test func `what is posted before a program observes one more name is delivered to it`() {
+        let third: NotifyName = "com.example.c"
+        var world = LauncherWorld { $0.subjects.names = [LauncherWorld.name, LauncherWorld.other, third] }
+        let connection = ConnectionID(7)
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.take(.observes(connection, [world.id], Subjects(names: [LauncherWorld.name]), isNew: true))
+        world.take(.marked(LaunchMark(connection, number: 1)))
+        let two = Subjects(names: [LauncherWorld.name, LauncherWorld.other])
+        world.take(.observes(connection, [world.id], two, isNew: true))
+        world.take(.observes(connection, [world.id], Subjects(names: two.names.union([third])), isNew: true))
+        #expect(world.marks == [connection, connection, connection])
+        // It hears by itself what it had observed before, and nothing else until the last mark has come.
+        #expect(world.heard.names == [LauncherWorld.other, third])
+        world.post(LauncherWorld.other)
+        world.take(.marked(LaunchMark(connection, number: 2)))
+        world.post(third)
+        #expect(world.delivered == [LauncherWorld.name])
+        world.take(.marked(LaunchMark(connection, number: 3)))
+        #expect(world.delivered == [LauncherWorld.name, LauncherWorld.other, third] && world.heard.isEmpty)
+    }
+
+    /// The same while it is not known yet whether it belongs to the program.
+    @Test func `what is posted before a program observes one more name is delivered once it is known`() {
+        var world = LauncherWorld { $0.subjects.names = [LauncherWorld.name, LauncherWorld.other] }
+        let connection = ConnectionID(7)
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.take(.mayObserve(connection, [world.id], Subjects(names: [LauncherWorld.name]), isNew: true))
+        world.take(.marked(LaunchMark(connection, number: 1)))
+        let both = Subjects(names: [LauncherWorld.name, LauncherWorld.other])
+        world.take(.mayObserve(connection, [world.id], both, isNew: true))
+        world.post(LauncherWorld.other)
+        world.take(.programIsKnown(world.id, [(connection, both)]))
+        world.take(.marked(LaunchMark(connection, number: 2)))
+        #expect(world.delivered == [LauncherWorld.name, LauncherWorld.other] && world.heard.isEmpty)
+    }
+
     @Test func `what is posted before the program observes is delivered to it`() {
         var world = LauncherWorld { $0.subjects.prefixes = [NamePrefix("com.example.")] }
         let connection = ConnectionID(7)

@@ -40,7 +40,7 @@ struct LauncherWorld {
                 case .unsubscribe(_, let subjects): heard = heard.subtracting(subjects)
                 case .start(_, let number, _, _, let restarts): starts.append((number, restarts))
                 case .deliver(_, let names): delivered += names
-                case .mark(let connection): marks.append(connection)
+                case .mark(let mark): marks.append(mark.connection)
                 case .complain(_, _, let reason): complaints.append(reason)
                 case .alarm(let time): alarm = time
                 case .workHasEnded: ends += 1
@@ -75,4 +75,9 @@ struct LauncherWorld {
     }
 
     var state: String { launcher.reports[0].state }
+}
+
+extension Launcher.Event {
+    /// The latest mark of a connection.
+    static func marked(_ connection: ConnectionID) -> Launcher.Event { .marked(LaunchMark(connection, number: .max)) }
 }

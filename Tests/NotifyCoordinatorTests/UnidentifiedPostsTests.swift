@@ -33,19 +33,19 @@ import Testing
     /// A connection that has registered hears by itself what is posted after the mark. What came before, it is told.
     @Test func `a mark comes behind the posts that were made before it, whoever made them`() throws {
         var posts = Posts()
-        let (first, second) = (ConnectionID(1), ConnectionID(2))
-        check(posts.mark(first))
+        let (first, second) = (LaunchMark(ConnectionID(1), number: 1), LaunchMark(ConnectionID(2), number: 2))
+        check(posts.pass(first))
         _ = try posts.add(name(1), one)
         _ = try posts.add(name(2), other)
-        check(!posts.mark(first))
+        check(!posts.pass(first))
         _ = posts.take(one)
         check(posts.takeMarks(behind: one).isEmpty)
         // This has come before any other post that is not identified, and behind one that is.
-        check(!posts.mark(second))
+        check(!posts.pass(second))
         _ = posts.take(other)
         check(posts.takeMarks(behind: other) == [first, second])
         check(posts.takeMarks(behind: other).isEmpty)
-        check(posts.mark(first))
+        check(posts.pass(first))
     }
 
     @Test func `a sender's calls wait for its own posts, and only for those`() throws {

@@ -40,8 +40,10 @@ extension Agent {
         switch request {
         case .register(let statement, let socket): try register(call, statement, socket)
         case .addNames(let names):
-            handle(.addNames(openCalls.keep(call), from: sender, names))
-            subjectsHaveChanged(of: sender, isNew: false)
+            link.gathering {
+                handle(.addNames(openCalls.keep(call), from: sender, names))
+                subjectsHaveChanged(of: sender, isNew: true)
+            }
         case .removeNames(let names):
             handle(.removeNames(openCalls.keep(call), from: sender, names))
             subjectsHaveChanged(of: sender, isNew: false)

@@ -142,10 +142,10 @@ final class Launching: PostListener {
         case .start(let id, let number, let entry, let first, let restarts):
             start(id, number, entry, first, restarts: restarts)
         case .deliver(let connection, let names): environment.deliver(connection, names)
-        case .mark(let connection):
+        case .mark(let mark):
             // The reply is at the point in the stream of posts at which the bus has routed everything sent before.
             link.callBus("GetId", []) { [self] _ in
-                if unidentified.mark(connection) { handle(.marked(connection)) }
+                if unidentified.pass(mark) { handle(.marked(mark)) }
             }
         case .complain(_, let entry, let reason): environment.warn("\(entry.title) was not started: \(reason)")
         case .workHasEnded: environment.workHasEnded()
@@ -239,7 +239,7 @@ final class Launching: PostListener {
             if !ids.isEmpty { handle(.heard(name, ids)) }
         }
         for ping in unidentified.takePings(of: question.sender) { link.reply(to: ping) }
-        for connection in unidentified.takeMarks(behind: question) { handle(.marked(connection)) }
+        for mark in unidentified.takeMarks(behind: question) { handle(.marked(mark)) }
         if unidentified.isEmpty { environment.workHasEnded() }
     }
 
@@ -256,7 +256,7 @@ final class Launching: PostListener {
 
     /// What a connection observes is new, or has changed.
     ///
-    /// - Parameter isNew: whether the bus has just accepted the connection.
+    /// - Parameter isNew: whether the bus has just been given its rules for some of it.
     func observes(_ connection: ConnectionID, isNew: Bool) {
         guard !launcher.isEmpty, let process = environment.process(connection),
             let subjects = environment.subjects(connection)

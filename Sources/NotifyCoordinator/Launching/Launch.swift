@@ -402,20 +402,21 @@ struct Launch {
 
     /// A connection of the program observes these in total.
     ///
-    /// - Parameter isNew: whether the bus has just accepted it, so that it has heard nothing yet.
+    /// - Parameter mark: behind which it hears them by itself; nil if it does so already.
     /// - Returns: what it has missed.
     mutating func observes(
         _ subjects: Subjects,
         _ connection: ConnectionID,
-        isNew: Bool,
+        behind mark: UInt64?,
         _ effects: inout [Launcher.Effect]
     ) -> [NotifyName] {
         if case .off = phase { return [] }
+        let subjects = relevant(subjects)
         if isReplacing {
             let none = PendingNames()
-            return observers.join(connection, subjects, isNew: isNew, missed: none, due: none)
+            return observers.join(connection, subjects, behind: mark, missed: none, due: none)
         }
-        let names = observers.join(connection, subjects, isNew: isNew, missed: missed, due: due)
+        let names = observers.join(connection, subjects, behind: mark, missed: missed, due: due)
         missed.remove(subjects.contains)
         // It hears them and was told of them, so there is no need to start it for them.
         due.remove(subjects.contains)
@@ -426,9 +427,17 @@ struct Launch {
     /// A connection observes these in total, and it is not known whether it belongs to the program.
     ///
     /// - Returns: whether that matters.
-    mutating func mayObserve(_ subjects: Subjects, _ connection: ConnectionID, isNew: Bool) -> Bool {
-        if isBusy { observers.mayJoin(connection, subjects, isNew: isNew, missed: missed, due: due) }
+    mutating func mayObserve(_ subjects: Subjects, _ connection: ConnectionID, behind mark: UInt64?) -> Bool {
+        if isBusy { observers.mayJoin(connection, relevant(subjects), behind: mark, missed: missed, due: due) }
         return isBusy
+    }
+
+    /// What a program observes besides does not matter, however much it is.
+    private func relevant(_ subjects: Subjects) -> Subjects {
+        let names =
+            entry.subjects.prefixes.isEmpty
+            ? entry.subjects.names.filter(subjects.names.contains) : subjects.names.filter(entry.subjects.contains)
+        return Subjects(names: names, prefixes: subjects.prefixes)
     }
 
     /// These are the program's connections, and no others that have registered so far.
@@ -442,7 +451,8 @@ struct Launch {
         var news: [(ConnectionID, [NotifyName])] = []
         for (connection, subjects) in connections {
             // One that existed before the start was requested has missed only what is to start it once more.
-            let names = observers.join(connection, subjects, isNew: false, missed: PendingNames(), due: due)
+            let none = PendingNames()
+            let names = observers.join(connection, relevant(subjects), behind: nil, missed: none, due: due)
             if !names.isEmpty { news.append((connection, names)) }
         }
         for (_, subjects) in connections {
@@ -454,11 +464,11 @@ struct Launch {
         return news
     }
 
-    /// All posts that come from now on were made while the connection heard them by itself.
+    /// All posts that come from now on were made behind the mark.
     ///
     /// - Returns: what was posted in between.
-    mutating func hasJoined(_ connection: ConnectionID, _ effects: inout [Launcher.Effect]) -> [NotifyName] {
-        let names = observers.hasJoined(connection)
+    mutating func pass(_ mark: LaunchMark, _ effects: inout [Launcher.Effect]) -> [NotifyName] {
+        let names = observers.pass(mark)
         follow(&effects)
         return names
     }

@@ -2,23 +2,64 @@
 
 import NotifyNames
 
-/// The connections of a started program, and what each of them has yet to be notified of: a connection hears its names
-/// by itself from the moment at which the bus accepted it, and that moment is known a little later.
+/// A point in the stream of posts: what a connection has registered so far, it hears by itself behind it.
+package struct LaunchMark: Hashable, Sendable {
+    package let connection: ConnectionID
+    /// Later ones have higher numbers.
+    package let number: UInt64
+
+    package init(_ connection: ConnectionID, number: UInt64) { (self.connection, self.number) = (connection, number) }
+}
+
+/// The connections of a started program, and what each of them has yet to be notified of: a connection hears a name by
+/// itself from the moment at which the bus had its rule, and that moment is known a little later.
 struct LaunchObservers {
+    /// What a connection observes.
+    private struct Hearing {
+        private(set) var subjects = Subjects()
+        /// Those of which it hears by itself every post that comes from now on.
+        private(set) var heard = Subjects()
+        /// Posts that come before this mark may have been made before the bus had its rules for the others.
+        private var mark: UInt64?
+
+        var isJoining: Bool { mark != nil }
+
+        /// It observes these in total.
+        mutating func observe(_ new: Subjects, behind mark: UInt64?) {
+            if let mark { self.mark = mark }
+            subjects = new
+            heard = self.mark == nil ? new : heard.intersection(new)
+        }
+
+        /// - Returns: whether it hears everything by itself since.
+        mutating func pass(_ number: UInt64) -> Bool {
+            guard let mark, mark <= number else { return false }
+            self.mark = nil
+            heard = subjects
+            return true
+        }
+
+        /// Whether a post that comes now may have been made before it heard the name by itself.
+        func mayHaveMissed(_ name: NotifyName) -> Bool {
+            isJoining && subjects.contains(name) && !heard.contains(name)
+        }
+    }
+
     private struct Observation {
-        var subjects: Subjects
-        /// Whether posts that come now may have been made before it was accepted: the bus has yet to say.
-        var isJoining: Bool
-        /// What it was notified of at its start.
+        var hearing = Hearing()
+        /// What it was notified of since it began to join.
         var told: Set<NotifyName> = []
         /// What was posted while it was joining.
         var late = PendingNames()
+
+        func hears(_ name: NotifyName) -> Bool {
+            hearing.heard.contains(name) || told.contains(name) && hearing.subjects.contains(name)
+        }
     }
 
     /// An observing connection of which it is not known yet whether it belongs to the program.
     private struct Candidate {
-        var subjects: Subjects
-        var isJoining: Bool
+        var hearing = Hearing()
         /// What it is to be notified of if it does.
         var missed = PendingNames()
     }
@@ -27,15 +68,12 @@ struct LaunchObservers {
     private var candidates: [ConnectionID: Candidate] = [:]
 
     /// Whether the program hears a name by itself.
-    func hear(_ name: NotifyName) -> Bool {
-        observations.values.contains { $0.subjects.contains(name) && (!$0.isJoining || $0.told.contains(name)) }
-    }
+    func hear(_ name: NotifyName) -> Bool { observations.values.contains { $0.hears(name) } }
 
     /// Whether the program hears everything with this prefix by itself.
     func hear(_ prefix: NamePrefix) -> Bool {
         observations.values.contains { observation in
-            !observation.isJoining
-                && observation.subjects.prefixes.contains { prefix.string.utf8.starts(with: $0.string.utf8) }
+            observation.hearing.heard.prefixes.contains { prefix.string.utf8.starts(with: $0.string.utf8) }
         }
     }
 
@@ -43,12 +81,11 @@ struct LaunchObservers {
     ///
     /// - Returns: whether a connection will be notified of it.
     mutating func note(_ name: NotifyName) -> Bool {
-        for (connection, candidate) in candidates where candidate.isJoining && candidate.subjects.contains(name) {
+        for (connection, candidate) in candidates where candidate.hearing.mayHaveMissed(name) {
             _ = candidates[connection]?.missed.insert(name)
         }
         var isLate = false
-        for (connection, observation) in observations
-        where observation.isJoining && observation.subjects.contains(name) {
+        for (connection, observation) in observations where observation.hearing.mayHaveMissed(name) {
             isLate = observations[connection]?.late.insert(name) == true || isLate
         }
         return isLate
@@ -57,14 +94,14 @@ struct LaunchObservers {
     /// A connection of the program observes these in total.
     ///
     /// - Parameters:
-    ///   - isNew: whether the bus has just accepted it, so that it has heard nothing yet.
+    ///   - mark: behind which it hears them by itself; nil if it does so already.
     ///   - missed: what was posted since the start was requested.
     ///   - due: what the program was to be started for: somebody else may have started it before that was posted.
     /// - Returns: what it is to be notified of.
     mutating func join(
         _ connection: ConnectionID,
         _ subjects: Subjects,
-        isNew: Bool,
+        behind mark: UInt64?,
         missed: PendingNames,
         due: PendingNames
     ) -> [NotifyName] {
@@ -72,10 +109,9 @@ struct LaunchObservers {
         var all = candidate?.missed ?? missed
         if candidate == nil { for name in due.names { _ = all.insert(name) } }
         let names = all.names.filter(subjects.contains)
-        var observation =
-            observations[connection] ?? Observation(subjects: subjects, isJoining: candidate?.isJoining ?? isNew)
-        observation.subjects = subjects
-        if observation.isJoining { observation.told.formUnion(names) }
+        var observation = observations[connection] ?? Observation(hearing: candidate?.hearing ?? Hearing())
+        observation.hearing.observe(subjects, behind: mark)
+        if observation.hearing.isJoining { observation.told.formUnion(names) }
         observations[connection] = observation
         return names
     }
@@ -84,15 +120,16 @@ struct LaunchObservers {
     mutating func mayJoin(
         _ connection: ConnectionID,
         _ subjects: Subjects,
-        isNew: Bool,
+        behind mark: UInt64?,
         missed: PendingNames,
         due: PendingNames
     ) {
-        var candidate = candidates[connection] ?? Candidate(subjects: Subjects(), isJoining: isNew)
-        for name in missed.names + due.names where subjects.contains(name) && !candidate.subjects.contains(name) {
+        var candidate = candidates[connection] ?? Candidate()
+        let known = candidate.hearing.subjects
+        for name in missed.names + due.names where subjects.contains(name) && !known.contains(name) {
             _ = candidate.missed.insert(name)
         }
-        candidate.subjects = subjects
+        candidate.hearing.observe(subjects, behind: mark)
         candidates[connection] = candidate
     }
 
@@ -102,29 +139,26 @@ struct LaunchObservers {
     mutating func tell(_ names: [NotifyName]) -> [(ConnectionID, [NotifyName])] {
         observations.keys.sorted { $0.number < $1.number }.compactMap { connection in
             guard let observation = observations[connection] else { return nil }
-            let own = names.filter(observation.subjects.contains)
-            if observation.isJoining { observations[connection]?.told.formUnion(own) }
+            let own = names.filter(observation.hearing.subjects.contains)
+            if observation.hearing.isJoining { observations[connection]?.told.formUnion(own) }
             return own.isEmpty ? nil : (connection, own)
         }
     }
 
     /// Whether a connection of the program observes a name, even if it may not hear it yet.
-    func observe(_ name: NotifyName) -> Bool { observations.values.contains { $0.subjects.contains(name) } }
+    func observe(_ name: NotifyName) -> Bool { observations.values.contains { $0.hearing.subjects.contains(name) } }
 
     /// It is known which connections belong to the program: the others do not.
     mutating func dropCandidates() { candidates = [:] }
 
-    /// All posts that come from now on were made while the connection heard them by itself.
+    /// All posts that come from now on were made behind the mark.
     ///
     /// - Returns: what was posted in between.
-    mutating func hasJoined(_ connection: ConnectionID) -> [NotifyName] {
-        candidates[connection]?.isJoining = false
-        guard var observation = observations[connection], observation.isJoining else { return [] }
-        let names = observation.late.take()
-        observation.isJoining = false
-        observation.told = []
-        observations[connection] = observation
-        return names
+    mutating func pass(_ mark: LaunchMark) -> [NotifyName] {
+        _ = candidates[mark.connection]?.hearing.pass(mark.number)
+        guard observations[mark.connection]?.hearing.pass(mark.number) == true else { return [] }
+        observations[mark.connection]?.told = []
+        return observations[mark.connection]?.late.take() ?? []
     }
 
     /// - Returns: what it was to be notified of; nil if it did not belong to the program.

@@ -26,14 +26,15 @@ package struct Launcher {
         case ended(LaunchID, number: UInt64, Outcome)
         /// A connection of the program of these entries observes these in total.
         ///
-        /// - Parameter isNew: whether the bus has just accepted it, so that it has heard nothing yet.
+        /// - Parameter isNew: whether the bus has just been given its rules for some of them, so that it has heard nothing
+        ///   of these yet.
         case observes(ConnectionID, [LaunchID], Subjects, isNew: Bool)
         /// The same for a connection that may belong to a program of these entries.
         case mayObserve(ConnectionID, [LaunchID], Subjects, isNew: Bool)
         /// It is now known which of the observing connections belong to the entry's program.
         case programIsKnown(LaunchID, [(ConnectionID, Subjects)])
         /// The result of `mark`.
-        case marked(ConnectionID)
+        case marked(LaunchMark)
         case left(ConnectionID)
         /// The time set by `alarm` has come.
         case alarm
@@ -68,7 +69,7 @@ package struct Launcher {
         /// Inform a connection of what it has missed.
         case deliver(ConnectionID, [NotifyName])
         /// Find the point in the stream of posts from which the connection hears them itself; ends in `marked`.
-        case mark(ConnectionID)
+        case mark(LaunchMark)
         /// A start has failed.
         case complain(LaunchID, LaunchEntry, String)
         /// A program that was started has exited: `isAtWork` may have changed.
@@ -100,6 +101,7 @@ package struct Launcher {
     private var launches: [LaunchID: Launch] = [:]
     private var manager = Manager.unknown
     private var lastNumber: UInt64 = 0
+    private var lastMark: UInt64 = 0
     private var lastAlarm: Int64?
 
     package init() {}
@@ -187,33 +189,42 @@ package struct Launcher {
         case .accepted(let id, let number): launches[id]?.isAccepted(number)
         case .ended(let id, let number, let outcome): launches[id]?.ended(number, outcome, now, &effects)
         case .observes(let connection, let ids, let subjects, let isNew):
+            let mark = isNew ? nextMark(connection) : nil
             var missed = PendingNames()
             for id in ids {
-                let names = launches[id]?.observes(subjects, connection, isNew: isNew, &effects) ?? []
+                let names = launches[id]?.observes(subjects, connection, behind: mark?.number, &effects) ?? []
                 for name in names { _ = missed.insert(name) }
             }
             if !missed.isEmpty { effects.append(.deliver(connection, missed.names)) }
-            if isNew, !ids.isEmpty { effects.append(.mark(connection)) }
+            if let mark, !ids.isEmpty { effects.append(.mark(mark)) }
         case .mayObserve(let connection, let ids, let subjects, let isNew):
+            let mark = isNew ? nextMark(connection) : nil
             var matters = false
-            for id in ids { matters = launches[id]?.mayObserve(subjects, connection, isNew: isNew) == true || matters }
-            if isNew, matters { effects.append(.mark(connection)) }
+            for id in ids {
+                matters = launches[id]?.mayObserve(subjects, connection, behind: mark?.number) == true || matters
+            }
+            if let mark, matters { effects.append(.mark(mark)) }
         case .programIsKnown(let id, let connections):
             for (connection, names) in launches[id]?.programIsKnown(connections, &effects) ?? [] {
                 effects.append(.deliver(connection, names))
             }
-        case .marked(let connection):
+        case .marked(let mark):
             var late = PendingNames()
             for id in launches.keys.sorted() {
-                for name in launches[id]?.hasJoined(connection, &effects) ?? [] { _ = late.insert(name) }
+                for name in launches[id]?.pass(mark, &effects) ?? [] { _ = late.insert(name) }
             }
-            if !late.isEmpty { effects.append(.deliver(connection, late.names)) }
+            if !late.isEmpty { effects.append(.deliver(mark.connection, late.names)) }
         case .left(let connection):
             for id in launches.keys.sorted() { launches[id]?.hasLeft(connection, now, &effects) }
         case .alarm:
             lastAlarm = nil
             for id in launches.keys.sorted() { launches[id]?.alarm(now, &effects) }
         }
+    }
+
+    private mutating func nextMark(_ connection: ConnectionID) -> LaunchMark {
+        lastMark += 1
+        return LaunchMark(connection, number: lastMark)
     }
 
     private mutating func begin(_ id: LaunchID, _ effects: inout [Effect]) {

@@ -23,7 +23,7 @@ package struct UnidentifiedPosts<Ping> {
     private var names: [Question: PendingNames] = [:]
     private var count = 0
     private var pings: [String: [Ping]] = [:]
-    private var marks: [(connection: ConnectionID, questions: Set<Question>)] = []
+    private var marks: [(mark: LaunchMark, questions: Set<Question>)] = []
 
     package init() {}
 
@@ -72,16 +72,16 @@ package struct UnidentifiedPosts<Ping> {
     /// A mark has come in the stream of posts.
     ///
     /// - Returns: whether all posts before it have been identified.
-    package mutating func mark(_ connection: ConnectionID) -> Bool {
+    package mutating func pass(_ mark: LaunchMark) -> Bool {
         if names.isEmpty { return true }
-        marks.append((connection, Set(names.keys)))
+        marks.append((mark, Set(names.keys)))
         return false
     }
 
-    /// - Returns: the connections whose marks have waited for this answer, and for no other.
-    package mutating func takeMarks(behind question: Question) -> [ConnectionID] {
+    /// - Returns: the marks that have waited for this answer, and for no other.
+    package mutating func takeMarks(behind question: Question) -> [LaunchMark] {
         for index in marks.indices { marks[index].questions.remove(question) }
         defer { marks.removeAll { $0.questions.isEmpty } }
-        return marks.filter(\.questions.isEmpty).map(\.connection)
+        return marks.filter(\.questions.isEmpty).map(\.mark)
     }
 }

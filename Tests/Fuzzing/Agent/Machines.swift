@@ -251,7 +251,7 @@ enum LauncherMachine {
         case 11: return .observes(connection, [id], choices.subjects(), isNew: choices.once(in: 2))
         case 12: return .mayObserve(connection, [id], choices.subjects(), isNew: choices.once(in: 2))
         case 13: return .programIsKnown(id, [(connection, choices.subjects())])
-        case 14: return .marked(connection)
+        case 14: return .marked(LaunchMark(connection, number: choices.number()))
         case 15: return .left(connection)
         default: return .alarm
         }
