@@ -64,7 +64,6 @@ import Testing
         case .compiles(let lines):
             let result = try compile(lines + "\n" + block.lines.joined(separator: "\n"))
             #expect(result.status == 0, "\(result.errorOutput)")
-        case .settings: try checkSettings(block.lines)
         case .understood:
             let (bus, agent) = try busWithAgent()
             defer { agent.send(signal: 15) }

@@ -11,8 +11,6 @@ enum Trial {
     case understood
     /// It compiles after these lines.
     case compiles(after: String)
-    /// The agent accepts it as its configuration.
-    case settings
     /// Its lines call targets of the Makefile.
     case makes
     /// This file, which CI runs by this target of the Makefile, takes the block from the document.
@@ -152,7 +150,6 @@ enum Trial {
             "Documentation/lifecycle.md", "try await NotifyCenter.session.lifecycle.",
             .compiles(after: "import NotifyBus")
         ),
-        ("Documentation/lifecycle.md", "# These stay in the foreground.", .settings),
         ("Documentation/lifecycle.md", "$ notify-lifecycle status", .says("freezer ", script: "eval \"$1\"")),
         (
             "Documentation/lifecycle.md", "$ busctl --user call",

@@ -118,7 +118,7 @@ import Testing
         ("notify-top", .poked("", says: "not a terminal")),
         ("notify-agent", .poked("notify-lifecycle status", says: "ready")),
         ("dbus-send", .heard("com.example.backup-done", last: "com.example.backup-done")),
-        ("dbus-monitor", .poked("notify-post com.example.c", says: "interface=org.notifybus.n.com.example.c")),
+        ("dbus-monitor", .poked("notify-post com.apple.system.c", says: "/reserved; interface=org.notifybus.n.com.")),
     ]
 
     static let examples =

@@ -78,6 +78,38 @@ import Testing
         #expect(result.status == 0)
     }
 
+    /// Options of other programs, or of scripts, that pages and documents mention.
+    private static let foreignOptions: Set = [
+        "--capath", "--cflags", "--filter", "--generate", "--global", "--libs", "--mutations", "--nofork", "--now",
+        "--output", "--print-address", "--readme", "--scope", "--static-swift-stdlib", "--talk-name", "--unit",
+        "--user", "--wrap",
+    ]
+
+    @Test(arguments: pages.map { "man/" + $0 } + Block.documents)
+    func `a page or document names no option that doesn't exist`(file: String) throws {
+        let isPage = file.hasPrefix("man/")
+        let text = isPage ? try Manuals.text(file) : try run("cat", ["\(packageFolder)/\(file)"]).output
+        let known = PageTests.foreignOptions.union(CommandFacts.all.flatMap(\.spellings))
+        for option in text.replacing("\\-", with: "-").matches(of: /(?:^|[^A-Za-z0-9-])(--[a-z][a-z-]*)/) {
+            #expect(known.contains(String(option.1)), "\(file)")
+        }
+    }
+
+    @Test func `the agent's page explains each of its settings, and says so once`() throws {
+        let script = "printf 'x = y\\n' >\"$1\"; notify-agent --check --config \"$1\" 2>&1; rm \"$1\""
+        let file = try run("mktemp", []).lines[0]
+        let answer = try run("bash", ["-c", script, "bash", file], environment: environment(bus: "")).output
+        let list = try #require(answer.firstMatch(of: /the settings are ([a-z, ]+)/)).1
+        let settings = list.replacing(" and ", with: ", ").split(separator: ", ")
+        try #require(settings.count > 5)
+        let page = try Manuals.text("man/notify-agent.8")
+        for setting in settings { #expect(page.contains("\n.BI \"\(setting) = "), "\(setting)") }
+        for document in Block.documents {
+            let text = try run("cat", ["\(packageFolder)/\(document)"]).output
+            for setting in settings { #expect(!text.contains("\n| `\(setting) = "), "\(document): \(setting)") }
+        }
+    }
+
     /// Files that state the version for other tools, and how each writes it.
     private static let statements = [
         ("README.md", "from: \"@\""),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
 import Simulation
 import TestSupport
 import Testing
@@ -9,6 +8,8 @@ import Testing
 ///
 /// They run in processes of their own, in which sets have the same order each time, or a seed would not be a test case.
 @Suite struct SimulationTests {
+    private let folder = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
+
     private func simulate(_ arguments: String...) throws -> CommandResult {
         try run(productPath("simulate"), arguments + ["--threads", "1"], timeout: .patience)
     }
@@ -19,17 +20,21 @@ import Testing
     }
 
     @Test func `what is tolerated is what the documentation says can still happen, row by row`() throws {
-        let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let file = try #require(fopen("/" + folder + "/Documentation/lifecycle.md", "r"))
-        defer { fclose(file) }
-        var text: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 1 << 16)
-        while case let count = fread(&piece, 1, piece.count, file), count > 0 { text += piece[..<count] }
-        let lines = String(decoding: text, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = try run("cat", [folder + "/Documentation/lifecycle.md"]).output.split(separator: "\n")
         let heading = try #require(lines.firstIndex(of: "## What can still happen"))
         let rows = lines[heading...].drop { !$0.hasPrefix("|---") }.dropFirst().prefix { $0.hasPrefix("|") }
         let titles = rows.map { String($0.dropFirst(2).prefix { $0 != "|" }.dropLast()) }
         #expect(titles == Row.allCases.map(\.title))
+    }
+
+    @Test func `the documentation says which promise each break breaks`() throws {
+        let page = try run("cat", [folder + "/Documentation/internals.md"]).output
+        let rows = page.split(separator: "\n").filter { $0.hasPrefix("| ") }
+        let breaks = Set(rows.flatMap { $0.matches(of: /`([a-z][A-Za-z]+)`/) }.map { String($0.1) })
+        let known = Set(Mutation.allCases.map { "\($0)" })
+        #expect(known.subtracting(breaks) == [])
+        // The promises name these.
+        #expect(breaks.subtracting(known) == ["cancel", "post", "resume"])
     }
 
     /// The seeds with which `simulate --mutations` found the breaks that take long to find. If one no longer fails,
