@@ -76,6 +76,8 @@ struct KernelEventTests {
                 link set veth0 up
                 route add default via 192.0.2.2
                 END
+                # The kernel reports the carrier later, as it pleases.
+                until ip -oneline link show dev veth0 | grep -q " state UP "; do sleep 0.05; done
                 """
         )
         kill(scene.process, SIGCONT)
