@@ -131,7 +131,8 @@ struct FailureTests {
             containing: "another client may be using the same client ID",
             timeout: .seconds(120)
         )
-        thief.send(signal: SIGTERM)
+        // Of SIGTERM it takes no notice while it has no connection.
+        thief.send(signal: SIGKILL)
         _ = try thief.wait()
     }
 
