@@ -82,6 +82,7 @@ enum Trial {
                     """
             )
         ),
+        ("Documentation/events.md", "$ notify-lifecycle focus", .understood),
         ("Documentation/events.md", "[Service]", .service(posts: "com.apple.system.lowdiskspace")),
         ("Documentation/sandboxes.md", "finish-args:", .elsewhere("Scripts/check-flatpak", target: "flatpak-test")),
         ("Documentation/versions.md", "$ make release", .elsewhere("Scripts/check-release", target: "release-test")),
@@ -153,6 +154,16 @@ enum Trial {
             .compiles(after: "import NotifyBus")
         ),
         ("Documentation/lifecycle.md", "# These stay in the foreground.", .settings),
+        (
+            "Documentation/lifecycle.md", "# ~/.config/notifybus/nap.conf",
+            .says(
+                "",
+                script: """
+                    mkdir -p notifybus && printf '%s\\n' "$LINES_OF_BLOCK" >notifybus/nap.conf &&
+                        XDG_CONFIG_HOME=$PWD notify-agent --check --config /dev/null
+                    """
+            )
+        ),
         ("Documentation/lifecycle.md", "$ notify-lifecycle status", .says("freezer ", script: "eval \"$1\"")),
         (
             "Documentation/lifecycle.md", "$ busctl --user call",
