@@ -46,6 +46,12 @@ import Testing
         check(posts.takeMarks(behind: other) == [first, second])
         check(posts.takeMarks(behind: other).isEmpty)
         check(posts.pass(first))
+        // Of each connection the latest counts, however many there were.
+        _ = try posts.add(name(1), one)
+        let last = LaunchMark(first.connection, number: 1_000)
+        for number in UInt64(3)...last.number { check(!posts.pass(LaunchMark(first.connection, number: number))) }
+        _ = posts.take(one)
+        check(posts.takeMarks(behind: one) == [last])
     }
 
     @Test func `a sender's calls wait for its own posts, and only for those`() throws {

@@ -3,7 +3,7 @@
 import Glibc
 package import NotifyCore
 
-/// What decides anew before each sleep what it waits for, such as a connection to a bus.
+/// What decides before each sleep what it waits for, such as a connection to a bus.
 package protocol Pollable: AnyObject {
     var pollRequest: PollRequest { get }
     /// Goes on, for a short while: the socket has these events, or the deadline has passed.
@@ -125,7 +125,7 @@ package final class EventLoop {
             for (index, connection) in polled.enumerated() {
                 let (events, request) = (requests[index + 1].revents, connection.pollRequest)
                 guard events != 0 || request.deadline.map({ $0 <= .now }) == true else { continue }
-                // Whatever else has had its turn may have removed it, or made it connect anew.
+                // Whatever else has had its turn may have removed it, or made it connect again.
                 guard connections.contains(where: { $0 === connection }) else { continue }
                 step { connection.proceed(request.descriptor == requests[index + 1].fd ? events : 0) }
             }

@@ -434,10 +434,9 @@ struct Launch {
 
     /// What a program observes besides does not matter, however much it is.
     private func relevant(_ subjects: Subjects) -> Subjects {
-        let names =
-            entry.subjects.prefixes.isEmpty
-            ? entry.subjects.names.filter(subjects.names.contains) : subjects.names.filter(entry.subjects.contains)
-        return Subjects(names: names, prefixes: subjects.prefixes)
+        // A prefix would have to be compared with all names each time.
+        guard entry.subjects.prefixes.isEmpty else { return subjects }
+        return Subjects(names: entry.subjects.names.filter(subjects.names.contains), prefixes: subjects.prefixes)
     }
 
     /// These are the program's connections, and no others that have registered so far.

@@ -26,9 +26,13 @@ struct LaunchObservers {
 
         /// It observes these in total.
         mutating func observe(_ new: Subjects, behind mark: UInt64?) {
-            if let mark { self.mark = mark }
             subjects = new
-            heard = self.mark == nil ? new : heard.intersection(new)
+            if let mark {
+                // Nothing was removed.
+                self.mark = mark
+            } else {
+                heard = self.mark == nil ? new : heard.intersection(new)
+            }
         }
 
         /// - Returns: whether it hears everything by itself since.

@@ -23,7 +23,8 @@ package struct UnidentifiedPosts<Ping> {
     private var names: [Question: PendingNames] = [:]
     private var count = 0
     private var pings: [String: [Ping]] = [:]
-    private var marks: [(mark: LaunchMark, questions: Set<Question>)] = []
+    /// The latest of each connection: an earlier one means nothing any more.
+    private var marks: [ConnectionID: (mark: LaunchMark, questions: Set<Question>)] = [:]
 
     package init() {}
 
@@ -74,14 +75,15 @@ package struct UnidentifiedPosts<Ping> {
     /// - Returns: whether all posts before it have been identified.
     package mutating func pass(_ mark: LaunchMark) -> Bool {
         if names.isEmpty { return true }
-        marks.append((mark, Set(names.keys)))
+        marks[mark.connection] = (mark, Set(names.keys))
         return false
     }
 
     /// - Returns: the marks that have waited for this answer, and for no other.
     package mutating func takeMarks(behind question: Question) -> [LaunchMark] {
-        for index in marks.indices { marks[index].questions.remove(question) }
-        defer { marks.removeAll { $0.questions.isEmpty } }
-        return marks.filter(\.questions.isEmpty).map(\.mark)
+        for connection in marks.keys { marks[connection]?.questions.remove(question) }
+        let passed = marks.values.filter(\.questions.isEmpty).map(\.mark).sorted { $0.number < $1.number }
+        for mark in passed { marks[mark.connection] = nil }
+        return passed
     }
 }

@@ -28,7 +28,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private var service = LifecycleService.agent
     private var requests: [Int: Request] = [:]
     private var lastRequest = 0
-    /// What the relay has yet to be told of what is observed, and how often that was started anew.
+    /// What the relay has yet to be told of what is observed, and how often that began again.
     private var reports = RelayReports()
     private var reportsCount = 0
     /// Why requests fail while the loss of the connection is being handled.
