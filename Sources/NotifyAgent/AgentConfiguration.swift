@@ -34,8 +34,8 @@ extension Agent {
         package var files: [(name: NotifyName, path: String)] = []
         /// Names whose state is kept even if nobody observes them, and their initial states.
         package var pinnedStates: [NotifyName: UInt64] = [:]
-        /// What programs in sandboxes may hear by the relay; nil if there is to be none.
-        package var relay: RelayRules? = RelayRules()
+        /// What programs in sandboxes may hear by the relay.
+        package var relay = RelayRules()
         /// Whether to take over the name from another agent.
         package var replaces = false
 

@@ -59,20 +59,19 @@ extension Agent.Configuration {
 
     /// Says what programs in sandboxes hear: `asked`, `none`, or `app:ID PATTERN`.
     private mutating func setRelay(_ value: String) -> String? {
-        let parts = value.split(maxSplits: 1, whereSeparator: Self.isBlank)
-        if parts.count == 2, case .application(let id) = Target(String(parts[0])),
-            let prefix = NamePrefix(pattern: String(parts[1].drop(while: Self.isBlank)))
-        {
-            var rules = relay ?? RelayRules()
-            rules.limits[id, default: []].insert(prefix)
-            relay = rules
+        if value == "asked" || value == "none" {
+            relay.isOpen = value == "asked"
             return nil
         }
-        guard value == "asked" || value == "none" else {
-            return "\(Printable.quoted(value)) is not valid; use asked, none, or app:ID and names such as com.example.*"
+        let parts = value.split(maxSplits: 1, whereSeparator: Self.isBlank)
+        if let first = parts.first, case .application(let id) = Target(String(first)) {
+            let pattern = parts.count == 2 ? String(parts[1].drop(while: Self.isBlank)) : ""
+            // If the pattern is wrong, the line still limits the application: it hears too little rather than everything.
+            let prefix = NamePrefix(pattern: pattern)
+            relay.limits[id, default: []].formUnion(prefix.map { [$0] } ?? [])
+            if prefix != nil { return nil }
         }
-        relay = value == "asked" ? RelayRules() : nil
-        return nil
+        return "\(Printable.quoted(value)) is not valid; use asked, none, or app:ID and names such as com.example.*"
     }
 
     /// Posts a name when a file changes: `NAME PATH`.

@@ -53,6 +53,7 @@ struct LiveView {
             if ready[1] {
                 guard let keys = screen.keys() else {
                     readsKeys = false
+                    isDirty = true
                     continue
                 }
                 for key in keys where !handle(key) { return .code(.done) }
@@ -62,7 +63,12 @@ struct LiveView {
             if isMoving, now - lastDrawing >= 1_000_000_000 { isDirty = true }
             if isDirty, now - lastDrawing >= LiveView.pause {
                 // A terminal that takes no output, as after ^S, must not keep signals and keys waiting.
-                if screen.takesOutput { draw(on: screen, now) } else { lastDrawing = now }
+                switch screen.condition {
+                case .takesOutput: draw(on: screen, now)
+                case .blocked: lastDrawing = now
+                // The kernel sends SIGHUP only if this is its controlling terminal.
+                case .gone: return .signal(SIGHUP)
+                }
             }
         }
     }

@@ -20,15 +20,25 @@ struct Screen {
         write("\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l")
     }
 
+    /// What poll(2) says of the terminal.
+    enum Condition {
+        case takesOutput
+        /// As after ^S.
+        case blocked
+        /// Its window has been closed, or its connection has been lost.
+        case gone
+    }
+
     /// Whether the terminal takes output now, or will in a moment.
-    var takesOutput: Bool {
+    var condition: Condition {
         var terminal = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
-        return poll(&terminal, 1, 20) == 1
+        guard poll(&terminal, 1, 20) == 1 else { return .blocked }
+        return Int32(terminal.revents) & (POLLHUP | POLLERR) == 0 ? .takesOutput : .gone
     }
 
     /// Restores the terminal, as far as that can be done without waiting for it.
     func leave() {
-        if takesOutput { restoreScreen() }
+        if condition == .takesOutput { restoreScreen() }
         if var saved { tcsetattr(STDIN_FILENO, TCSANOW, &saved) }
     }
 

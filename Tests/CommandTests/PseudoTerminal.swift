@@ -5,7 +5,7 @@ import TestSupport
 
 /// A pseudo-terminal: what is written to its end is read here as a screen would get it.
 final class PseudoTerminal {
-    private let screen: Int32
+    private var screen: Int32
     private(set) var end: Int32
 
     init(columns: UInt16 = 80, lines: UInt16 = 24) throws {
@@ -25,7 +25,13 @@ final class PseudoTerminal {
 
     deinit {
         closeEnd()
-        close(screen)
+        hangUp()
+    }
+
+    /// As when the window of a terminal is closed.
+    func hangUp() {
+        if screen >= 0 { close(screen) }
+        screen = -1
     }
 
     func closeEnd() {

@@ -13,7 +13,7 @@ import Testing
         signal: Int32
     ) throws {
         let bus = try PrivateBus(kind)
-        for options in [["a"], ["-f", "a", "--", "true"], ["-t", "1h", "a", "--then", "sleep 1000"]] {
+        for options in [["a"], ["-f", "a", "--", "true"], ["-t", "1h", "a", "--then", "exec sleep 1000"]] {
             let waiting = try bus.startWaiting(options)
             waiting.send(signal: signal)
             let result = try waiting.wait()

@@ -58,6 +58,17 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `it ends when its terminal is gone, also if that is not its controlling terminal`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let terminal = try PseudoTerminal()
+        let top = try start(bus, on: terminal)
+        _ = try terminal.read(until: "Observers unknown")
+        terminal.hangUp()
+        let result = try top.wait()
+        #expect(result.status == 128 + SIGHUP && !result.exitedNormally)
+    }
+
+    @Test(arguments: busKinds)
     func `while its terminal takes no output it does not grow, and what was left out is counted`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyAgent
+import NotifyCoordinator
+import NotifyNames
 import TestSupport
 import Testing
+
+@testable import notify_agent
 
 /// The agent's configuration file: where the agent looks for it, and what may be in it.
 @Suite struct ConfigurationTests {
@@ -74,6 +79,23 @@ import Testing
             let text = try verdict(on: "\n" + line + "\n")
             #expect(text.contains("/dev/stdin:2: ") && text.contains(sentence), "\(text)")
         }
+    }
+
+    @Test func `what limits an application holds whatever other lines say, and also if its pattern is wrong`() {
+        let limit = ("relay", "app:org.example.A com.example.*")
+        for lines in [[limit, ("relay", "asked")], [("relay", "none"), limit, ("relay", "asked")]] {
+            var configuration = Agent.Configuration()
+            for line in lines { #expect(configuration.set(line.0, to: line.1) == nil) }
+            #expect(configuration.relay.isOpen)
+            #expect(configuration.relay.limits == ["org.example.A": [NamePrefix("com.example.")]])
+        }
+        var configuration = Agent.Configuration()
+        #expect(configuration.set("relay", to: "none") == nil && configuration.set(limit.0, to: limit.1) == nil)
+        #expect(!configuration.relay.isOpen)
+        for wrong in ["app:org.example.B com.example", "app:org.example.B"] {
+            #expect(configuration.set("relay", to: wrong) != nil)
+        }
+        #expect(configuration.relay.limits["org.example.B"] == [])
     }
 
     @Test(arguments: busKinds)

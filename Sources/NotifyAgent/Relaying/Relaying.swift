@@ -23,7 +23,7 @@ final class Relaying {
     private let bus: NotifyCenter.Bus
     private let link: BusLink
     private let loop: EventLoop
-    private let rules: RelayRules?
+    private let rules: RelayRules
     private let quotas: Quotas
     weak var agent: Agent?
     private var phase = Phase.closed
@@ -36,7 +36,7 @@ final class Relaying {
     private(set) var restTime: Int64 = 0
 
     /// - Parameter link: the agent's.
-    init(bus: NotifyCenter.Bus, _ link: BusLink, on loop: EventLoop, rules: RelayRules?, quotas: Quotas) {
+    init(bus: NotifyCenter.Bus, _ link: BusLink, on loop: EventLoop, rules: RelayRules, quotas: Quotas) {
         (self.bus, self.link, self.loop) = (bus, link, loop)
         self.rules = rules
         self.quotas = quotas
@@ -45,7 +45,7 @@ final class Relaying {
     // MARK: - Opening and closing
 
     func open(for call: BusCall) {
-        guard rules != nil else {
+        guard rules.isOpen else {
             return link.refuse(call, .accessDenied("The agent's configuration says 'relay = none'."))
         }
         switch phase {
@@ -136,7 +136,7 @@ final class Relaying {
 
     /// Why an application may not observe something; nil if it may.
     func fault(in subjects: Subjects, of application: String) -> BusFault? {
-        guard let text = rules?.forbidden(subjects, to: application) else { return nil }
+        guard let text = rules.forbidden(subjects, to: application) else { return nil }
         return .accessDenied("The agent's configuration does not let \(application) hear '\(text)'.")
     }
 

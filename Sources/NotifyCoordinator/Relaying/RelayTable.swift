@@ -306,6 +306,8 @@ extension RelayTable.Client {
 
 /// What sandboxed programs may hear through the relay: everything, unless the configuration limits their application.
 package struct RelayRules: Equatable, Sendable {
+    /// Whether there is a relay if somebody needs one.
+    package var isOpen = true
     /// The prefixes of the names that an application may hear, by its id.
     package var limits: [String: Set<NamePrefix>] = [:]
 
