@@ -46,10 +46,14 @@ RELEASE := $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)) --disable-build-
 # Packages set LIBRARIES=shared, so that a distribution can fix a library once instead of in each program.
 LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
+# Each of the 26,000 addresses that a start has to relocate takes a bit instead of 24 bytes: notify-post takes 5.9 MB
+# instead of 6.8. The C library reads that since 2.36.
+PACKED := $(if $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk '{ split($$2, v, "."); if (v[1] > 2 || v[2] >= 36) print 1 }'),\
+	-Xlinker -z -Xlinker pack-relative-relocs)
 # Here are flags of the linker alone: a flag of the compiler would compile everything again for the library, which is
 # linked differently.
 # The Swift library would abort a program that finds no /proc: see CLinux.h, --wrap.
-LINKER := -Xlinker --gc-sections -Xlinker --as-needed -Xlinker --wrap=swift_copyAuxiliaryExecutablePath
+LINKER := -Xlinker --gc-sections -Xlinker --as-needed $(PACKED) -Xlinker --wrap=swift_copyAuxiliaryExecutablePath
 RELEASE_LINK := -Xlinker "-L$$static" $(LINKER) $(if $(STRIP),-Xlinker $(STRIP))
 # Recipes that link begin with this: the shell, unlike make, handles paths with spaces.
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \

@@ -8,18 +8,13 @@
 // that benchmark: a broadcast and a signal to itself in one write, until the latter is back.
 
 #include "peer.h"
+#include "raw.h"
 
-#include <dbus/dbus.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define PATH "/org/notifybus"
-#define MEMBER "Posted"
-
-static DBusConnection *connection;
 static const char *interface;
 static const char *observed;
 static int bus;
@@ -32,41 +27,21 @@ static char unwritten[1 << 16];
 static int unwritten_length;
 
 void peer_connect(const char *address, const char *wanted) {
-        DBusError error = DBUS_ERROR_INIT;
         interface = wanted;
-        connection = dbus_connection_open_private(address, &error);
-        if (!connection || !dbus_bus_register(connection, &error))
-                fail("libdbus: %s", error.message);
-}
-
-/* From here on the socket is used without libdbus, and waits. What the bus says at the beginning is read before. */
-static void take_socket(void) {
-        char *id = dbus_bus_get_id(connection, NULL);
-        dbus_free(id);
-        while (dbus_connection_dispatch(connection) == DBUS_DISPATCH_DATA_REMAINS) {}
-        if (!dbus_connection_get_unix_fd(connection, &bus) || fcntl(bus, F_SETFL, 0) < 0)
-                fail("The connection has no socket.");
+        raw_connect(address);
 }
 
 void peer_observe(char *const *names, int count, bool each) {
-        DBusError error = DBUS_ERROR_INIT;
-        char rule[2048];
-        // Without an error to set, libdbus waits for no answer.
         for (int i = 0; each && i < count; i++) {
+                char rule[2048];
                 snprintf(rule, sizeof(rule), interface[0] == '/' ? "path='%s%d'" :
-                         "type='signal',path='" PATH "',member='" MEMBER "',interface='%s.n%d'", interface, i);
-                dbus_bus_add_match(connection, rule, NULL);
+                         "type='signal',path='" RAW_PATH "',member='" RAW_MEMBER "',interface='%s.n%d'", interface, i);
+                raw_add_rule(rule, false);
         }
-        if (each)
-                return take_socket();
-        if (count != 1)
+        if (!each && count != 1)
                 fail("This observes one name.");
         observed = names[0];
-        snprintf(rule, sizeof(rule), "type='signal',path='%s',interface='%s',member='%s'", PATH, interface, MEMBER);
-        dbus_bus_add_match(connection, rule, &error);
-        if (dbus_error_is_set(&error))
-                fail("libdbus: %s", error.message);
-        take_socket();
+        bus = each ? raw_socket() : raw_observe(interface);
 }
 
 void peer_cancel(void) {
@@ -101,24 +76,12 @@ void peer_loop(void) {
         }
 }
 
-static void marshal(const char *name, const char *destination, char **bytes, int *length) {
-        DBusMessage *signal = dbus_message_new_signal(PATH, interface, MEMBER);
-        if (!signal || !dbus_message_append_args(signal, DBUS_TYPE_STRING, &name, DBUS_TYPE_INVALID) ||
-            !dbus_message_set_destination(signal, destination))
-                fail("libdbus: out of memory");
-        dbus_message_set_serial(signal, 1000);
-        free(*bytes);
-        if (!dbus_message_marshal(signal, bytes, length))
-                fail("libdbus: out of memory");
-        dbus_message_unref(signal);
-}
-
 static void prepare(const char *name) {
-        marshal(name, NULL, &signal_bytes, &signal_length);
-        marshal(name, dbus_bus_get_unique_name(connection), &own_bytes, &own_length);
+        raw_signal(interface, name, NULL, &signal_bytes, &signal_length);
+        raw_signal(interface, name, raw_unique_name(), &own_bytes, &own_length);
         snprintf(posted, sizeof(posted), "%s", name);
         if (!bus)
-                take_socket();
+                bus = raw_socket();
 }
 
 static void append(const char *bytes, int length) {

@@ -5,6 +5,7 @@
 // looks whether the database has changed:
 //
 //     name      a name posted with notify_post(), and the descriptor of notify_register_file_descriptor()
+//     bus       a signal on the bus without a library, the floor of that
 //     pipe      a byte in a named pipe
 //     inotify   inotify(7) on the write-ahead log; the writer does nothing more
 //     poll      PRAGMA data_version, once a millisecond; the writer does nothing more
@@ -12,6 +13,7 @@
 // With any other way nobody is told.
 
 #include "peer.h"
+#include "raw.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +27,8 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define INTERFACE "org.example.commit"
 
 static char way[16], path[PATH_MAX - 16];
 static sqlite3 *database;
@@ -50,6 +54,8 @@ void peer_connect(const char *address, const char *interface) {
         setenv("NOTIFYBUS_ADDRESS", address, 1);
         if (sscanf(interface, "%15[a-z]:%4000s", way, path) != 2)
                 fail("There is no way and path in '%s'.", interface);
+        if (goes_by("bus"))
+                raw_connect(address);
         if (goes_by("pipe") && mkfifo(beside("-pipe"), 0600) < 0 && errno != EEXIST)
                 fail("%s: %s", beside("-pipe"), strerror(errno));
         if (goes_by("pipe"))
@@ -82,6 +88,8 @@ void peer_observe(char *const *names, int count, bool each) {
         observed = names[0];
         if (goes_by("name") && notify_register_file_descriptor(observed, &descriptor, 0, &token) != NOTIFY_STATUS_OK)
                 fail("registering fails");
+        if (goes_by("bus"))
+                descriptor = raw_observe(INTERFACE);
         if (goes_by("inotify")) {
                 descriptor = inotify_init1(IN_CLOEXEC);
                 if (inotify_add_watch(descriptor, beside("-wal"), IN_MODIFY) < 0)
@@ -125,12 +133,25 @@ void peer_loop(void) {
         }
 }
 
+static void post_on_bus(const char *name) {
+        static char *bytes;
+        static int length;
+        if (!bytes) {
+                raw_signal(INTERFACE, name, NULL, &bytes, &length);
+                descriptor = raw_socket();
+        }
+        if (write(descriptor, bytes, (size_t)length) != length)
+                fail("The bus has disconnected this.");
+}
+
 void peer_post(const char *name) {
         if (sqlite3_step(insertion) != SQLITE_DONE)
                 fail("SQLite: %s", sqlite3_errmsg(database));
         check(sqlite3_reset(insertion));
         if (goes_by("name") && notify_post(name) != NOTIFY_STATUS_OK)
                 fail("posting fails");
+        if (goes_by("bus"))
+                post_on_bus(name);
         if (goes_by("pipe") && write(descriptor, "", 1) != 1)
                 fail("%s: %s", beside("-pipe"), strerror(errno));
 }

@@ -5,13 +5,14 @@ import time
 from dataclasses import replace
 from statistics import median
 
-from .figures import OURS, percentile
+from .figures import BARE, OURS, percentile
 from .turns import take_turns
 
 NAME = "com.example.bench.committed"
 ALONE = "the commit alone"
 # Peers/commit.c says what these do.
-WAYS = {OURS: "name", "polling each ms": "poll", "inotify on the log": "inotify", "named pipe": "pipe", ALONE: "none"}
+WAYS = {OURS: "name", BARE: "bus", "polling each ms": "poll", "inotify on the log": "inotify", "named pipe": "pipe"}
+WAYS[ALONE] = "none"
 # Microseconds until the next commit, random, so that polling meets it at any time.
 PAUSE = -3000
 

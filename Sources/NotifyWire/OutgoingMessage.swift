@@ -128,7 +128,7 @@ package struct OutgoingMessage {
             }
             if let replySerial { writer.field(5, type: "u") { $0.integer(replySerial) } }
             if !arguments.isEmpty {
-                writer.field(8, type: "g") { $0.signature(arguments.map(\.signature).joined()) }
+                writer.field(8, type: "g") { $0.signature(arguments.signature) }
             }
             if body.descriptorCount > 0 { writer.field(9, type: "u") { $0.integer(body.descriptorCount) } }
         }

@@ -17,7 +17,7 @@ package struct WriteBuffer {
     package var count: Int { bytes.count - head }
     package var isEmpty: Bool { head == bytes.count }
 
-    package mutating func append(_ more: some Sequence<UInt8>) {
+    package mutating func append(_ more: UnsafeRawBufferPointer) {
         bytes.append(contentsOf: more)
     }
 

@@ -311,8 +311,8 @@ final class Barrier: Sendable {
 
     /// - Parameter what: what the bus does, in an error.
     func wait(until deadline: MonotonicTime?, for what: String = "answer") throws(NotifyBusError) {
-        let result: Result<Void, NotifyBusError>? = outcome.wait(until: deadline) { $0.result }
-        guard let result else { throw .timedOut(what) }
+        let outcome: Outcome? = outcome.wait(until: deadline) { $0.result == nil ? nil : $0 }
+        guard let result = outcome?.result else { throw .timedOut(what) }
         try result.get()
     }
 }

@@ -97,7 +97,7 @@ extension Outbox {
     @discardableResult
     private func append(_ message: OutgoingMessage, _ state: inout State) -> UInt32 {
         let serial = state.nextSerial()
-        state.rest.append(message.bytes(serial: serial) ?? [])
+        message.bytes(serial: serial)?.withUnsafeBytes { state.rest.append($0) }
         return serial
     }
 }

@@ -138,7 +138,7 @@ final class Outbox: Sendable {
             drain(&state)
             return !state.isDrained
         case .part(let rest):
-            state.rest.append(rest)
+            rest.withUnsafeBytes { state.rest.append($0) }
             state.queue.begin(name)
             state.pace.notePost()
             counters.posted.increment()
