@@ -20,14 +20,14 @@ final class SimulatedAgent {
         case stream(ConnectionID, [NotifyName], ArraySlice<String>)
     }
 
-    struct Sender {
+    struct Sender: Hashable {
         let name: String
         let serial: Int
         let isRegistration: Bool
     }
 
     /// A stream that the agent reads up to the mark.
-    struct Drain {
+    struct Drain: Hashable {
         let id: ConnectionID
         let connection: Int
         let process: Int
@@ -69,6 +69,29 @@ final class SimulatedAgent {
         self.coordinator = coordinator
     }
 
+    init(copying other: SimulatedAgent) {
+        number = other.number
+        connection = other.connection
+        coordinator = other.coordinator
+        isAlive = other.isAlive
+        alarm = other.alarm
+        drains = other.drains
+        owned = other.owned
+        news = other.news
+        looksAt = other.looksAt
+        known = other.known
+        rules = other.rules
+        questions = other.questions
+        senders = other.senders
+        calls = other.calls
+        lastSerial = other.lastSerial
+        lastWait = other.lastWait
+        followers = other.followers
+        isExpiring = other.isExpiring
+        dropped = other.dropped
+        lastCall = other.lastCall
+    }
+
     private static let configuration = {
         var configuration = Coordinator.Configuration()
         configuration.untouchables = []
@@ -81,6 +104,7 @@ final class SimulatedAgent {
         var configuration = SimulatedAgent.configuration
         configuration.prefixRules = setting.prefixRules
         configuration.facts = setting.policy
+        if !setting.hasDesktop { configuration.sources = [] }
         if setting.exempts, mutation != .ignoresExempt {
             configuration.exemptApplications = [World.Setting.application]
         }
@@ -121,6 +145,7 @@ final class SimulatedAgent {
     ///
     /// - Parameter old: what they have reported before, if they have.
     func learn(_ desktop: Desktop, _ old: Desktop?, _ world: World) {
+        if !world.setting.hasDesktop { return }
         var facts = desktop.news(world.setting, world.mutation)
         if let old {
             if old.isLocked == desktop.isLocked, old.isAsleep == desktop.isAsleep { facts["logind"] = nil }
