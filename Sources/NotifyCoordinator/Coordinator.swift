@@ -83,7 +83,7 @@ package struct Coordinator {
         hasher.combine(observedNames)
         hasher.combine(directory)
         hasher.combine(ownSubjects)
-        hasher.combine(holding)
+        hasher.combine(proxies)
         hasher.combine(nameStates)
         hasher.combine(eventStates)
         hasher.combine(requests)

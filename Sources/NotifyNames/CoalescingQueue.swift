@@ -139,12 +139,14 @@ package struct CoalescingQueue<Element: Coalescing> {
 
 // By what is queued: the rest only saves time.
 extension CoalescingQueue: Equatable where Element: Equatable {
+    @usableFromInline
     package static func == (left: CoalescingQueue, right: CoalescingQueue) -> Bool {
         left.elements == right.elements && left.keepsEachOnce == right.keepsEachOnce
     }
 }
 
 extension CoalescingQueue: Hashable where Element: Hashable {
+    @usableFromInline
     package func hash(into hasher: inout Hasher) {
         hasher.combine(elements)
         hasher.combine(keepsEachOnce)
@@ -214,9 +216,11 @@ package struct Fifo<Element> {
 extension Fifo: Sendable where Element: Sendable {}
 
 extension Fifo: Equatable where Element: Equatable {
+    @usableFromInline
     package static func == (left: Fifo, right: Fifo) -> Bool { left.all == right.all }
 }
 
 extension Fifo: Hashable where Element: Hashable {
+    @usableFromInline
     package func hash(into hasher: inout Hasher) { hasher.combine(all) }
 }

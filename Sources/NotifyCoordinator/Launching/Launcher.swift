@@ -92,7 +92,7 @@ package struct Launcher: Hashable {
     }
 
     /// Whether the bus has a service manager.
-    private enum Manager: Equatable {
+    private enum Manager: Hashable {
         case unknown
         case present
         case missing(reason: String)
