@@ -2,11 +2,30 @@
 
 import Synchronization
 
+/// Something whose histories can be explored.
+protocol Explorable {
+    associatedtype Choice
+
+    /// What went wrong.
+    var failure: String? { get }
+    /// A line for each step, and for what follows from it, if these are kept.
+    var notes: [String] { get }
+    /// Everything that can happen now, in an order that only the state determines.
+    var choices: [Choice] { get }
+    var fingerprint: Fingerprint { get }
+    /// One in the same state, which shares nothing with this one that either of them changes.
+    var copy: Self { get }
+    /// Whether something that can happen was under way, and not begun by anybody now.
+    static func isUnderWay(_ choice: Choice) -> Bool
+    /// - Returns: how many steps that are.
+    mutating func take(_ choice: Choice) -> Int
+}
+
 /// Enters every state of a scope once, those that are reached in fewer steps first. So what it finds is found with the
 /// shortest history that there is.
 ///
 /// A state is known by its fingerprint, and how it was reached by the state before and the choice that was made there.
-package final class Explorer {
+package enum Explorer {
     package struct Outcome: Sendable {
         package var states = 0
         package var transitions = 0
@@ -23,7 +42,8 @@ package final class Explorer {
     /// A history that breaks a promise.
     package struct Failure: Sendable {
         package let text: String
-        package let steps: [Step]
+        /// How many steps it has.
+        package let length: Int
         /// A line for each step, and for what follows from it.
         package let transcript: [String]
     }
@@ -70,24 +90,24 @@ package final class Explorer {
         }
     }
 
-    /// A state whose steps have yet to be taken. Its world is made again if too many are kept.
-    private struct Open {
+    /// A state whose steps have yet to be taken. It is made again if too many are kept.
+    private struct Open<Scene> {
         let number: Int
-        var situation: Situation?
+        var scene: Scene?
     }
 
-    private struct Candidate {
+    private struct Candidate<Scene> {
         let parent: Int
         let choice: Int
         let isUnderWay: Bool
         let fingerprint: Fingerprint
-        let situation: Situation
+        let scene: Scene
     }
 
     /// What the threads share.
-    private struct Shared {
+    private struct Shared<Scene> {
         var seen = Seen()
-        var next: [Open] = []
+        var next: [Open<Scene>] = []
         var transitions = 0
         /// The steps that were under way, from one state to another: `from` in the upper half.
         var edges: [UInt64] = []
@@ -95,41 +115,45 @@ package final class Explorer {
         var broken: (parent: Int, choice: Int)?
     }
 
-    /// How many worlds are kept.
-    private static let keptWorlds = 50_000
+    /// How many scenes are kept.
+    private static let keptScenes = 50_000
     private static let chunk = 32
 
-    private let scope: Scope
-    private let mutation: Mutation?
-    /// How many states may be seen.
-    private let limit: Int
-
-    package init(_ scope: Scope, mutation: Mutation? = nil, limit: Int) {
-        self.scope = scope
-        self.mutation = mutation
-        self.limit = limit
-    }
-
-    package func run(threads: Int) -> Outcome {
+    /// Explores all histories that begin with a scene.
+    ///
+    /// - Parameters:
+    ///   - limit: how many states may be seen.
+    ///   - begin: makes the first scene; the parameter says whether to keep notes.
+    static func explore<Scene: Explorable>(
+        limit: Int,
+        threads: Int,
+        _ begin: @escaping @Sendable (Bool) -> Scene
+    ) -> Outcome {
         let clock = ContinuousClock()
-        let begin = clock.now
-        var outcome = explore(threads)
-        let time = (clock.now - begin).components
+        let start = clock.now
+        var outcome = Outcome()
+        explore(limit, threads, Work(begin), &outcome)
+        let time = (clock.now - start).components
         outcome.seconds = Double(time.seconds) + Double(time.attoseconds) / 1e18
         return outcome
     }
 
-    private func explore(_ threads: Int) -> Outcome {
-        var outcome = Outcome()
-        let first = Situation(scope, mutation: mutation)
-        if let text = first.world.failure {
-            outcome.failure = Failure(text: text, steps: [], transcript: [])
-            return outcome
+    private static func explore<Scene: Explorable>(
+        _ limit: Int,
+        _ threads: Int,
+        _ work: Work<Scene>,
+        _ outcome: inout Outcome
+    ) {
+        let first = work.begin(false)
+        if let text = first.failure {
+            outcome.failure = Failure(text: text, length: 0, transcript: work.begin(true).notes)
+            return
         }
-        let work = Work(scope: scope, mutation: mutation)
+        let fingerprint = first.fingerprint
+        let opened = Unshared([Open(number: 0, scene: first)])
         work.shared.withLock { shared in
-            _ = shared.value.seen.insert(first.fingerprint, from: 0, 0)
-            shared.value.next = [Open(number: 0, situation: first)]
+            _ = shared.value.seen.insert(fingerprint, from: 0, 0)
+            shared.value.next = opened.value
         }
         while true {
             let (open, count) = work.shared.withLock { shared in
@@ -145,22 +169,23 @@ package final class Explorer {
             let broken = work.shared.withLock { $0.value.broken }
             outcome.depth += 1
             if let (parent, choice) = broken {
-                outcome.failure = failure(work, parent, choice)
+                outcome.failure = work.failure(parent, choice)
                 break
             }
         }
+        var edges: [UInt64] = []
         work.shared.withLock { shared in
             outcome.states = shared.value.seen.count
             outcome.transitions = shared.value.transitions
             outcome.memory = shared.value.seen.memory + 8 * shared.value.edges.capacity
-            guard outcome.failure == nil, outcome.isComplete else { return }
-            // The last round has found nothing new.
-            outcome.depth -= 1
-            if Explorer.findCycle(shared.value.edges, states: shared.value.seen.count) {
-                outcome.failure = Failure(text: "it never comes to rest", steps: [], transcript: [])
-            }
+            edges = shared.value.edges
         }
-        return outcome
+        guard outcome.failure == nil, outcome.isComplete else { return }
+        // The last round has found nothing new.
+        outcome.depth -= 1
+        if findCycle(edges, states: outcome.states) {
+            outcome.failure = Failure(text: "it never comes to rest", length: 0, transcript: [])
+        }
     }
 
     /// Whether something may go on forever although nothing new happens: takes away the states that lead nowhere, until
@@ -193,41 +218,25 @@ package final class Explorer {
         return count < states
     }
 
-    private func failure(_ work: Work, _ parent: Int, _ choice: Int) -> Failure {
-        let path = work.path(to: parent) + [choice]
-        var situation = Situation(scope, mutation: mutation, isNoted: true)
-        situation.world.notes = []
-        var steps: [Step] = []
-        for number in path {
-            let choice = situation.choices(scope)[number]
-            steps += situation.take(choice)
-        }
-        return Failure(text: situation.world.failure ?? "", steps: steps, transcript: situation.world.notes)
-    }
-
     // MARK: - What the threads do
 
-    /// Passes worlds from one thread to another.
+    /// Passes scenes from one thread to another.
     ///
-    /// Unchecked, because a world is an object: a thread that takes one out of here, or puts one in, keeps no other
-    /// reference to it, and two worlds share no object.
+    /// Unchecked, because a scene may have objects: a thread that takes one out of here, or puts one in, keeps no other
+    /// reference to it, and two scenes share no object.
     private struct Unshared<Value>: @unchecked Sendable {
         var value: Value
         init(_ value: Value) { self.value = value }
     }
 
-    private final class Work: Sendable {
-        let scope: Scope
-        let mutation: Mutation?
-        let shared = Mutex(Unshared(Shared()))
+    private final class Work<Scene: Explorable>: Sendable {
+        let begin: @Sendable (Bool) -> Scene
+        let shared = Mutex(Unshared(Shared<Scene>()))
 
-        init(scope: Scope, mutation: Mutation?) {
-            self.scope = scope
-            self.mutation = mutation
-        }
+        init(_ begin: @escaping @Sendable (Bool) -> Scene) { self.begin = begin }
 
         /// Takes every step from each of these.
-        func takeAll(_ open: Unshared<[Open]>, threads: Int) {
+        func takeAll(_ open: Unshared<[Open<Scene>]>, threads: Int) {
             let count = open.value.count
             let rest = Mutex(open)
             Threads.run(count > 4 * Explorer.chunk ? threads : 1) { [self] in
@@ -243,16 +252,16 @@ package final class Explorer {
             }
         }
 
-        private func take(_ some: [Open]) {
-            var candidates: [Candidate] = []
+        private func take(_ some: [Open<Scene>]) {
+            var candidates: [Candidate<Scene>] = []
             var broken: (Int, Int)?
             for one in some {
-                let situation = one.situation ?? situation(of: one.number)
-                let choices = situation.choices(scope)
+                let scene = one.scene ?? scene(of: one.number)
+                let choices = scene.choices
                 for (number, choice) in choices.enumerated() {
-                    var next = number == choices.count - 1 ? situation : situation.copy
-                    next.take(choice)
-                    if next.world.failure != nil {
+                    var next = number == choices.count - 1 ? scene : scene.copy
+                    _ = next.take(choice)
+                    if next.failure != nil {
                         broken = (one.number, number)
                         break
                     }
@@ -260,9 +269,9 @@ package final class Explorer {
                         Candidate(
                             parent: one.number,
                             choice: number,
-                            isUnderWay: choice.move == nil,
+                            isUnderWay: Scene.isUnderWay(choice),
                             fingerprint: next.fingerprint,
-                            situation: next
+                            scene: next
                         )
                     )
                 }
@@ -278,14 +287,14 @@ package final class Explorer {
                         shared.value.edges.append(UInt64(candidate.parent) << 32 | UInt64(number))
                     }
                     if !isNew { continue }
-                    let isKept = shared.value.next.count < Explorer.keptWorlds
-                    shared.value.next.append(Open(number: number, situation: isKept ? candidate.situation : nil))
+                    let isKept = shared.value.next.count < Explorer.keptScenes
+                    shared.value.next.append(Open(number: number, scene: isKept ? candidate.scene : nil))
                 }
             }
         }
 
         /// The choices that lead to a state.
-        func path(to number: Int) -> [Int] {
+        private func path(to number: Int) -> [Int] {
             shared.withLock { shared in
                 var path: [Int] = []
                 var number = number
@@ -297,10 +306,18 @@ package final class Explorer {
             }
         }
 
-        private func situation(of number: Int) -> Situation {
-            var situation = Situation(scope, mutation: mutation)
-            for choice in path(to: number) { situation.take(situation.choices(scope)[choice]) }
-            return situation
+        private func scene(of number: Int) -> Scene {
+            var scene = begin(false)
+            for choice in path(to: number) { _ = scene.take(scene.choices[choice]) }
+            return scene
+        }
+
+        /// The history that leads to a state and breaks a promise there.
+        func failure(_ parent: Int, _ choice: Int) -> Failure {
+            var scene = begin(true)
+            var length = 0
+            for number in path(to: parent) + [choice] { length += scene.take(scene.choices[number]) }
+            return Failure(text: scene.failure ?? "", length: length, transcript: scene.notes)
         }
     }
 }

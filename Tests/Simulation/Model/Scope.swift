@@ -37,6 +37,8 @@ package struct Scope: Sendable {
     package let size: Size
     /// What is explored, for display.
     package let summary: String
+    /// The launcher has a model of its own.
+    var launch: (posts: Int, failures: Int, exits: Int)?
     var setting: World.Setting
     /// What happens first. It comes to rest.
     var prelude: [Step] = [.rest(1)]
@@ -60,6 +62,20 @@ package struct Scope: Sendable {
 }
 
 extension Scope {
+    /// Explores all of its histories.
+    ///
+    /// - Parameter limit: how many states may be seen.
+    package func explore(_ mutation: Mutation? = nil, limit: Int, threads: Int) -> Explorer.Outcome {
+        if let (posts, failures, exits) = launch {
+            return Explorer.explore(limit: limit, threads: threads) { isNoted in
+                LaunchScene(posts: posts, failures: failures, exits: exits, isNoted: isNoted)
+            }
+        }
+        return Explorer.explore(limit: limit, threads: threads) { [self] isNoted in
+            Situation(self, mutation: mutation, isNoted: isNoted)
+        }
+    }
+
     /// Whether the agent may end when its moves were made so often.
     func mayEndAgent(after spent: SIMD16<UInt8>) -> Bool {
         moves.indices.contains { number in
@@ -117,6 +133,19 @@ extension Scope {
         var setting = World.Setting(processes: processes, registrations, names: names)
         change(&setting)
         return setting
+    }
+
+    /// One of the launcher.
+    private init(
+        _ name: String,
+        _ size: Size,
+        _ summary: String,
+        launchesFor posts: Int,
+        failures: Int,
+        exits: Int
+    ) {
+        self.init(name, size, summary, World.Setting(processes: [], [], names: []), [])
+        launch = (posts, failures, exits)
     }
 
     private static func post(_ name: Int, by poster: Int = 0) -> Step { .post(poster: poster, name: name) }
@@ -226,10 +255,96 @@ extension Scope {
         ),
         Scope(
             "reserved",
+            .medium,
+            "a name is reserved, somebody posts it by another path, and the agent hears every path",
+            setting([0], [(0, 0), (0, 4), (0, 5)], [0]) { setting in
+                setting.reservesNames = true
+                setting.prefixRules = 1
+            },
+            [Move(1, post(0, by: 1)), Move(inOrder: change(.suspended), change(.foreground))]
+        ),
+        Scope(
+            "addition",
+            .medium,
+            "an observer adds a name while it is suspended and resumed",
+            setting([0], [(0, name)], [name, other]),
+            [
+                Move(1, post(other)), Move(1, .observe(0, other)),
+                Move(inOrder: change(.suspended), change(.foreground)),
+            ]
+        ),
+        Scope(
+            "parking",
+            .medium,
+            "an observer is stopped and continued, parked on the way, while it adds a name",
+            setting([0], [(0, name)], [name, other]),
+            [Move(1, post(other)), Move(1, .observe(0, other)), Move(1, .stop(process: 0, tears: false))]
+        ),
+        Scope(
+            "delivery",
+            .medium,
+            "an observer is stopped and continued while it is handed a name that was posted while it was suspended",
+            setting([0], [(0, name)], [name]),
+            prelude: [.rest(1), change(.suspended), .rest(2), post, .rest(3)],
+            [Move(1, change(.foreground)), Move(1, .stop(process: 0, tears: false))]
+        ),
+        Scope(
+            "held back",
+            .medium,
+            "an observer is resumed, or cut off, while it is not known who posted a name",
+            setting([0], [(0, 1)], [1]),
+            prelude: [.rest(1), change(.suspended), .rest(2)],
+            [Move(1, post(1)), Move(1, change(.foreground)), Move(1, .cut(observer: 0, readable: 2))]
+        ),
+        Scope(
+            "cut off",
             .small,
-            "a name is reserved, and somebody posts it by another path",
-            setting([0], [(0, 0), (0, 2)], [0]) { $0.reservesNames = true },
-            [Move(1, post(0)), Move(1, post(0, by: 1))]
+            "an observer is cut off while it is not known who posted a name",
+            setting([0], [(0, 1)], [1]),
+            [Move(1, post(1)), Move(1, .cut(observer: 0, readable: 3))]
+        ),
+        Scope(
+            "canceling",
+            .medium,
+            "an observer cancels a name when it has nearly as many as the bus allows, and is in the background",
+            setting([0], [(0, name), (0, other)], [name, other]),
+            [
+                Move(1, .cancel(0)), Move(inOrder: change(.background), change(.foreground)), Move(1, .killAgent),
+                Move(1, .startAgent),
+            ]
+        ),
+        Scope(
+            "states",
+            .small,
+            "two observers set the state of a name, and the agent is replaced",
+            setting([0, 1], [(0, name), (1, name)], [name]),
+            [
+                Move(inOrder: .setNameState(0, name: name, value: 1)),
+                Move(inOrder: .setNameState(1, name: name, value: 2)), Move(1, .startAgent),
+            ]
+        ),
+        Scope(
+            "successors",
+            .medium,
+            "the state of a name is set while the agent is replaced twice",
+            setting([0], [(0, name)], [name]),
+            [Move(1, .setNameState(0, name: name, value: 1)), Move(2, .startAgent)]
+        ),
+        Scope(
+            "launch",
+            .small,
+            "a program is started for two names, which fails once, and exits",
+            launchesFor: 2,
+            failures: 1,
+            exits: 1
+        ),
+        Scope(
+            "launch again",
+            .medium,
+            "three posts, and the program exits twice",
+            launchesFor: 3,
+            failures: 1,
+            exits: 2
         ),
         Scope(
             "lock",
@@ -239,7 +354,7 @@ extension Scope {
                 setting.hasDesktop = true
                 setting.follower = 0
             },
-            [Move(1, post), Move(inOrder: .lock(true), .lock(false)), Move(1, .sleep(true))]
+            [Move(1, post), Move(inOrder: .lock(true), .lock(false), .lock(true)), Move(1, .sleep(true))]
         ),
         Scope(
             "nap",
@@ -289,16 +404,6 @@ extension Scope {
                 setting.follower = 0
             },
             [Move(1, change(.suspended)), Move(1, .lock(true)), Move(1, .report(0, .background)), Move(1, post)]
-        ),
-        Scope(
-            "states",
-            .small,
-            "states of a name are set, and the agent is replaced",
-            setting([0], [(0, name)], [name]),
-            [
-                Move(inOrder: .setNameState(0, name: name, value: 1), .setNameState(0, name: name, value: 2)),
-                Move(1, .startAgent),
-            ]
         ),
         Scope(
             "socket",

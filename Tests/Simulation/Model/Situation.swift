@@ -3,7 +3,8 @@
 import NotifyNames
 
 /// A world on its way through a scope, and how often something has been done to it.
-struct Situation {
+struct Situation: Explorable {
+    let scope: Scope
     let world: World
     /// How often each move of the scope was made.
     private(set) var spent = SIMD16<UInt8>.zero
@@ -14,21 +15,27 @@ struct Situation {
         var move: Int?
     }
 
-    init(_ scope: Scope, mutation: Mutation?, isNoted: Bool = false) {
+    init(_ scope: Scope, mutation: Mutation?, isNoted: Bool) {
+        self.scope = scope
         world = World(scope.setting, mutation: mutation, isNoted: isNoted, standsStill: true)
         for step in scope.prelude { world.take(step) }
         concludeStep()
+        world.notes = []
     }
 
     private init(copying other: Situation) {
+        scope = other.scope
         world = World(copying: other.world)
         spent = other.spent
     }
 
+    var failure: String? { world.failure }
+    var notes: [String] { world.notes }
+
     var copy: Situation { Situation(copying: self) }
 
     /// Everything that can happen now, in an order that only the state determines.
-    func choices(_ scope: Scope) -> [Choice] {
+    var choices: [Choice] {
         var enabled: [Step] = []
         world.collect(&enabled)
         if enabled.isEmpty, world.nextMoment != nil { enabled.append(.time) }
@@ -52,9 +59,9 @@ struct Situation {
 
     /// Takes a step, and at once what may as well happen at once: see ``World/takeWhole(_:)``.
     ///
-    /// - Returns: the steps that were taken.
+    /// - Returns: how many steps were taken.
     @discardableResult
-    mutating func take(_ choice: Choice) -> [Step] {
+    mutating func take(_ choice: Choice) -> Int {
         let steps = world.takeWhole(choice.step)
         if let move = choice.move, move >= 0 { spent[move] += 1 }
         concludeStep()
@@ -69,6 +76,8 @@ struct Situation {
         world.check()
         world.normalizeAtRest()
     }
+
+    static func isUnderWay(_ choice: Choice) -> Bool { choice.move == nil }
 
     var fingerprint: Fingerprint {
         var hasher = Hasher()
@@ -85,19 +94,19 @@ extension World {
     /// - The bus takes the first message that a program has written, unless a promise has changed with the step, or there
     ///   were messages before it. Whatever else could happen before it takes the message, could happen before the step.
     /// - A person reads an answer when it has come: this is the first moment at which it promises something.
-    func takeWhole(_ step: Step) -> [Step] {
-        var steps = [step]
+    func takeWhole(_ step: Step) -> Int {
+        var steps = 1
         let writer = writer(of: step).flatMap { bus[$0].isOpen && bus.isIdle($0) ? $0 : nil }
         let (registrations, contracts) = (oracle.registrations, oracle.contracts)
         take(step)
         if let writer, failure == nil, bus[writer].isOpen, !bus.isIdle(writer),
             isOutside(step) || oracle.registrations == registrations && oracle.contracts == contracts
         {
-            steps.append(.route(writer))
+            steps += 1
             take(.route(writer))
         }
         while failure == nil, let person = controls.indices.first(where: { !bus[controls[$0]].inbox.isEmpty }) {
-            steps.append(.control(person))
+            steps += 1
             take(.control(person))
         }
         return steps

@@ -36,7 +36,7 @@ enum Simulator {
         if options.triesMutations { return tryMutations(options) }
         if let seed = options.seed {
             let history = History.run(seed: seed, mutation: options.mutation, isKept: true)
-            guard history.failure != nil else {
+            guard history.failure != nil || LaunchScene.run(seed: seed) != nil else {
                 print("seed \(seed): every promise was kept, in \(history.stepsTaken) steps")
                 return 0
             }
@@ -107,15 +107,14 @@ enum Simulator {
             return isRight ? 0 : 1
         }
         for scope in scopes {
-            let outcome = Explorer(scope, mutation: options.mutation, limit: options.limit)
-                .run(threads: Int(options.threads))
+            let outcome = scope.explore(options.mutation, limit: options.limit, threads: Int(options.threads))
             print(
                 "\(left(scope.name, 20))\(pad(outcome.states)) states\(pad(outcome.transitions)) transitions"
                     + "  depth \(outcome.depth)  \(tenths(outcome.seconds)) s  \(outcome.memory >> 20) MB  \(scope.summary)"
             )
             fflush(nil)
             if let failure = outcome.failure {
-                print("in \(failure.steps.count) steps: \(failure.text)")
+                print("in \(failure.length) steps: \(failure.text)")
                 for line in failure.transcript { print("  \(line)") }
                 isRight = false
             } else if !outcome.isComplete {
@@ -129,10 +128,10 @@ enum Simulator {
     /// Looks for a break of the protocol in one scope after the other.
     private static func find(_ mutation: Mutation, in scopes: [Scope], _ options: Options) -> Bool {
         for scope in scopes {
-            let outcome = Explorer(scope, mutation: mutation, limit: options.limit).run(threads: Int(options.threads))
+            let outcome = scope.explore(mutation, limit: options.limit, threads: Int(options.threads))
             guard let failure = outcome.failure else { continue }
             print(
-                "\(left("\(mutation)", 26))\(left(scope.name, 20))\(failure.steps.count) steps  "
+                "\(left("\(mutation)", 26))\(left(scope.name, 20))\(failure.length) steps  "
                     + "\(tenths(outcome.seconds)) s  \(failure.text)"
             )
             fflush(nil)
@@ -180,7 +179,8 @@ enum Simulator {
                         own.checks += history.checks
                         for row in own.tolerated.indices { own.tolerated[row] += history.tolerated[row] }
                         for excess in own.exceeded.indices { own.exceeded[excess] += history.exceeded[excess] }
-                        if history.failure != nil {
+                        let isLaunchWrong = mutation == nil && LaunchScene.run(seed: seed) != nil
+                        if history.failure != nil || isLaunchWrong {
                             failed.min(Int(seed), ordering: .relaxed)
                             break
                         }
@@ -204,6 +204,11 @@ enum Simulator {
     }
 
     private static func report(_ seed: UInt64, _ mutation: Mutation?) {
+        if mutation == nil, let (failure, notes) = LaunchScene.run(seed: seed, isNoted: true) {
+            print("seed \(seed), launching: \(failure)")
+            for line in notes { print("  \(line)") }
+            return
+        }
         let history = History.run(seed: seed, mutation: mutation, isKept: true)
         guard let failure = history.failure else { return print("seed \(seed) failed, but not when it was run again") }
         let short = history.shortened(mutation: mutation)
