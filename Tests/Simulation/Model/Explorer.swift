@@ -3,7 +3,7 @@
 import Synchronization
 
 /// Something whose histories can be explored.
-protocol Explorable {
+protocol Explorable: SendableMetatype {
     associatedtype Choice
 
     /// What went wrong.

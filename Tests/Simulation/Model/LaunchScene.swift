@@ -26,13 +26,13 @@ package struct LaunchScene: Explorable, Hashable {
     private enum Request: Hashable {
         case hold(LaunchID, Subjects)
         case release(Subjects)
-        case mark(ConnectionID)
+        case mark(LaunchMark)
     }
 
     private enum Message: Hashable {
         case held(LaunchID)
         case heard(Int)
-        case marked(ConnectionID)
+        case marked(LaunchMark)
         case observes(ConnectionID)
         case left(ConnectionID)
     }
@@ -165,7 +165,7 @@ package struct LaunchScene: Explorable, Hashable {
             rules.formUnion(subjects)
             inbox.append(.held(id))
         case .release(let subjects): rules.subtract(subjects)
-        case .mark(let connection): inbox.append(.marked(connection))
+        case .mark(let mark): inbox.append(.marked(mark))
         }
     }
 
@@ -178,7 +178,7 @@ package struct LaunchScene: Explorable, Hashable {
         case .observes(let connection):
             feed(.observes(connection, [LaunchScene.id], LaunchScene.subjects, isNew: true))
         case .marked(let marked):
-            if marked == connection { (isMarked, open) = (true, []) }
+            if marked.connection == connection { (isMarked, open) = (true, []) }
             feed(.marked(marked))
         case .left(let connection):
             endsUnderWay -= 1
@@ -228,7 +228,7 @@ package struct LaunchScene: Explorable, Hashable {
             switch effect {
             case .subscribe(let id, let subjects): toBus.append(.hold(id, subjects))
             case .unsubscribe(_, let subjects): toBus.append(.release(subjects))
-            case .mark(let connection): toBus.append(.mark(connection))
+            case .mark(let mark): toBus.append(.mark(mark))
             case .start(_, let number, _, _, _):
                 if owed.isEmpty, open.isEmpty { fail("it is started for what it has heard") }
                 if isRunning { fail("it is started while it runs") }
