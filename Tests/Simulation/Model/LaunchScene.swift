@@ -69,6 +69,8 @@ package struct LaunchScene: Explorable, Hashable {
     /// Posted while the agent could not know whether a program heard it: such a post may start another, or be lost with
     /// the program that ended.
     private var open: Set<Int> = []
+    /// What the agent has heard since it asked for the last start: the program may have begun before that was posted.
+    private var heardSince: Set<Int> = []
     private var postsLeft: Int
     private var failuresLeft: Int
     private var exitsLeft: Int
@@ -174,6 +176,7 @@ package struct LaunchScene: Explorable, Hashable {
         case .held(let id): feed(.subscribed(id, failure: nil))
         case .heard(let number):
             let name = LaunchScene.names[number]
+            heardSince.insert(number)
             feed(.heard(name, launcher.entries(for: name).map(\.0)))
         case .observes(let connection):
             feed(.observes(connection, [LaunchScene.id], LaunchScene.subjects, isNew: true))
@@ -207,6 +210,9 @@ package struct LaunchScene: Explorable, Hashable {
         }
         isRunning = true
         owed = []
+        // The agent can't know that these were posted before.
+        open.formUnion(heardSince)
+        for case .heard(let name) in inbox { open.insert(name) }
         reports += [.activity(true), .ended(number, isDone: true)]
     }
 
@@ -232,7 +238,7 @@ package struct LaunchScene: Explorable, Hashable {
             case .start(_, let number, _, _, _):
                 if owed.isEmpty, open.isEmpty { fail("it is started for what it has heard") }
                 if isRunning { fail("it is started while it runs") }
-                job = number
+                (job, heardSince) = (number, [])
                 reports.append(.accepted(number))
             case .deliver(let receiver, let names):
                 guard receiver == connection else { break }

@@ -12,7 +12,7 @@ final class SimulatedAgent {
         case heldBack(ConnectionID)
         indirect case whose(Int, String, AgentInterface.Register)
         case state(ConnectionID)
-        case delivery(ConnectionID)
+        case delivery(ConnectionID, [NotifyName])
         case sender(String)
         /// Who posted the names in a stream that count only from their owner.
         case poster(ConnectionID, [NotifyName], ArraySlice<String>)
@@ -119,6 +119,16 @@ final class SimulatedAgent {
     /// Whether the agent has a rule of its own for a name or a prefix.
     func hears(_ subject: Int) -> Bool { rules[subject] > 0 }
     func knows(_ index: Int) -> ConnectionID? { known.first { $0.value == index }?.key }
+
+    /// What a connection was handed, and is handed once more if its process is parked before it confirms that.
+    func unconfirmedNames(of index: Int) -> [Int] {
+        var all: [Int] = []
+        questions.forEach { _, question in
+            guard case .delivery(let id, let names) = question, known[id] == index else { return }
+            all += names.compactMap { Subject.number(of: $0) }
+        }
+        return all
+    }
 
     // MARK: - Arrivals
 
@@ -243,7 +253,7 @@ final class SimulatedAgent {
         case .heldBack(let id): feed(.nothingIsHeldBack(id), world)
         case .whose(let serial, let sender, let registration):
             if isDone { register(serial, sender, registration, world) }
-        case .delivery(let id): feed(.delivered(id), world)
+        case .delivery(let id, _): feed(.delivered(id), world)
         case .sender(let sender):
             senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
             while let post = senders.next() { feed(.posted(Subject.names[world.posts[post].name]), world) }

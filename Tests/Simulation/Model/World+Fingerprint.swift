@@ -145,9 +145,10 @@ extension SimulatedAgent.Question {
         case .state(let id):
             hasher.combine(4)
             hasher.combine(id)
-        case .delivery(let id):
+        case .delivery(let id, let names):
             hasher.combine(5)
             hasher.combine(id)
+            hasher.combine(names)
         case .sender(let name):
             hasher.combine(6)
             hasher.combine(name)
