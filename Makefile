@@ -300,11 +300,7 @@ simulate: build-needs ## Simulates a million histories of the lifecycle protocol
 .PHONY: simulate-all
 simulate-all: build-needs ## Explores every history of the lifecycle protocol at small scopes; QUICK=1 takes less than a minute, SCOPE=NAME is one, MUTATIONS=1 breaks each promise
 	@swift build $(RELEASE) --product simulate
-	@$(call quote,$(SCRATCH)/release/simulate) $(if $(SCOPE),--scope $(SCOPE),$(if $(QUICK),--quick,--all)) $(if $(MUTATIONS),--mutations)
-
-.PHONY: mutants
-mutants: build-needs ## Changes random lines of the pure machines, and sees whether anything notices; COUNT=N SEED=S
-	@Scripts/mutants.py --count $(if $(filter file,$(origin COUNT)),100,$(COUNT)) --seed $(or $(SEED),1)
+	@$(call quote,$(SCRATCH)/release/simulate) $(if $(SCOPE),--scope $(call quote,$(SCOPE)),$(if $(QUICK),--quick,--all)) $(if $(MUTATIONS),--mutations)
 
 .PHONY: lint
 lint: swift-needs ## Checks the formatting of the sources, and the scripts with shellcheck if installed

@@ -266,24 +266,3 @@ package struct LaunchScene: Explorable, Hashable {
 
     private mutating func note(_ text: @autoclosure () -> String) { if isNoted { notes.append(text()) } }
 }
-
-extension LaunchScene {
-    /// A history of the launcher, drawn by a seed.
-    ///
-    /// - Returns: what went wrong.
-    package static func run(seed: UInt64, isNoted: Bool = false) -> (failure: String, notes: [String])? {
-        var random = SplitMix(seed: seed)
-        var scene = LaunchScene(
-            posts: 1 + random.below(12),
-            failures: random.below(2),
-            exits: random.below(6),
-            isNoted: isNoted
-        )
-        while scene.failure == nil {
-            let choices = scene.choices
-            if choices.isEmpty { return nil }
-            scene.take(choices[random.below(choices.count)])
-        }
-        return (scene.failure ?? "", scene.notes)
-    }
-}

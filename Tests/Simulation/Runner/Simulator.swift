@@ -36,7 +36,7 @@ enum Simulator {
         if options.triesMutations { return tryMutations(options) }
         if let seed = options.seed {
             let history = History.run(seed: seed, mutation: options.mutation, isKept: true)
-            guard history.failure != nil || LaunchScene.run(seed: seed) != nil else {
+            guard history.failure != nil else {
                 print("seed \(seed): every promise was kept, in \(history.stepsTaken) steps")
                 return 0
             }
@@ -179,8 +179,7 @@ enum Simulator {
                         own.checks += history.checks
                         for row in own.tolerated.indices { own.tolerated[row] += history.tolerated[row] }
                         for excess in own.exceeded.indices { own.exceeded[excess] += history.exceeded[excess] }
-                        let isLaunchWrong = mutation == nil && LaunchScene.run(seed: seed) != nil
-                        if history.failure != nil || isLaunchWrong {
+                        if history.failure != nil {
                             failed.min(Int(seed), ordering: .relaxed)
                             break
                         }
@@ -204,11 +203,6 @@ enum Simulator {
     }
 
     private static func report(_ seed: UInt64, _ mutation: Mutation?) {
-        if mutation == nil, let (failure, notes) = LaunchScene.run(seed: seed, isNoted: true) {
-            print("seed \(seed), launching: \(failure)")
-            for line in notes { print("  \(line)") }
-            return
-        }
         let history = History.run(seed: seed, mutation: mutation, isKept: true)
         guard let failure = history.failure else { return print("seed \(seed) failed, but not when it was run again") }
         let short = history.shortened(mutation: mutation)
