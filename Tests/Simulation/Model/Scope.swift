@@ -23,6 +23,8 @@ package struct Scope: Sendable {
             areInOrder = true
         }
 
+        var all: ArraySlice<Step> { steps[...] }
+
         /// What may happen when it has happened so often.
         func steps(after spent: UInt8) -> ArraySlice<Step> {
             if spent >= limit { return [] }
@@ -76,17 +78,51 @@ extension Scope {
         }
     }
 
-    /// Whether the agent may end when its moves were made so often.
-    func mayEndAgent(after spent: SIMD16<UInt8>) -> Bool {
-        moves.indices.contains { number in
-            moves[number].steps(after: spent[number]).contains { step in
+    /// What can happen to programs other than by messages when the moves were made so often.
+    func calm(after spent: SIMD16<UInt8>) -> Calm {
+        var calm = Calm()
+        if freezesProcesses { (calm.isAgentUndisturbed, calm.areObserversUndisturbed) = (false, false) }
+        for number in moves.indices {
+            for step in moves[number].steps(after: spent[number]) {
                 switch step {
-                case .killAgent, .endAgent, .startAgent, .endBus: true
+                case .killAgent, .endAgent, .startAgent, .endBus:
+                    (calm.keepsAgent, calm.isAgentUndisturbed) = (false, false)
+                case .stop, .kill, .cut, .time: calm.isAgentUndisturbed = false
+                default: break
+                }
+                switch step {
+                case .post, .change, .changeOne, .changeApplication, .release, .releaseApplication, .releaseAll,
+                    .killAgent,
+                    .endAgent, .startAgent:
+                    break
+                default: calm.areObserversUndisturbed = false
+                }
+            }
+        }
+        return calm
+    }
+
+    private var freezesProcesses: Bool {
+        moves.contains { move in
+            move.all.contains { step in
+                switch step {
+                case .change(_, _, let freezes, _), .changeApplication(_, let freezes, _): freezes
                 default: false
                 }
             }
         }
     }
+}
+
+/// What can no longer happen. The steps of a program that nothing but messages can reach may be taken at once if nobody is
+/// promised anything by them: any other step may as well come after them.
+struct Calm {
+    /// Whether the agent goes on.
+    var keepsAgent = true
+    /// Whether it learns nothing but by the bus.
+    var isAgentUndisturbed = true
+    /// Whether observers are not stopped, cut off or told anything by their programs.
+    var areObserversUndisturbed = true
 }
 
 extension World.Setting {

@@ -40,7 +40,7 @@ struct Situation: Explorable {
         world.collect(&enabled)
         if enabled.isEmpty, world.nextMoment != nil { enabled.append(.time) }
         let isAtWork = !enabled.isEmpty
-        if world.agentWaitsForBus, !scope.mayEndAgent(after: spent) {
+        if world.agentWaitsForBus, scope.calm(after: spent).keepsAgent {
             enabled.removeAll { $0 == .agent || $0 == .news }
         }
         var choices = enabled.map { Choice(step: $0) }
@@ -62,8 +62,8 @@ struct Situation: Explorable {
     /// - Returns: how many steps were taken.
     @discardableResult
     mutating func take(_ choice: Choice) -> Int {
-        let steps = world.takeWhole(choice.step)
         if let move = choice.move, move >= 0 { spent[move] += 1 }
+        let steps = world.takeWhole(choice.step, scope.calm(after: spent))
         concludeStep()
         return steps
     }
@@ -94,7 +94,9 @@ extension World {
     /// - The bus takes the first message that a program has written, unless a promise has changed with the step, or there
     ///   were messages before it. Whatever else could happen before it takes the message, could happen before the step.
     /// - A person reads an answer when it has come: this is the first moment at which it promises something.
-    func takeWhole(_ step: Step) -> Int {
+    /// - The agent reads what has come if nothing else can reach it, and observers posts and answers of the bus: see
+    ///   ``Calm``. What they write then may wait for the bus, which is as if they had waited.
+    func takeWhole(_ step: Step, _ calm: Calm) -> Int {
         var steps = 1
         let writer = writer(of: step).flatMap { bus[$0].isOpen && bus.isIdle($0) ? $0 : nil }
         let (registrations, contracts) = (oracle.registrations, oracle.contracts)
@@ -105,11 +107,44 @@ extension World {
             steps += 1
             take(.route(writer))
         }
-        while failure == nil, let person = controls.indices.first(where: { !bus[controls[$0]].inbox.isEmpty }) {
+        while failure == nil, let next = immediateStep(calm) {
             steps += 1
-            take(.control(person))
+            take(next)
         }
         return steps
+    }
+
+    private func immediateStep(_ calm: Calm) -> Step? {
+        if let person = controls.indices.first(where: { !bus[controls[$0]].inbox.isEmpty }) { return .control(person) }
+        if readsAtOnce(calm), let agent, !bus[agent.connection].inbox.isEmpty { return .agent }
+        return observers.indices.first { readsAtOnce($0, calm) }.map { .observer($0) }
+    }
+
+    /// Whether nothing but messages can reach the agent.
+    private func readsAtOnce(_ calm: Calm) -> Bool {
+        guard calm.isAgentUndisturbed, let agent, agent.isAlive, agent.news.isEmpty, agent.drains.isEmpty else {
+            return false
+        }
+        if setting.hasDesktop || setting.pendingLimit != nil || setting.busStartsAgents || bus.isAway { return false }
+        return processes.allSatisfy { !$0.isStopped && !$0.isKnownToStand && !$0.hasEnded }
+            && places.allSatisfy { $0.connection.map { bus[$0].isOpen } ?? false }
+    }
+
+    /// Whether what an observer reads next is a post, or an answer of the bus while its gate is open, and nothing but
+    /// messages can reach it.
+    private func readsAtOnce(_ number: Int, _ calm: Calm) -> Bool {
+        let (place, observer) = (places[number], observers[number])
+        guard calm.areObserversUndisturbed, !setting.hasDesktop, !setting.scarcity.slowCallbacks,
+            observer.commands.isEmpty,
+            !place.hasEnded, !processes[place.process].isStopped, let connection = place.connection,
+            bus[connection].isOpen,
+            let message = bus[connection].inbox.first
+        else { return false }
+        switch message {
+        case .post: return true
+        case .replied, .failed: return observer.lifecycle.isOpen
+        default: return false
+        }
     }
 
     /// Whose messages are written in a step, if the bus may take the first at once.
