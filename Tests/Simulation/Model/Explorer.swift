@@ -32,7 +32,7 @@ package enum Explorer {
         /// How many steps the longest of the shortest ways takes.
         package var depth = 0
         package var seconds = 0.0
-        /// What the states that were seen take up, in bytes.
+        /// The most memory that this process has occupied meanwhile, in bytes.
         package var memory = 0
         /// Whether nothing is left to be explored.
         package var isComplete = true
@@ -58,10 +58,6 @@ package enum Explorer {
         private var slots = [UInt32](repeating: 0, count: 1 << 16)
 
         var count: Int { fingerprints.count }
-        var memory: Int {
-            fingerprints.capacity * MemoryLayout<Fingerprint>.stride + 4 * (parents.capacity + slots.capacity)
-                + choices.capacity
-        }
 
         /// - Returns: its number, and whether it was not seen before.
         mutating func insert(_ fingerprint: Fingerprint, from parent: Int, _ choice: Int) -> (number: Int, isNew: Bool)
@@ -132,7 +128,9 @@ package enum Explorer {
         let clock = ContinuousClock()
         let start = clock.now
         var outcome = Outcome()
+        PeakMemory.reset()
         explore(limit, threads, Work(begin), &outcome)
+        outcome.memory = PeakMemory.bytes
         let time = (clock.now - start).components
         outcome.seconds = Double(time.seconds) + Double(time.attoseconds) / 1e18
         return outcome
@@ -177,7 +175,6 @@ package enum Explorer {
         work.shared.withLock { shared in
             outcome.states = shared.value.seen.count
             outcome.transitions = shared.value.transitions
-            outcome.memory = shared.value.seen.memory + 8 * shared.value.edges.capacity
             edges = shared.value.edges
         }
         guard outcome.failure == nil, outcome.isComplete else { return }

@@ -5,7 +5,7 @@ import NotifyNames
 
 /// The real launcher with one entry, and models of what surrounds it: the bus, which keeps the order of what it passes on;
 /// the service manager, whose reports come in an order of their own; and the program, which observes what starts it.
-package struct LaunchScene: Explorable, Hashable {
+struct LaunchScene: Explorable, Hashable {
     enum Choice: Hashable {
         /// Somebody posts a name.
         case post(Int)
@@ -77,10 +77,12 @@ package struct LaunchScene: Explorable, Hashable {
     private(set) var failure: String?
     private(set) var notes: [String] = []
     private let isNoted: Bool
+    private let mutation: Mutation?
 
-    init(posts: Int, failures: Int, exits: Int, isNoted: Bool) {
+    init(posts: Int, failures: Int, exits: Int, mutation: Mutation?, isNoted: Bool) {
         (postsLeft, failuresLeft, exitsLeft) = (posts, failures, exits)
         self.isNoted = isNoted
+        self.mutation = mutation
         var entry = LaunchEntry(title: "a", action: .unit("a.service"))
         entry.subjects = LaunchScene.subjects
         entry.limit = .init(starts: 1_000, window: 1)
@@ -154,11 +156,21 @@ package struct LaunchScene: Explorable, Hashable {
 
     private mutating func post(_ name: Int) {
         if connection == nil {
-            if endsUnderWay == 0 { owed.insert(name) } else { open.insert(name) }
+            // What is posted before the agent hears again what a program heard is lost.
+            if endsUnderWay > 0 || isComingBack(LaunchScene.names[name]) {
+                open.insert(name)
+            } else {
+                owed.insert(name)
+            }
         } else if !isMarked {
             open.insert(name)
         }
         if rules.contains(LaunchScene.names[name]) { inbox.append(.heard(name)) }
+    }
+
+    /// Whether the bus has yet to learn that the agent hears a name again.
+    private func isComingBack(_ name: NotifyName) -> Bool {
+        toBus.contains { if case .hold(_, let subjects) = $0 { subjects.contains(name) } else { false } }
     }
 
     private mutating func processRequest() {
@@ -221,6 +233,11 @@ package struct LaunchScene: Explorable, Hashable {
         reports.append(.activity(false))
         endsUnderWay += 1
         guard let old = connection else { return }
+        if inbox.contains(.observes(old)) {
+            // It will be told, but does not read any more.
+            open.formUnion(owed)
+            owed = []
+        }
         connection = nil
         isMarked = true
         inbox.append(.left(old))
@@ -241,7 +258,7 @@ package struct LaunchScene: Explorable, Hashable {
                 (job, heardSince) = (number, [])
                 reports.append(.accepted(number))
             case .deliver(let receiver, let names):
-                guard receiver == connection else { break }
+                guard receiver == connection, mutation != .launcherTellsNothing else { break }
                 for name in names { _ = LaunchScene.names.firstIndex(of: name).map { owed.remove($0) } }
             case .alarm(let time): alarm = time
             case .complain(_, _, let reason): fail("a start fails for good: \(reason)")

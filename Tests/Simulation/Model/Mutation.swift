@@ -61,5 +61,11 @@ package enum Mutation: String, CaseIterable, Sendable {
     case forgetsPrefixes = "an observer does not tell the agent of another bus about its prefixes"
     case ignoresExempt = "the agent changes the state of a program that its configuration exempts"
     case forgetsAnswer = "a call is not answered"
+    case forgetsSuperseded = "a call is not answered if another one overtakes it before its change has begun"
     case forgetsProcess = "the agent does not learn that a process has ended"
+    case launcherTellsNothing = "a started program is not told what was posted before it observed"
+    case relayConfirmsFirst = "the relay confirms a name before it asks the bus for its rule"
+    case relayOvertakesPosts = "the relay changes a state before it has read what was posted before"
+    case relayAnswersEarly = "the relay says that a program has read everything before it has"
+    case relayWaitsForSilent = "the relay waits for a program that answers nothing before it calls another"
 }

@@ -40,7 +40,9 @@ package struct Scope: Sendable {
     /// What is explored, for display.
     package let summary: String
     /// The launcher has a model of its own.
-    var launch: (posts: Int, failures: Int, exits: Int)?
+    private var launch: (posts: Int, failures: Int, exits: Int)?
+    /// So does the relay.
+    private var relay: RelayingScene.Moves?
     var setting: World.Setting
     /// What happens first. It comes to rest.
     var prelude: [Step] = [.rest(1)]
@@ -70,7 +72,12 @@ extension Scope {
     package func explore(_ mutation: Mutation? = nil, limit: Int, threads: Int) -> Explorer.Outcome {
         if let (posts, failures, exits) = launch {
             return Explorer.explore(limit: limit, threads: threads) { isNoted in
-                LaunchScene(posts: posts, failures: failures, exits: exits, isNoted: isNoted)
+                LaunchScene(posts: posts, failures: failures, exits: exits, mutation: mutation, isNoted: isNoted)
+            }
+        }
+        if let relay {
+            return Explorer.explore(limit: limit, threads: threads) { isNoted in
+                RelayingScene(relay, mutation: mutation, isNoted: isNoted)
             }
         }
         return Explorer.explore(limit: limit, threads: threads) { [self] isNoted in
@@ -182,6 +189,12 @@ extension Scope {
     ) {
         self.init(name, size, summary, World.Setting(processes: [], [], names: []), [])
         launch = (posts, failures, exits)
+    }
+
+    /// One of the relay.
+    private init(_ name: String, _ size: Size, _ summary: String, relays moves: RelayingScene.Moves) {
+        self.init(name, size, summary, World.Setting(processes: [], [], names: []), [])
+        relay = moves
     }
 
     private static func post(_ name: Int, by poster: Int = 0) -> Step { .post(poster: poster, name: name) }
@@ -381,6 +394,25 @@ extension Scope {
             launchesFor: 3,
             failures: 1,
             exits: 2
+        ),
+        Scope(
+            "relay",
+            .medium,
+            "a program behind the relay is suspended, resumed and adds a name; another falls silent",
+            relays: .init(
+                posts: 2,
+                otherPosts: 1,
+                changes: [.suspended, .foreground],
+                additions: 1,
+                questions: 1,
+                silences: 1
+            )
+        ),
+        Scope(
+            "relay in the background",
+            .medium,
+            "a program behind the relay goes into the background and comes back",
+            relays: .init(posts: 3, changes: [.background, .foreground], questions: 1)
         ),
         Scope(
             "lock",

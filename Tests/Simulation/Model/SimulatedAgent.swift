@@ -24,6 +24,14 @@ final class SimulatedAgent {
         let name: String
         let serial: Int
         let isRegistration: Bool
+        /// The state that it asks for.
+        var change: Change?
+    }
+
+    /// A state for a target; nil if it is to be released.
+    struct Change: Hashable {
+        let target: Target?
+        let state: LifecycleState?
     }
 
     /// A stream that the agent reads up to the mark.
@@ -220,16 +228,19 @@ final class SimulatedAgent {
         case .report(let serial, let state): feed(.report(newCall(sender, serial), from: sender, state), world)
         case .follow(let follows): feed(.followDesktop(newCall(sender, -1), from: sender, follows), world)
         case .setNameState(let serial, let name, let value):
+            // No two are set at the same time.
+            if world.standsStill { world.clock += 1 }
             let caller = NotifyCoordinator.Caller(user: 0)
             feed(.setNameState(newCall(sender, serial), by: caller, Subject.names[name], value), world)
         case .change(let serial, let target, let state, let freezes):
-            let call = newCall(sender, serial)
+            let call = newCall(sender, serial, Change(target: target, state: state), world)
             feed(
                 .setState(call, by: NotifyCoordinator.Caller(user: 0), target, state, freezes: freezes, strangers: []),
                 world
             )
         case .release(let serial, let target):
-            feed(.release(newCall(sender, serial), by: NotifyCoordinator.Caller(user: 0), target), world)
+            let call = newCall(sender, serial, Change(target: target, state: nil), world)
+            feed(.release(call, by: NotifyCoordinator.Caller(user: 0), target), world)
         case .stateIsSet(let serial), .delivered(let serial): answered(serial, isDone: true, nil, world)
         case .namesAdded(let serial):
             guard case .state(let id) = questions.take(serial) else { return }
@@ -302,6 +313,13 @@ final class SimulatedAgent {
         lastCall += 1
         let call = CallID(lastCall)
         calls[call] = Sender(name: sender, serial: serial, isRegistration: isRegistration)
+        return call
+    }
+
+    func newCall(_ sender: String, _ serial: Int, _ change: Change, _ world: World) -> CallID {
+        if world.mutation == .forgetsSuperseded { forgetSuperseded(by: change) }
+        let call = newCall(sender, serial)
+        calls[call]?.change = change
         return call
     }
 

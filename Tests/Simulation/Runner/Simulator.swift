@@ -36,7 +36,7 @@ enum Simulator {
         if options.triesMutations { return tryMutations(options) }
         if let seed = options.seed {
             let history = History.run(seed: seed, mutation: options.mutation, isKept: true)
-            guard history.failure != nil else {
+            guard history.failure != nil || SceneHistory.failing(seed: seed, mutation: options.mutation) != nil else {
                 print("seed \(seed): every promise was kept, in \(history.stepsTaken) steps")
                 return 0
             }
@@ -179,7 +179,7 @@ enum Simulator {
                         own.checks += history.checks
                         for row in own.tolerated.indices { own.tolerated[row] += history.tolerated[row] }
                         for excess in own.exceeded.indices { own.exceeded[excess] += history.exceeded[excess] }
-                        if history.failure != nil {
+                        if history.failure != nil || SceneHistory.failing(seed: seed, mutation: mutation) != nil {
                             failed.min(Int(seed), ordering: .relaxed)
                             break
                         }
@@ -203,6 +203,12 @@ enum Simulator {
     }
 
     private static func report(_ seed: UInt64, _ mutation: Mutation?) {
+        if let scene = SceneHistory.failing(seed: seed, mutation: mutation, isNoted: true) {
+            print("seed \(seed), \(scene.title): \(scene.failure)")
+            print("in \(scene.steps) steps; in \(scene.steps): \(scene.failure)")
+            for line in scene.notes { print("  \(line)") }
+            return
+        }
         let history = History.run(seed: seed, mutation: mutation, isKept: true)
         guard let failure = history.failure else { return print("seed \(seed) failed, but not when it was run again") }
         let short = history.shortened(mutation: mutation)
@@ -218,6 +224,10 @@ enum Simulator {
         for mutation in Mutation.allCases {
             let outcome = search(options, mutation: mutation)
             if let seed = outcome.failed {
+                if let scene = SceneHistory.failing(seed: seed, mutation: mutation) {
+                    print("\(mutation): seed \(seed), \(scene.steps) steps: \(scene.failure)")
+                    continue
+                }
                 let history = History.run(seed: seed, mutation: mutation, isKept: true)
                 let short = history.shortened(mutation: mutation)
                 print("\(mutation): seed \(seed), \(short.steps.count) steps: \(short.failure ?? "")")
