@@ -107,69 +107,6 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a name that is canceled just before its program goes into the background leaves nothing on the bus`(
-        kind: BusKind
-    ) throws {
-        let agent = try AgentBus(kind)
-        let relay = try BusRelay(to: agent.bus.address)
-        defer { relay.close() }
-        let (center, poster) = (NotifyCenter(bus: .address(relay.address)), agent.makeCenter())
-        let control = try RawBusClient(address: agent.bus.address)
-        let canceled = Locked<NotifyCenter.Observation?>(nil)
-        let first = try center.addObserver(for: "com.example.first") { [weak center] _ in
-            canceled.value?.cancel()
-            // With this to be done after it, the removal of the rule is not carried out before the change.
-            center?.perform { _ in }
-        }
-        canceled.set(try center.addObserver(for: "com.example.canceled") { _ in })
-        let name = try center.observingName()
-        var body = RawBody()
-        body.append(name)
-        body.append("background")
-        body.append(UInt32(0))
-        let change = body.bytes
-        _ = relay.takeSaid()
-        // Both arrive while the thread that reads is kept here: it cancels before it reads the change, and has not removed
-        // the rule yet.
-        let arrivals = Recorder<Bool>()
-        center.perform { _ in
-            do {
-                try poster.post("com.example.first")
-                try poster.synchronize(timeout: .patience)
-                var call = RawMessage(.call)
-                call.destination = AgentInterface.name
-                call.path = AgentInterface.path
-                call.interface = AgentInterface.name
-                call.member = "SetState"
-                call.signature = "ssb"
-                call.body = change
-                try control.send(call)
-                var said = ""
-                arrivals.append(
-                    waitUntil {
-                        said += relay.takeSaid()
-                        return said.contains("com.example.first") && said.contains("SetState")
-                    }
-                )
-            } catch {
-                arrivals.append(false)
-            }
-        }
-        try #require(arrivals.wait(forCount: 1, timeout: .patience))
-        #expect(arrivals.elements == [true])
-        try agent.set(name, .background)
-        try poster.post("com.example.canceled")
-        try poster.synchronize(timeout: .patience)
-        try agent.set(name, .foreground)
-        try poster.post("com.example.canceled")
-        try poster.synchronize(timeout: .patience)
-        try center.barrier(timeout: .patience)
-        let said = relay.takeSaid()
-        #expect(said.contains("SetState") && !said.contains("com.example.canceled"))
-        first.cancel()
-    }
-
-    @Test(arguments: busKinds)
     func `posting from a background process is delivered to others`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let (center, other) = (agent.makeCenter(), agent.makeCenter())

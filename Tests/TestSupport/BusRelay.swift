@@ -26,7 +26,6 @@ public final class BusRelay: Sendable {
     private let target: String
     private let manner: Manner
     private let links: Mutex<[Link]> = Mutex([])
-    private let said: Mutex<[UInt8]> = Mutex([])
     private let ending = Atomic(false)
 
     /// Starts listening for clients of the bus at `address`.
@@ -46,14 +45,6 @@ public final class BusRelay: Sendable {
             return links
         }
         for link in all { link.end() }
-    }
-
-    /// What the bus has said to clients since the last call. They can read it.
-    public func takeSaid() -> String {
-        said.withLock { said in
-            defer { said = [] }
-            return String(decoding: said, as: UTF8.self)
-        }
     }
 
     /// Accepts no more connections, and closes all of them.
@@ -94,14 +85,8 @@ public final class BusRelay: Sendable {
                     return nil
                 }
             }
-            startThread { [self] in
-                pass(
-                    from: bus,
-                    to: client,
-                    link,
-                    { [manner] _, isFirst in manner == .dribbles && isFirst ? 1 : 0 },
-                    passed: { [self] bytes in said.withLock { $0 += bytes } }
-                )
+            startThread { [manner] in
+                pass(from: bus, to: client, link) { _, isFirst in manner == .dribbles && isFirst ? 1 : 0 }
             }
         }
     }
@@ -169,16 +154,13 @@ private final class Link: Sendable {
 
 /// Passes on what arrives, until one side ends the connection.
 ///
-/// - Parameters:
-///   - inspect: looks at what has arrived, and is told whether nothing came before it. It returns how many bytes to pass
-///     on at once; 0 for all, `Int.max` for none, nil to end the connection.
-///   - passed: is told what was passed on.
+/// - Parameter inspect: looks at what has arrived, and is told whether nothing came before it.
+/// - Returns: how many bytes to pass on at once; 0 for all, `Int.max` for none, nil to end the connection.
 private func pass(
     from source: Int32,
     to target: Int32,
     _ link: Link,
-    _ inspect: (_ said: String, _ isFirst: Bool) -> Int?,
-    passed: (ArraySlice<UInt8>) -> Void = { _ in }
+    _ inspect: (_ said: String, _ isFirst: Bool) -> Int?
 ) {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     var isFirst = true
@@ -193,7 +175,6 @@ private func pass(
         for start in stride(from: 0, to: count, by: portion == 0 ? count : portion) {
             guard sendAll(buffer[start..<(portion == 0 ? count : start + portion)], to: target) else { return }
         }
-        passed(buffer[..<count])
     }
 }
 
