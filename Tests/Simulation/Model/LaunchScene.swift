@@ -233,6 +233,8 @@ struct LaunchScene: Explorable, Hashable {
         reports.append(.activity(false))
         endsUnderWay += 1
         guard let old = connection else { return }
+        // The program may have heard what the agent reads only when it knows of the exit.
+        for case .heard(let name) in inbox { open.insert(name) }
         if inbox.contains(.observes(old)) {
             // It will be told, but does not read any more.
             open.formUnion(owed)
