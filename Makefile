@@ -301,6 +301,11 @@ simulate: build-needs ## Simulates a million histories of the lifecycle protocol
 	@swift build $(RELEASE) --product simulate
 	@$(call quote,$(SCRATCH)/release/simulate) $(if $(SEED),--seed $(SEED),--count $(COUNT) --first $(FIRST))
 
+.PHONY: simulate-all
+simulate-all: build-needs ## Explores every history of the lifecycle protocol at small scopes; QUICK=1 takes less than a minute, SCOPE=NAME is one, MUTATIONS=1 breaks each promise
+	@swift build $(RELEASE) --product simulate
+	@$(call quote,$(SCRATCH)/release/simulate) $(if $(SCOPE),--scope $(call quote,$(SCOPE)),$(if $(QUICK),--quick,--all)) $(if $(MUTATIONS),--mutations)
+
 .PHONY: lint
 lint: swift-needs ## Checks the formatting of the sources, and the scripts with shellcheck if installed
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)

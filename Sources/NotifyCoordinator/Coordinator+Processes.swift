@@ -11,10 +11,11 @@ extension Coordinator {
         directory.connections(of: id).allSatisfy { directory[$0]?.decision.state == .suspended }
     }
 
-    /// Stops a process that is to be frozen, if all its connections are suspended: the last step of that change. The
-    /// current decisions count, not those made when the change began.
+    /// Stops a process that is to be frozen, if all its connections are suspended: the last step of that change. If it
+    /// is frozen already, whoever asks for it once more is answered. The current decisions count, not those made when the
+    /// change began.
     mutating func freezeIfSuspended(_ id: ProcessID) {
-        guard let process = directory[process: id], process.freezing.isWaiting, mayStandStill(id) else { return }
+        guard let process = directory[process: id], process.freezing.wish != nil, mayStandStill(id) else { return }
         let isSuspended = process.connections.allSatisfy { connection in
             guard let observer = directory[connection] else { return true }
             // What it has added is subscribed first.
@@ -39,6 +40,11 @@ extension Coordinator {
     /// Lets a process continue, and cancels earlier requests to stop it.
     mutating func thaw(_ id: ProcessID) {
         for same in directory.same(as: id) { stepFreezing(same) { $0.mustRun() } }
+    }
+
+    /// Lets a process whose new connection has registered continue until that knows its state.
+    mutating func letRun(_ id: ProcessID) {
+        for same in directory.same(as: id) { stepFreezing(same) { $0.connectionHasCome() } }
     }
 
     /// Nobody else would know that these processes must continue.
@@ -130,7 +136,7 @@ extension Coordinator {
 ///
 /// Freezing is the last step of the change that suspends its connections, and thawing is the first step of the change
 /// that resumes them. A request that was withdrawn before it took effect freezes nothing.
-struct Freezing {
+struct Freezing: Hashable {
     enum Step: Equatable {
         case running
         case freezing
@@ -151,11 +157,11 @@ struct Freezing {
     private(set) var step = Step.running
     /// Who wants the process to be frozen.
     private(set) var wish: UInt32?
+    /// Whether it must run once more before it is frozen: it was told of a state since it was being stopped.
+    private var mustContinue = false
 
     /// Whether it is frozen, or may be in a moment, because the agent has stopped it.
     var isStopped: Bool { step != .running }
-    /// Whether somebody wants it to be frozen, and it is not yet.
-    var isWaiting: Bool { wish != nil && step != .frozen }
 
     /// Somebody wants the process to be frozen once all its connections are suspended.
     mutating func want(by user: UInt32) {
@@ -180,14 +186,30 @@ struct Freezing {
         let isOvertaken = wish != nil
         wish = nil
         let settled: [Action] = isOvertaken ? [.settle(failure: nil)] : []
+        if step == .freezing { mustContinue = true }
         guard step == .frozen else { return settled }
         step = .thawing
         return settled + [.thaw]
     }
 
+    /// A connection that the process had begun before it was frozen has registered: it must learn its state, or the bus
+    /// would queue posts for it. After that the process is frozen again.
+    mutating func connectionHasCome() -> [Action] {
+        switch step {
+        case .running, .thawing: return []
+        case .freezing:
+            mustContinue = true
+            return []
+        case .frozen:
+            step = .thawing
+            return [.thaw]
+        }
+    }
+
     /// - Parameter failure: why the process was not frozen.
     mutating func froze(_ failure: String?) -> [Action] {
         guard step == .freezing else { return [] }
+        defer { mustContinue = false }
         if let failure {
             step = .running
             guard wish != nil else { return [] }
@@ -195,8 +217,8 @@ struct Freezing {
             return [.settle(failure: failure)]
         }
         step = .frozen
-        // In the meantime somebody may have wanted it to run.
-        if wish == nil {
+        // In the meantime somebody may have wanted it to run, if only for a moment.
+        if wish == nil || mustContinue {
             step = .thawing
             return [.thaw]
         }

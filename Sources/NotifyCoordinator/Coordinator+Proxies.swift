@@ -53,8 +53,11 @@ extension Coordinator {
         case .addition(let call):
             directory.change(id) { $0.additions &+= 1 }
             if let failure { refuse(call, Refusal(.failed, failure)) } else { answer(call, .done) }
+            // A process is not stopped before what it has added is held.
+            if let process = directory[id]?.process { freezeIfSuspended(process) }
         case .renewal(let call):
             guard let observer = directory[id] else { return }
+            defer { freezeIfSuspended(observer.process) }
             if let failure { return refuse(call, Refusal(.failed, failure)) }
             answer(call, .registered(observer.transition.wish, pending: [], isComplete: false))
             tellDecider(id)

@@ -49,6 +49,7 @@ extension Coordinator {
         restoreStates(newcomer.statement, of: observer.user)
         emit(.begin(id))
         if isFirst { emit(.present(observer.process)) }
+        letRun(observer.process)
         if let previous { inherit(from: previous, to: id) }
         if state == .suspended {
             subscribe(observer.subjects, for: id, then: .registration(call))

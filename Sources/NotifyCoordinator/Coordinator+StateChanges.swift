@@ -173,14 +173,17 @@ extension Coordinator {
         guard let observer = directory[id] else { return }
         let old = observer.state
         let new: LifecycleState = state == .background ? .background : .suspended
-        directory.change(id) { observer in
+        let superseded = directory.change(id) { observer in
             observer.stateAfterParking = state
+            // It may have been changing when its process was stopped.
+            let actions = observer.transition.end()
             // Posts that come before its names are subscribed are in its stream; if they are already, they are not.
             observer.transition = Transition(
                 new,
                 isProxied: new == .suspended,
                 isCollecting: new == .suspended && (observer.transition.isCollecting || !observer.waitsForParking)
             )
+            return actions
         }
         if new == .background {
             endProxy(of: id)
@@ -189,6 +192,7 @@ extension Coordinator {
             followProxies()
         }
         if old != new { announce(id, from: old, to: new) }
+        perform(superseded ?? [], for: id)
         if let request { reached(request, id, nil) }
     }
 
@@ -424,12 +428,12 @@ struct RequestID: Hashable, Comparable, Sendable {
 }
 
 /// A call of SetState, Release or Report that waits for its change to take effect.
-struct ChangeRequest {
+struct ChangeRequest: Hashable {
     /// How long a change may take, in nanoseconds.
     static let limit: Int64 = 5_000_000_000
 
     /// The eventual reply.
-    enum Asker {
+    enum Asker: Hashable {
         case call(CallID, Effect.Answer)
         /// A part of the agent that waits for pending changes.
         case inside(UInt64)
@@ -447,7 +451,7 @@ struct ChangeRequest {
 }
 
 /// The pending requests.
-struct Requests {
+struct Requests: Hashable {
     private var all: [RequestID: ChangeRequest] = [:]
     /// The oldest first; all have the same time limit.
     private var order: [RequestID] = []

@@ -77,6 +77,22 @@ package struct Coordinator {
         return effects
     }
 
+    /// What tells two of one configuration apart, except for the time: a simulation enters no state twice.
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(sources)
+        hasher.combine(observedNames)
+        hasher.combine(directory)
+        hasher.combine(ownSubjects)
+        hasher.combine(proxies)
+        hasher.combine(nameStates)
+        hasher.combine(eventStates)
+        hasher.combine(requests)
+        hasher.combine(window)
+        hasher.combine(ledger.accounts)
+        hasher.combine(calls)
+        hasher.combine(successors)
+    }
+
     mutating func emit(_ effect: Effect) { effects.append(effect) }
 
     private mutating func dispatch(_ event: Event) {

@@ -3,7 +3,7 @@
 import NotifyNames
 
 /// The registered observers, and what persons have set for them.
-struct Directory {
+struct Directory: Hashable {
     /// An application of one user: on the system bus several users may run the same one.
     private struct Application: Hashable {
         let id: String

@@ -79,7 +79,7 @@ package enum Effect: Sendable {
     case alarm(at: Int64)
 
     /// The reply to a call.
-    package enum Answer: Equatable, Sendable {
+    package enum Answer: Hashable, Sendable {
         case done
         /// - Parameter isComplete: whether `pending` is everything that the connection can have missed.
         case registered(LifecycleState, pending: [NotifyName], isComplete: Bool)

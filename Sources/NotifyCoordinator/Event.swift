@@ -137,7 +137,7 @@ package struct Newcomer: Sendable {
     }
 
     /// What is known of a process.
-    package struct ProcessFacts: Sendable {
+    package struct ProcessFacts: Hashable, Sendable {
         package var id: ProcessID
         /// Empty if it belongs to none.
         package var application: String

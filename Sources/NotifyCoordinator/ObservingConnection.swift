@@ -3,9 +3,9 @@
 import NotifyNames
 
 /// A registered observing connection.
-struct ObservingConnection {
+struct ObservingConnection: Hashable {
     /// The progress of parking a connection.
-    enum Parking {
+    enum Parking: Hashable {
         case none
         /// The names are being subscribed, and the stream is read up to the mark.
         case draining
@@ -14,7 +14,7 @@ struct ObservingConnection {
     }
 
     /// Those waiting until its names are subscribed.
-    enum ProxyWaiter {
+    enum ProxyWaiter: Hashable {
         case transition
         case parking
         /// It has added names.
@@ -122,7 +122,7 @@ extension Newcomer.Statement {
 }
 
 /// A process that has, or had, observing connections.
-struct ObservingProcess {
+struct ObservingProcess: Hashable {
     let facts: Newcomer.ProcessFacts
     /// What a person has set for the whole process and not released.
     var wish: LifecycleState?

@@ -23,7 +23,7 @@ package struct Quotas: Sendable {
 
 /// What the connections of each user use.
 struct Ledger {
-    struct Account {
+    struct Account: Hashable {
         var connections = 0
         var names = 0
         var prefixes = 0
@@ -37,7 +37,7 @@ struct Ledger {
     }
 
     let quotas: Quotas
-    private var accounts: [UInt32: Account] = [:]
+    private(set) var accounts: [UInt32: Account] = [:]
     /// The usage of all users, and its maximum since `hasShrunk` last returned true.
     private var bytes = 0
     private var peak = 0

@@ -137,6 +137,22 @@ package struct CoalescingQueue<Element: Coalescing> {
     }
 }
 
+// By what is queued: the rest only saves time.
+extension CoalescingQueue: Equatable where Element: Equatable {
+    @usableFromInline
+    package static func == (left: CoalescingQueue, right: CoalescingQueue) -> Bool {
+        left.elements == right.elements && left.keepsEachOnce == right.keepsEachOnce
+    }
+}
+
+extension CoalescingQueue: Hashable where Element: Hashable {
+    @usableFromInline
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(elements)
+        hasher.combine(keepsEachOnce)
+    }
+}
+
 extension CoalescingQueue: Sendable where Element: Sendable, Element.Name: Sendable {}
 
 /// First in, first out. Both take constant time on average, and what was taken is no longer kept in memory.
@@ -198,3 +214,13 @@ package struct Fifo<Element> {
 }
 
 extension Fifo: Sendable where Element: Sendable {}
+
+extension Fifo: Equatable where Element: Equatable {
+    @usableFromInline
+    package static func == (left: Fifo, right: Fifo) -> Bool { left.all == right.all }
+}
+
+extension Fifo: Hashable where Element: Hashable {
+    @usableFromInline
+    package func hash(into hasher: inout Hasher) { hasher.combine(all) }
+}

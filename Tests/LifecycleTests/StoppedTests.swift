@@ -298,6 +298,20 @@ struct StoppedTests {
         let lines = try observer.waitForOutputLines(3, timeout: .patience)
         #expect(lines.sorted() == names[0..<3].map(\.string))
     }
+
+    @Test(arguments: busKinds)
+    func `a process that is frozen already can be frozen once more, and then resumed`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try startObserver(agent)
+        for _ in 0..<2 {
+            try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
+            #expect(waitUntil { processState(observer.pid) == "T" })
+        }
+        try agent.set("pid:\(observer.pid)", .foreground)
+        #expect(processState(observer.pid) != "T")
+        try agent.makeCenter().post("com.example.stop.0")
+        #expect(try observer.waitForOutputLines(1, timeout: .patience) == ["com.example.stop.0"])
+    }
 }
 
 /// A cgroup for the tests.

@@ -43,6 +43,17 @@ import Testing
         #expect(world.still.isEmpty && world.answers[resumed] == .connections(1))
     }
 
+    @Test func `whoever has a frozen process frozen once more is answered at once`() throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        _ = try world.set("pid:7", .suspended, freezes: true)
+        world.settle()
+        let call = try world.set("pid:7", .suspended, freezes: true)
+        world.settle()
+        #expect(world.still == [process] && world.answers[call] == .connections(1))
+    }
+
     @Test func `a released process continues, even if its own report keeps it suspended`() throws {
         var world = World()
         let process = World.process(7)
@@ -57,6 +68,65 @@ import Testing
         world.settle()
         #expect(world.still.isEmpty && world.answers[call] == .connections(1))
         #expect(world.states.values.allSatisfy { $0 == .suspended } && world.coordinator.totals.suspended == 1)
+    }
+
+    @Test func `a process that is resumed and frozen again while it is being stopped learns both`() throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        world.send(.report(world.call(), from: ":1.1", .suspended))
+        world.settle()
+        let calls = [
+            try world.set("pid:7", .suspended, freezes: true), try world.set("pid:7", .foreground),
+            try world.set("pid:7", .suspended, freezes: true),
+        ]
+        world.settle()
+        #expect(calls.allSatisfy { world.answers[$0] == .connections(1) })
+        #expect(world.still == [process] && world.coordinator.totals.suspended == 1)
+    }
+
+    @Test func `a connection that a process had begun before it was frozen is suspended with it`() throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        _ = try world.set("pid:7", .suspended, freezes: true)
+        world.settle()
+        _ = try world.register(":1.2", process, ["com.example.b"])
+        world.settle()
+        let call = try world.set("pid:7", .suspended)
+        world.settle()
+        #expect(world.still == [process] && world.answers[call] == .connections(2))
+        #expect(world.coordinator.totals.suspended == 2)
+    }
+
+    @Test func `a process that adds a name just before it is frozen is frozen once the name is held`() throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        world.settle()
+        let call = try world.set("pid:7", .suspended, freezes: true)
+        // The names are held and the mark is reached, but the observer has not answered yet.
+        while !world.bus.isEmpty { world.stepBus() }
+        let addition = world.call()
+        world.send(.addNames(addition, from: ":1.1", try Subjects(names: ["com.example.b"], prefixes: [])))
+        world.stepObservers()
+        #expect(world.still.isEmpty && world.answers[addition] == nil)
+        world.settle()
+        #expect(world.answers[addition] == .done && world.answers[call] == .connections(1))
+        #expect(world.still == [process])
+    }
+
+    @Test func `a change that another one overtakes while its process is parked is answered with it`() throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        world.settle()
+        let first = try world.set("pid:7", .suspended)
+        world.send(.processStopped(process))
+        let second = try world.set("pid:7", .background)
+        #expect(world.answers[first] == .connections(1) && world.answers[second] == .connections(1))
+        world.settle()
+        #expect(world.coordinator.totals.background == 1)
     }
 
     @Test func `a new connection of a process that must be stopped is suspended with it`() throws {

@@ -96,6 +96,16 @@ struct World {
         send(choice(&self))
     }
 
+    /// The bus answers what it was asked first.
+    mutating func stepBus() { if !bus.isEmpty { send(bus.removeFirst()) } }
+
+    /// Every observer answers what it was told first.
+    mutating func stepObservers() {
+        for id in observers.keys.sorted() where observers[id]?.isEmpty == false {
+            send(observers[id, default: []].removeFirst())
+        }
+    }
+
     mutating func settle() {
         var random = SystemRandomNumberGenerator()
         settle(using: &random)

@@ -3,8 +3,8 @@
 import NotifyNames
 
 /// One entry at work: which names have been posted and are still due, and the progress of its program.
-struct Launch {
-    enum Phase: Equatable {
+struct Launch: Hashable {
+    enum Phase: Hashable {
         /// It is not known yet whether the program is running, or its names are not heard yet.
         case waking
         case idle

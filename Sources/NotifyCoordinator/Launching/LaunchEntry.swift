@@ -3,7 +3,7 @@
 package import NotifyNames
 
 /// What to start when a name is posted, as configured by an administrator or a user. See notifybus-launch(5).
-package struct LaunchEntry: Equatable, Sendable {
+package struct LaunchEntry: Hashable, Sendable {
     package enum Action: Hashable, Sendable {
         /// A unit of the service manager.
         case unit(String)
@@ -30,7 +30,7 @@ package struct LaunchEntry: Equatable, Sendable {
     }
 
     /// How often it is started at most.
-    package struct Limit: Equatable, Sendable {
+    package struct Limit: Hashable, Sendable {
         package var starts: Int
         /// Within how many nanoseconds.
         package var window: Int64

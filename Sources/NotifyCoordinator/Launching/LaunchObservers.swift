@@ -13,9 +13,9 @@ package struct LaunchMark: Hashable, Sendable {
 
 /// The connections of a started program, and what each of them has yet to be notified of: a connection hears a name by
 /// itself from the moment at which the bus had its rule, and that moment is known a little later.
-struct LaunchObservers {
+struct LaunchObservers: Hashable {
     /// What a connection observes.
-    private struct Hearing {
+    private struct Hearing: Hashable {
         private(set) var subjects = Subjects()
         /// Those of which it hears by itself every post that comes from now on.
         private(set) var heard = Subjects()
@@ -49,7 +49,7 @@ struct LaunchObservers {
         }
     }
 
-    private struct Observation {
+    private struct Observation: Hashable {
         var hearing = Hearing()
         /// What it was notified of since it began to join.
         var told: Set<NotifyName> = []
@@ -62,7 +62,7 @@ struct LaunchObservers {
     }
 
     /// An observing connection of which it is not known yet whether it belongs to the program.
-    private struct Candidate {
+    private struct Candidate: Hashable {
         var hearing = Hearing()
         /// What it is to be notified of if it does.
         var missed = PendingNames()

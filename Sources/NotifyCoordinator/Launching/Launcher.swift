@@ -6,7 +6,7 @@ package import NotifyNames
 ///
 /// A value, like the coordinator: it takes events, and returns effects. It has no clock, and knows neither D-Bus nor
 /// the service manager. The rules are those of notifybus-launch(5).
-package struct Launcher {
+package struct Launcher: Hashable {
     package enum Event: Sendable {
         /// The entries from now on.
         case load([LaunchEntry])
@@ -92,7 +92,7 @@ package struct Launcher {
     }
 
     /// Whether the bus has a service manager.
-    private enum Manager: Equatable {
+    private enum Manager: Hashable {
         case unknown
         case present
         case missing(reason: String)

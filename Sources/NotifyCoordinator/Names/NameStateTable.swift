@@ -3,8 +3,8 @@
 import NotifyNames
 
 /// The states that programs have set for names.
-package struct NameStateTable {
-    package struct Entry: Sendable {
+package struct NameStateTable: Hashable {
+    package struct Entry: Hashable, Sendable {
         package var value: UInt64
         /// When it was set, in nanoseconds since boot. An observer reports that along with it to the next agent.
         package var stamp: UInt64

@@ -6,7 +6,7 @@ package import NotifyNames
 ///
 /// Some names are of interest: their provider starts with the first observer, and stops some time after the last. A
 /// name is wanted by its name and by each of its prefixes.
-package struct ObservedNames: Sendable {
+package struct ObservedNames: Hashable, Sendable {
     private var counts = SubjectIndex<Int>()
     /// How many want each name of interest.
     private var interests: [NotifyName: Int] = [:]

@@ -83,5 +83,21 @@ package struct PrefixIndex<Value> {
     }
 }
 
+// By content: each table has hashes of its own.
+extension PrefixIndex: Equatable where Value: Equatable {
+    package static func == (left: PrefixIndex, right: PrefixIndex) -> Bool { left.content == right.content }
+}
+
+extension PrefixIndex: Hashable where Value: Hashable {
+    package func hash(into hasher: inout Hasher) { hasher.combine(content) }
+}
+
+extension PrefixIndex {
+    private var content: [NamePrefix: Value] {
+        if isEmpty { return [:] }
+        return Dictionary(uniqueKeysWithValues: entries.values.joined().map { ($0.prefix, $0.value) })
+    }
+}
+
 extension PrefixIndex: Sendable where Value: Sendable {}
 extension PrefixIndex.Entry: Sendable where Value: Sendable {}

@@ -43,6 +43,8 @@ package struct SubjectIndex<Value> {
 }
 
 extension SubjectIndex: Sendable where Value: Sendable {}
+extension SubjectIndex: Equatable where Value: Equatable {}
+extension SubjectIndex: Hashable where Value: Hashable {}
 
 extension SubjectIndex<Int> {
     /// Counts each of these once more.

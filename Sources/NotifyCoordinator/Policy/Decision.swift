@@ -3,7 +3,7 @@
 package import NotifyNames
 
 /// The state decided for a connection, and who decided it.
-package struct Decision: Equatable, Sendable {
+package struct Decision: Hashable, Sendable {
     package let state: LifecycleState
     package let decider: Decider
 

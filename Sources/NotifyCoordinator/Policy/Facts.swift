@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The complete current report of a source: each fact replaces the previous one.
-package enum Fact: Equatable, Sendable {
+package enum Fact: Hashable, Sendable {
     /// The processes that have the focus; none if nobody has it. It says nothing about processes other than those that
     /// were searched `among`; nil means all processes.
     case focus([FocusedProcess], among: Set<Int32>? = nil)
@@ -47,7 +47,7 @@ package struct FocusedProcess: Hashable, Sendable {
 }
 
 /// The status of a source.
-package enum SourceCondition: Equatable, Sendable {
+package enum SourceCondition: Hashable, Sendable {
     case live
     /// Not available, for this reason.
     case off(String)
@@ -64,8 +64,8 @@ package struct SourceNews: Sendable {
 }
 
 /// What the agent knows from its sources.
-package struct SourceTable: Sendable {
-    package struct Entry: Sendable {
+package struct SourceTable: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
         package let name: String
         /// nil until the source has reported whether it is live.
         package var condition: SourceCondition?

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The login sessions of the machine, from logind. See org.freedesktop.login1(5).
-package struct Logins: Equatable, Sendable {
-    package struct Session: Equatable, Sendable {
+package struct Logins: Hashable, Sendable {
+    package struct Session: Hashable, Sendable {
         package var user: UInt32
         /// `x11`, `wayland`, `mir`, `tty` …
         package var type = ""

@@ -4,7 +4,7 @@ import NotifyNames
 
 /// The rules for subscribed prefixes: one for each while they are few, and one for all names when they are many. A bus checks
 /// each rule of a prefix for each post; the coordinator's own work does not grow with them.
-struct PrefixRules {
+struct PrefixRules: Hashable {
     /// Up to this many prefixes have a rule each; beyond that there is one rule for all, until they are only half as
     /// many.
     package static let limit = 128
@@ -18,7 +18,7 @@ struct PrefixRules {
         case wait(Ticket)
     }
 
-    private enum Wide: Equatable {
+    private enum Wide: Hashable {
         case no
         case asked(Ticket)
         case stands

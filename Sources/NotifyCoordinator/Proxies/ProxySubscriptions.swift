@@ -6,8 +6,8 @@ import NotifyNames
 ///
 /// It puts them under its own rules and removes them a few at a time: a subscriber with ten thousand names does not keep
 /// the others waiting. Users take turns, and so do the subscribers of a user.
-struct ProxySubscriptions {
-    enum Output {
+struct ProxySubscriptions: Hashable {
+    enum Output: Hashable {
         case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
         case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
         /// Everything requested for a subscriber is subscribed to, or this prevented it.
@@ -21,7 +21,7 @@ struct ProxySubscriptions {
     private static let sliceSize = 4_096
 
     /// The pending work for one subscriber.
-    private struct Work {
+    private struct Work: Hashable {
         let user: UInt32
         /// What is to be subscribed to in the end.
         var wanted = Subjects()
@@ -41,7 +41,7 @@ struct ProxySubscriptions {
         var isOver: Bool { isDone && ticket == nil && !isAwaited && subscribed.isEmpty && wanted.isEmpty }
     }
 
-    private struct Request {
+    private struct Request: Hashable {
         var names: [NotifyName] = []
         var prefixes: [NamePrefix] = []
         /// The subscriber that waits for it.
@@ -312,9 +312,9 @@ struct ProxySubscriptions {
 }
 
 /// Which names are subscribed to for whom. The rule of a name is shared by all of them.
-struct ProxyTable {
+struct ProxyTable: Hashable {
     /// The status of a name's rule.
-    enum Rule: Equatable {
+    enum Rule: Hashable {
         /// It is not on the bus: every subscriber of the name has its bit set, and another post would be no news.
         case none
         /// The bus has yet to confirm it.
@@ -322,12 +322,12 @@ struct ProxyTable {
         case stands
     }
 
-    private enum Subscribers {
+    private enum Subscribers: Hashable {
         case one(ConnectionID)
         case many(Set<ConnectionID>)
     }
 
-    private struct Entry {
+    private struct Entry: Hashable {
         var subscribers: Subscribers
         var rule: Rule
     }

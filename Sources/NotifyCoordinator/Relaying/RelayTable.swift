@@ -5,8 +5,8 @@ package import NotifyNames
 /// What the relay hears for whom, and what is waiting for each program.
 ///
 /// A value that knows no bus: it is told what happens, and answers which names to hear and what to pass on.
-package struct RelayTable: Sendable {
-    package struct Post: Equatable, Sendable, Coalescing {
+package struct RelayTable: Hashable, Sendable {
+    package struct Post: Hashable, Sendable, Coalescing {
         package let name: NotifyName
         /// The unique name of the poster's connection; empty if this stands for the posts of several.
         package var sender: String
@@ -21,7 +21,13 @@ package struct RelayTable: Sendable {
         }
     }
 
-    struct Client: Sendable {
+    /// Somebody who waits until a client has read so many posts.
+    struct Waiter: Hashable, Sendable {
+        let count: UInt64
+        let number: Int
+    }
+
+    struct Client: Hashable, Sendable {
         /// The process that the connection belongs to, which is the sandbox's proxy.
         let process: ProcessID
         var subjects = Subjects()
@@ -35,8 +41,8 @@ package struct RelayTable: Sendable {
         var unanswered: [Post] = []
         /// How many posts the client has read.
         var readCount: UInt64 = 0
-        /// Who waits until it has read so many, in this order; there is one for each count.
-        var waiters: [(count: UInt64, number: Int)] = []
+        /// In this order; there is one for each count.
+        var waiters: [Waiter] = []
         /// The size of the waiting names that nothing else keeps in memory.
         var bytes = 0
         /// How many posts were dropped because there was no room.
@@ -243,7 +249,7 @@ package struct RelayTable: Sendable {
         guard ahead > 0 else { return nil }
         let count = client.readCount + UInt64(ahead)
         if let last = client.waiters.last, last.count == count { return last.number }
-        clients[name]?.waiters.append((count, number))
+        clients[name]?.waiters.append(Waiter(count: count, number: number))
         return number
     }
 
@@ -296,9 +302,10 @@ extension RelayTable.Client {
             return isWanted
         }
         guard counts else { return }
-        var rest: [(count: UInt64, number: Int)] = []
-        for (count, number) in waiters {
-            rest.append((count <= first ? count : first + kept[min(Int(count - first), kept.count - 1)], number))
+        var rest: [RelayTable.Waiter] = []
+        for one in waiters {
+            let count = one.count <= first ? one.count : first + kept[min(Int(one.count - first), kept.count - 1)]
+            rest.append(RelayTable.Waiter(count: count, number: one.number))
         }
         waiters = rest
     }

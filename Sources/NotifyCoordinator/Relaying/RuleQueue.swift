@@ -8,7 +8,7 @@ import NotifyNames
 /// every request up to the last one: it needs a single number, however many there are. Whether a request succeeds concerns
 /// only the client that made it, and those that `fail` names.
 package struct RuleQueue<Waiter, Failure: Error> {
-    private struct Entry {
+    fileprivate struct Entry {
         let number: Int
         let client: String
         let waiter: Waiter
@@ -58,3 +58,8 @@ package struct RuleQueue<Waiter, Failure: Error> {
         return due
     }
 }
+
+extension RuleQueue: Equatable where Waiter: Equatable, Failure: Equatable {}
+extension RuleQueue: Hashable where Waiter: Hashable, Failure: Hashable {}
+extension RuleQueue.Entry: Equatable where Waiter: Equatable, Failure: Equatable {}
+extension RuleQueue.Entry: Hashable where Waiter: Hashable, Failure: Hashable {}

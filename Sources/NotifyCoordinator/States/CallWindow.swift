@@ -13,21 +13,26 @@ package struct CallWindow<Call: Hashable, Content> {
     /// How many of these may belong to one owner.
     package static var share: Int { 8 }
 
-    private struct Begun {
+    private struct Begun: Hashable {
         let owner: Owner
         /// Until when its reply is in time, in nanoseconds of the monotonic clock.
         let end: Int64
         var isLate = false
     }
 
-    private struct Count {
+    fileprivate struct Waiting {
+        let owner: Owner
+        var content: Content
+    }
+
+    private struct Count: Hashable {
         var waiting = 0
         /// How many calls have begun and are unanswered.
         var begun = 0
     }
 
     private var begun: [Call: Begun] = [:]
-    private var waiting: [Call: (owner: Owner, content: Content)] = [:]
+    private var waiting: [Call: Waiting] = [:]
     private var counts: [Owner: Count] = [:]
     /// Among those that wait are some that have been forgotten since.
     private var turns = Turns<Owner, Call>()
@@ -45,11 +50,11 @@ package struct CallWindow<Call: Hashable, Content> {
 
     /// A call that is waiting already keeps its place, and is made with the new content.
     package mutating func enqueue(_ call: Call, _ content: Content, of owner: Owner) {
-        if let known = waiting[call] {
-            waiting[call] = (known.owner, content)
+        if waiting[call] != nil {
+            waiting[call]?.content = content
             return
         }
-        waiting[call] = (owner, content)
+        waiting[call] = Waiting(owner: owner, content: content)
         counts[owner, default: Count()].waiting += 1
         turns.append(call, of: owner)
     }
@@ -91,10 +96,10 @@ package struct CallWindow<Call: Hashable, Content> {
         while begun.count - lateCount < CallWindow.limit, begun.count < CallWindow.totalLimit,
             let call = turns.next(where: { counts[$0, default: Count()].begun < CallWindow.share })
         {
-            guard let (owner, content) = waiting.removeValue(forKey: call) else { continue }
-            counts[owner]?.waiting -= 1
-            begin(call, of: owner, now: now)
-            return (call, content)
+            guard let one = waiting.removeValue(forKey: call) else { continue }
+            counts[one.owner]?.waiting -= 1
+            begin(call, of: one.owner, now: now)
+            return (call, one.content)
         }
         return nil
     }
@@ -116,6 +121,11 @@ package struct CallWindow<Call: Hashable, Content> {
         }
     }
 }
+
+extension CallWindow: Equatable where Content: Equatable {}
+extension CallWindow: Hashable where Content: Hashable {}
+extension CallWindow.Waiting: Equatable where Content: Equatable {}
+extension CallWindow.Waiting: Hashable where Content: Hashable {}
 
 /// A call to which a connection has yet to reply.
 enum ObserverCall: Hashable {

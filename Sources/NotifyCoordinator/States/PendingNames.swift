@@ -3,7 +3,7 @@
 package import NotifyNames
 
 /// The names posted while nobody was listening: one bit each, in the order in which they were first posted.
-package struct PendingNames {
+package struct PendingNames: Hashable {
     /// The same limit as in every other queue of this package.
     package static let limit = 65_536
 

@@ -7,7 +7,7 @@ import NotifyNames
 /// Only one change is in progress at a time. Of the requests that come meanwhile, the last one wins; those who made the
 /// others are answered when the change that superseded theirs has taken effect.
 struct Transition<Waiter> {
-    enum Step: Equatable {
+    enum Step: Hashable {
         case settled
         /// The connection is registering and has yet to be answered: it can't be informed of anything before.
         case entering
@@ -38,6 +38,12 @@ struct Transition<Waiter> {
         case answer([Waiter], Outcome)
     }
 
+    /// A change that was requested while another is in progress.
+    fileprivate struct Next {
+        let aim: LifecycleState
+        let waiters: [Waiter]
+    }
+
     enum Outcome: Equatable {
         case inForce
         case failed(String)
@@ -55,7 +61,7 @@ struct Transition<Waiter> {
     /// Whether the observer has had names subscribed before it closes its gate.
     private var hasWaited = false
     private var waiters: [Waiter] = []
-    private var next: (aim: LifecycleState, waiters: [Waiter])?
+    private var next: Next?
 
     /// - Parameters:
     ///   - isProxied: whether the names are under the agent's rules.
@@ -82,7 +88,7 @@ struct Transition<Waiter> {
             if next == nil, wished == aim {
                 waiters += newWaiters
             } else {
-                next = (wished, (next?.waiters ?? []) + newWaiters)
+                next = Next(aim: wished, waiters: (next?.waiters ?? []) + newWaiters)
             }
             return []
         }
@@ -226,7 +232,7 @@ struct Transition<Waiter> {
 
     private mutating func settle(
         in new: LifecycleState,
-        thenWish next: (aim: LifecycleState, waiters: [Waiter])?
+        thenWish next: Next?
     ) -> [Action] {
         let old = state
         step = .settled
@@ -251,3 +257,8 @@ struct Transition<Waiter> {
         return want(next.aim, by: next.waiters)
     }
 }
+
+extension Transition: Equatable where Waiter: Equatable {}
+extension Transition: Hashable where Waiter: Hashable {}
+extension Transition.Next: Equatable where Waiter: Equatable {}
+extension Transition.Next: Hashable where Waiter: Hashable {}

@@ -46,6 +46,9 @@ package struct Turns<Owner: Hashable, Member> {
     }
 }
 
+extension Turns: Equatable where Member: Equatable {}
+extension Turns: Hashable where Member: Hashable {}
+
 /// With whom what the agent has is shared: one owner's calls neither delay nor displace another's.
 ///
 /// Other users are one owner each. Programs of the agent's own user are owners by themselves; otherwise, on a session bus,

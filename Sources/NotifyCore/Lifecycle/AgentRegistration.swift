@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A program's relation to the agent: the search for it, the registration, and what is to be reported to it.
-struct AgentRegistration {
+struct AgentRegistration: Hashable {
     typealias Effect = ObserverLifecycle.Effect
 
     /// Where the program stands with an agent.
     enum Status { case registering, registered, alone }
 
-    enum Postponed {
+    enum Postponed: Hashable {
         case statement(ObserverLifecycle.Statement)
         case request(Int)
     }

@@ -14,13 +14,13 @@ extension BusLink {
         if reach.mode != .narrow { withdraw(MatchRule.everything) }
         if reach.hasSpares { withdraw(MatchRule.spares) }
         var rules: [String] = []
+        for topic in registry.topicsWithRules where topic.generation == generation { rules += topic.rules }
         // Pending registrations succeed: they will be heard when the gate opens.
         var waiting: [Topic] = []
         registry.settle { table in
             table.forEach { topic in
                 // One that was added only now: the agent has not been told, nor the bus.
                 guard topic.generation == generation else { return }
-                rules += topic.rules
                 switch topic.state {
                 case .adding, .lost: waiting.append(topic)
                 case .active, .failed: break

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Names that are added while the program is suspended, or about to be: they are confirmed once the agent has subscribed to them.
-struct LateAdditions {
+struct LateAdditions: Hashable {
     /// Whether the agent wanted to suspend the program before it had heard of everything that was added.
     var isAgentBehind = false
     /// The additions that the agent has yet to answer.

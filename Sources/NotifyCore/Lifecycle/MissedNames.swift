@@ -2,7 +2,7 @@
 
 /// Names that were posted while the program was not listening: those that the agent has noted, or all observed names if
 /// nobody knows.
-struct MissedNames {
+struct MissedNames: Hashable {
     /// Names to deliver once, in this order.
     private var order: [NotifyName] = []
     private var next = 0

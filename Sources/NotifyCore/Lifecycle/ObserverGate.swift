@@ -2,17 +2,17 @@
 
 /// Whether posts may pass, and the progress of a change: the observer's rules, the barriers behind them, and who waits
 /// for either.
-struct ObserverGate {
+struct ObserverGate: Hashable {
     typealias Effect = ObserverLifecycle.Effect
 
     /// Those waiting for a change to take effect.
-    enum Waiter {
+    enum Waiter: Hashable {
         case registrations
         case call(ObserverLifecycle.Call)
     }
 
     /// A change in progress to a state in which nothing is heard.
-    private struct Closing {
+    private struct Closing: Hashable {
         let barrier: Int
         let state: LifecycleState
         let waiters: [Waiter]

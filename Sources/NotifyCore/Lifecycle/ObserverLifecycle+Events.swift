@@ -80,7 +80,7 @@ extension ObserverLifecycle {
     }
 
     /// A call that is to be answered.
-    package struct Call: Equatable, Sendable {
+    package struct Call: Hashable, Sendable {
         package let sender: String
         package let serial: UInt32
         package let wantsReply: Bool
@@ -93,7 +93,7 @@ extension ObserverLifecycle {
     }
 
     /// A report to the agent.
-    package enum Statement: Equatable, Sendable {
+    package enum Statement: Hashable, Sendable {
         case observes(names: [String], prefixes: [String])
         case observesNoMore(names: [String], prefixes: [String])
         case followsDesktop(Bool)

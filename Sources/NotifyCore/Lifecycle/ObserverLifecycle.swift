@@ -70,6 +70,17 @@ package struct ObserverLifecycle {
         return effects
     }
 
+    /// What tells two apart: a simulation enters no state twice.
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(passage)
+        hasher.combine(registration)
+        hasher.combine(missed)
+        hasher.combine(wasCutOff)
+        hasher.combine(isBeingParked)
+        hasher.combine(needsRelay)
+        hasher.combine(additions)
+    }
+
     /// Rules were sent, now or because others were refused.
     package mutating func rulesAreAsked(_ count: Int) { passage.rulesAreAsked(count) }
 

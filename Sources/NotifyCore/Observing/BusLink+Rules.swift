@@ -100,7 +100,7 @@ extension BusLink {
             // Those that are no longer in the table count as registered again.
             unrestored = topics.count { $0.isOwed }
             activate(topics)
-            for topic in topics where topic.generation == generation { withdraw(topic.rules) }
+            for topic in registry.topicsWithRules where topic.generation == generation { withdraw(topic.rules) }
         }
     }
 
@@ -124,9 +124,7 @@ extension BusLink {
             // There is room for them now, whatever has been added meanwhile.
             keepSpares()
         case .refused:
-            registry.settle { table in
-                table.forEach { topic in withdraw(topic.rules) }
-            }
+            for topic in registry.topicsWithRules where topic.generation == generation { withdraw(topic.rules) }
         }
     }
 }

@@ -133,6 +133,9 @@ package struct DeliveryQueue<Name: Coalescing> {
     }
 }
 
+extension DeliveryQueue: Equatable where Name: Equatable {}
+extension DeliveryQueue: Hashable where Name: Hashable {}
+
 /// Ensures that no callback of an observer runs once its cancellation has returned. A part of the observer: an object of
 /// its own would be one more for each.
 struct CancellationGuard: ~Copyable, Sendable {

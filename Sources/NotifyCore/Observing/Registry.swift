@@ -154,6 +154,17 @@ final class Registry: Sendable {
         }
     }
 
+    /// The topics whose rules the bus may have: also those that are not observed any more, and whose removal has yet to be
+    /// carried out.
+    var topicsWithRules: [Topic] {
+        state.withLock { state in
+            var topics: [Topic] = []
+            state.topics.forEach { topics.append($0) }
+            for case .remove(let topic) in state.commands { topics.append(topic) }
+            return topics
+        }
+    }
+
     func takeCommands() -> [Command] {
         state.withLock { state in
             defer { state.commands.removeAll() }

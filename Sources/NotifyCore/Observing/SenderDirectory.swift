@@ -15,6 +15,16 @@ package struct SenderDirectory {
 
     package init() {}
 
+    /// What tells two apart: a simulation enters no state twice.
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(held)
+        for (names, sender, user) in verified {
+            hasher.combine(names)
+            hasher.combine(sender)
+            hasher.combine(user)
+        }
+    }
+
     /// Whether posts are held until the bus reports who sent them.
     package var isHolding: Bool { !held.isEmpty }
 

@@ -50,3 +50,6 @@ package struct PostQueue<Name: Coalescing> {
         inFlight.removeAll()
     }
 }
+
+extension PostQueue: Equatable where Name: Equatable {}
+extension PostQueue: Hashable where Name: Hashable {}

@@ -5,7 +5,7 @@ import NotifyCore
 /// A model of a D-Bus daemon. It takes one message at a time from a connection's queue, and appends what follows from
 /// it to the queues of others, in that order.
 struct Bus {
-    enum Owner: Equatable {
+    enum Owner: Hashable {
         case poster(Int)
         case control
         case observer(Int)
@@ -47,10 +47,15 @@ struct Bus {
     }
 
     /// A call that the bus has passed on and that has not been answered yet.
-    private struct Pending {
+    private struct Pending: Hashable {
         let caller: Int
         let serial: Int
         let callee: Int
+    }
+
+    struct Starter: Hashable {
+        let connection: Int
+        let serial: Int
     }
 
     private(set) var connections: [Connection] = []
@@ -60,7 +65,7 @@ struct Bus {
     private(set) var agent: Int?
     private var pending: [Pending] = []
     /// Those who are waiting for the agent to be started.
-    private(set) var starters: [(connection: Int, serial: Int)] = []
+    private(set) var starters: [Starter] = []
     /// Whether it has ended, and another has not been started yet.
     private(set) var isAway = false
     /// Which bus it is. It gives out the same names as the one before.
@@ -98,6 +103,9 @@ struct Bus {
         connections[index].outbox.append(message)
     }
 
+    /// Whether it has taken everything that a program has written.
+    func isIdle(_ index: Int) -> Bool { connections[index].outbox.isEmpty }
+
     /// Whether a program has something to read, if only that its connection has ended.
     func hasNews(_ index: Int) -> Bool { !connections[index].inbox.isEmpty || !connections[index].isOpen }
 
@@ -105,6 +113,8 @@ struct Bus {
     enum Outcome {
         case nothing
         case routed(post: Int)
+        /// A person's request is on its way to the agent.
+        case asked(serial: Int)
         case agentIsToBeStarted
         case closed
     }
@@ -143,7 +153,7 @@ struct Bus {
                 fail(index, serial)
                 break
             }
-            starters.append((index, serial))
+            starters.append(Starter(connection: index, serial: serial))
             return .agentIsToBeStarted
         case .requestName: requestName(index)
         case .post(let post, let name, let isForged):
@@ -152,7 +162,11 @@ struct Bus {
         case .hangUp:
             disconnect(index)
             return .closed
-        case .send(let name, let message): pass(encodes ? message.read : message, from: index, to: name)
+        case .send(let name, let message):
+            let isPassed = pass(encodes ? message.read : message, from: index, to: name)
+            if isPassed, connections[index].owner == .control, let serial = message.serialOfCall {
+                return .asked(serial: serial)
+            }
         }
         return .nothing
     }
@@ -173,21 +187,48 @@ struct Bus {
         }
     }
 
-    private mutating func pass(_ message: PeerMessage, from index: Int, to name: String) {
+    /// - Returns: whether there is somebody to pass it to.
+    private mutating func pass(_ message: PeerMessage, from index: Int, to name: String) -> Bool {
         guard let receiver = self.index(of: name) else {
             if let serial = message.serialOfCall { fail(index, serial) }
-            return
+            return false
         }
         if let serial = message.serialOfCall {
-            pending.append(Pending(caller: index, serial: serial, callee: receiver))
+            let call = Pending(caller: index, serial: serial, callee: receiver)
+            // In an order that does not tell who called first.
+            let place = pending.firstIndex { ($0.caller, $0.serial) > (index, serial) }
+            pending.insert(call, at: place ?? pending.endIndex)
         }
         if let serial = message.serialOfAnswer {
             guard let place = pending.firstIndex(where: { $0.caller == receiver && $0.serial == serial }) else {
-                return
+                return false
             }
             pending.remove(at: place)
         }
         connections[receiver].inbox.append(.peer(from: connections[index].name, message))
+        return true
+    }
+
+    /// What tells two apart. Nobody sees more of a connection that has ended than what can still be read.
+    func hash(into hasher: inout Hasher) {
+        for connection in connections {
+            hasher.combine(connection.owner)
+            hasher.combine(connection.isOpen)
+            hasher.combine(connection.lingers)
+            hasher.combine(connection.isTorn)
+            hasher.combine(connection.inbox.count)
+            for message in connection.inbox.waiting { message.hash(into: &hasher) }
+            guard connection.isOpen else { continue }
+            hasher.combine(connection.outbox.count)
+            for message in connection.outbox.waiting { message.hash(into: &hasher) }
+            hasher.combine(connection.rules)
+            hasher.combine(connection.watchesOwner)
+        }
+        hasher.combine(agent)
+        hasher.combine(pending)
+        hasher.combine(starters)
+        hasher.combine(isAway)
+        hasher.combine(number)
     }
 
     // MARK: - The agent's name
@@ -196,7 +237,7 @@ struct Bus {
         if let agent, agent != index { connections[agent].inbox.append(.nameLost) }
         agent = index
         announceOwner(connections[index].name)
-        for (starter, serial) in starters where connections[starter].isOpen { reply(starter, serial) }
+        for one in starters where connections[one.connection].isOpen { reply(one.connection, one.serial) }
         starters = []
     }
 
@@ -226,7 +267,7 @@ struct Bus {
 
     /// The agent that was started ended before it got the name.
     mutating func failStarters() {
-        for (starter, serial) in starters { fail(starter, serial) }
+        for one in starters { fail(one.connection, one.serial) }
         starters = []
     }
 

@@ -5,9 +5,9 @@ import NotifyNames
 
 /// What the desktop and the machine are like, and what follows from it for a program: in the words of
 /// Documentation/lifecycle.md, and without the agent's code.
-package struct Desktop: Sendable {
+package struct Desktop: Hashable, Sendable {
     /// What a source knows about the focus.
-    package enum Focus: Equatable, Sendable {
+    package enum Focus: Hashable, Sendable {
         /// It is not available.
         case unknown
         case nobody
@@ -17,7 +17,7 @@ package struct Desktop: Sendable {
     }
 
     /// Some processes, a bit for each, so that no step needs memory of its own.
-    package struct Processes: Equatable, Sendable, CustomStringConvertible {
+    package struct Processes: Hashable, Sendable, CustomStringConvertible {
         private var bits: UInt8 = 0
 
         init(_ numbers: [Int]) { for number in numbers { bits |= 1 << UInt8(number) } }

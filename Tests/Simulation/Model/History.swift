@@ -146,6 +146,10 @@ private struct Mood {
     private let locks: Bool
     private let setsStates: Bool
     private let passesTime: Bool
+    private let asksOften: Bool
+    /// How many more requests several persons make for one process, before its state has changed.
+    private var requests = 0
+    private var target = 0
     /// For how many more steps nothing new begins.
     private var undisturbed = 0
 
@@ -158,6 +162,7 @@ private struct Mood {
         locks = random.chance(3)
         setsStates = random.chance(4)
         passesTime = random.chance(4)
+        asksOften = random.chance(4)
     }
 
     private static let states: [LifecycleState] = [.foreground, .background, .suspended, .suspended, .foreground]
@@ -167,6 +172,10 @@ private struct Mood {
         if stops, random.chance(2), let process = world.processBeingHandedNames {
             undisturbed = 40
             return .stop(process: process, tears: false)
+        }
+        if requests > 0, random.chance(2) {
+            requests -= 1
+            return change(&random, world, target)
         }
         undisturbed -= 1
         if !enabled.isEmpty, undisturbed > 0 || !random.chance(disturbs) { return enabled[random.below(enabled.count)] }
@@ -179,11 +188,9 @@ private struct Mood {
             return random.chance(2) ? .cancel(random.below(max(1, world.registrations.count))) : .go(process: process)
         case 9..<13:
             guard changes else { break }
-            let state = Mood.states[random.below(Mood.states.count)]
-            if random.chance(6) { return .report(observer, state) }
-            if random.chance(8) { return random.chance(3) ? .releaseAll : .release(process: process) }
-            if random.chance(4) { return .changeOne(observer: observer, state) }
-            return .change(process: process, state, freezes: state == .suspended && random.chance(3))
+            if random.chance(6) { return .report(observer, Mood.states[random.below(Mood.states.count)]) }
+            if asksOften { (requests, target) = (2 + random.below(4), process) }
+            return change(&random, world, process)
         case 13, 14: if stops { return .stop(process: process, tears: random.chance(3)) }
         case 15: if stops { return .go(process: process) }
         case 16: if cuts { return .cut(observer: observer, readable: random.below(4)) }
@@ -203,6 +210,24 @@ private struct Mood {
             if random.chance(12) { return .kill(process: process) }
         }
         return post(&random, world)
+    }
+
+    private func change(_ random: inout SplitMix, _ world: World, _ process: Int) -> Step {
+        let state = Mood.states[random.below(Mood.states.count)]
+        let person = random.below(World.persons)
+        let isShared = random.chance(8) && world.setting.applications.contains(process)
+        if random.chance(8) {
+            if random.chance(3) { return .releaseAll(by: person) }
+            return isShared ? .releaseApplication(by: person) : .release(process: process, by: person)
+        }
+        let freezes = state == .suspended && random.chance(3)
+        if isShared { return .changeApplication(state, freezes: freezes, by: person) }
+        if random.chance(4),
+            let observer = world.observers.indices.first(where: { world.places[$0].process == process })
+        {
+            return .changeOne(observer: observer, state, by: person)
+        }
+        return .change(process: process, state, freezes: freezes, by: person)
     }
 
     private func desktop(_ random: inout SplitMix, _ world: World, _ observer: Int) -> Step {

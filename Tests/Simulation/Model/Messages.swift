@@ -108,6 +108,126 @@ enum PeerMessage {
     }
 }
 
+extension ToBus {
+    func hash(into hasher: inout Hasher) {
+        switch self {
+        case .addMatch(let subject, let serial): hasher.combine(SIMD4(0, subject, serial, 0))
+        case .removeMatch(let subject): hasher.combine(SIMD4(1, subject, 0, 0))
+        case .watchOwner: hasher.combine(2)
+        case .ask(let serial): hasher.combine(SIMD4(3, serial, 0, 0))
+        case .getOwner(let serial): hasher.combine(SIMD4(4, serial, 0, 0))
+        case .startAgent(let serial): hasher.combine(SIMD4(5, serial, 0, 0))
+        case .getUser(let name, let serial):
+            hasher.combine(SIMD4(6, serial, 0, 0))
+            hasher.combine(name)
+        case .requestName: hasher.combine(7)
+        case .post(let post, let name, let isForged): hasher.combine(SIMD4(8, post, name, isForged ? 1 : 0))
+        case .send(let name, let message):
+            hasher.combine(9)
+            hasher.combine(name)
+            message.hash(into: &hasher)
+        case .hangUp: hasher.combine(10)
+        }
+    }
+}
+
+extension FromBus {
+    func hash(into hasher: inout Hasher) {
+        switch self {
+        case .replied(let serial, let text):
+            hasher.combine(SIMD2(0, serial))
+            hasher.combine(text)
+        case .failed(let serial): hasher.combine(SIMD2(1, serial))
+        case .post(let post): hasher.combine(SIMD2(2, post))
+        case .ownerChanged(let name):
+            hasher.combine(3)
+            hasher.combine(name)
+        case .nameLost: hasher.combine(4)
+        case .peer(let name, let message):
+            hasher.combine(5)
+            hasher.combine(name)
+            message.hash(into: &hasher)
+        }
+    }
+}
+
+extension PeerMessage {
+    func hash(into hasher: inout Hasher) {
+        switch self {
+        case .register(let serial, let call):
+            hasher.combine(SIMD2(0, serial))
+            call.hash(into: &hasher)
+        case .registered(let serial, let answer):
+            hasher.combine(SIMD2(1, serial))
+            hasher.combine(answer.state)
+            hasher.combine(answer.pending)
+            hasher.combine(answer.isComplete)
+        case .names(let serial, let call):
+            hasher.combine(SIMD2(2, serial))
+            hasher.combine(call.names)
+            hasher.combine(call.prefixes)
+        case .noNames(let call):
+            hasher.combine(3)
+            hasher.combine(call.names)
+            hasher.combine(call.prefixes)
+        case .report(let serial, let state):
+            hasher.combine(SIMD2(4, serial))
+            hasher.combine(state)
+        case .follow(let follows): hasher.combine(SIMD2(5, follows ? 1 : 0))
+        case .setNameState(let serial, let name, let value):
+            hasher.combine(SIMD2(6, serial))
+            hasher.combine(name)
+            hasher.combine(value)
+        case .stamp(let serial, let stamp):
+            hasher.combine(SIMD2(7, serial))
+            hasher.combine(stamp)
+        case .change(let serial, let target, let state, let freezes):
+            hasher.combine(SIMD2(8, serial))
+            hasher.combine(target)
+            hasher.combine(state)
+            hasher.combine(freezes)
+        case .release(let serial, let target):
+            hasher.combine(SIMD2(9, serial))
+            hasher.combine(target)
+        case .done(let serial): hasher.combine(SIMD2(10, serial))
+        case .refused(let serial): hasher.combine(SIMD2(11, serial))
+        case .setState(let serial, let state, let additions):
+            hasher.combine(SIMD2(12, serial))
+            hasher.combine(state)
+            hasher.combine(additions)
+        case .stateIsSet(let serial): hasher.combine(SIMD2(13, serial))
+        case .namesAdded(let serial): hasher.combine(SIMD2(14, serial))
+        case .deliver(let serial, let names):
+            hasher.combine(SIMD2(15, serial))
+            hasher.combine(names)
+        case .delivered(let serial): hasher.combine(SIMD2(16, serial))
+        case .decided(let decider):
+            hasher.combine(17)
+            hasher.combine(decider)
+        case .mark(let number):
+            hasher.combine(18)
+            hasher.combine(number)
+        }
+    }
+}
+
+extension AgentInterface.Register {
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(names)
+        hasher.combine(prefixes)
+        hasher.combine(state)
+        hasher.combine(previous)
+        hasher.combine(earlier)
+        hasher.combine(decider)
+        hasher.combine(followsDesktop)
+        for state in states {
+            hasher.combine(state.name)
+            hasher.combine(state.number)
+            hasher.combine(state.stamp)
+        }
+    }
+}
+
 /// A first-in, first-out queue.
 struct Queue<Element> {
     private var elements: [Element] = []
@@ -149,6 +269,11 @@ struct Questions<Question> {
     private var open: [(serial: Int, question: Question)] = []
 
     subscript(serial: Int) -> Question? { open.first { $0.serial == serial }?.question }
+
+    /// The last of those that are open; 0 if none is.
+    var lastSerial: Int { open.reduce(0) { max($0, $1.serial) } }
+
+    func forEach(_ body: (Int, Question) -> Void) { for (serial, question) in open { body(serial, question) } }
 
     mutating func add(_ serial: Int, _ question: consuming Question) { open.append((serial, question)) }
 

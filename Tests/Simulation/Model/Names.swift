@@ -54,7 +54,7 @@ enum Subject {
 }
 
 /// A post. Its number is its index in the list.
-struct Post {
+struct Post: Hashable {
     let name: Int
     let poster: Int
     /// The poster's connection.

@@ -21,6 +21,7 @@ extension Oracle {
     ///   this one.
     mutating func processStopped(_ observer: Int, unread: UInt64) {
         stopped.insert(observer)
+        if contracts[observer].known == nil { stoppedChanging.insert(observer) }
         let mayBeSuspended = contracts[observer].known == nil && contracts[observer].mayReplay
         if contracts[observer].known == .suspended || mayBeSuspended { stoppedSuspended.insert(observer) }
         // If it is parked while it is being resumed, it does not know that the agent has what was posted.

@@ -125,6 +125,7 @@ extension Oracle {
         for observer in observers where !observer.hasEnded {
             stopped.remove(observer.number)
             stoppedSuspended.remove(observer.number)
+            stoppedChanging.remove(observer.number)
             let state = observer.state
             if let known = contracts[observer.number].known, known != state {
                 fail("observer \(observer.number) was promised \(known), and is in \(state)")

@@ -15,6 +15,9 @@ struct Oracle {
     var stopped: Set<Int> = []
     /// Those of them that believe they are suspended, whatever was set since.
     var stoppedSuspended: Set<Int> = []
+    /// Those of them whose state was changing then: they may carry out an earlier request when they continue, before their
+    /// connection is ended.
+    var stoppedChanging: Set<Int> = []
     var failure: String?
     var tolerated = [Int](repeating: 0, count: Row.allCases.count)
     var exceeded = [Int](repeating: 0, count: Excess.allCases.count)
@@ -97,6 +100,7 @@ struct Oracle {
         contract.known = nil
         contracts[observer] = contract
         if stopped.contains(observer) {
+            if contracts[observer].pending > 1 { stoppedChanging.insert(observer) }
             // If it is parked on its way, the agent keeps what arrives meanwhile.
             contracts[observer].mayReplay = true
             if contract.mayReplay || stoppedSuspended.contains(observer) {
@@ -125,6 +129,7 @@ struct Oracle {
     }
 
     mutating func settle(_ observer: Int, in state: LifecycleState) {
+        if stoppedChanging.contains(observer) { return contracts[observer].isDisturbed = true }
         let old = contracts[observer]
         contracts[observer] = .settled(state)
         if state == .suspended || stopped.contains(observer) {

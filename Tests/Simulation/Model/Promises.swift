@@ -5,7 +5,7 @@ import NotifyNames
 
 extension Oracle {
     /// What an observer is promised now.
-    struct Contract {
+    struct Contract: Hashable {
         /// The state that was promised; nil while a change is under way.
         var known: LifecycleState?
         /// Why nothing definite is promised.
@@ -34,7 +34,7 @@ extension Oracle {
         static func settled(_ state: LifecycleState?) -> Contract { Contract(known: state) }
     }
 
-    struct Registration {
+    struct Registration: Hashable {
         let observer: Int
         let subject: Int
         /// The first post after the registration was confirmed.

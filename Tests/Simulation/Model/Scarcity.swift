@@ -49,13 +49,17 @@ package enum Excess: Int, CaseIterable, Sendable {
 }
 
 /// What has a place in a queue.
-struct Waiting: Coalescing {
+struct Waiting: Coalescing, Hashable {
     let name: Int
+    /// Only tells the order.
     let serial: Int
+
+    static func == (a: Waiting, b: Waiting) -> Bool { a.name == b.name }
+    func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 /// What a queue is promised to do, in the words of the README: it says whether an outcome was right.
-struct QueuePromise {
+struct QueuePromise: Hashable {
     private let individual: Int
     private let all: Int
     private var waiting = SIMD4<Int>.zero

@@ -17,6 +17,12 @@ struct SenderCheck {
     private var users: [String: UInt32] = [:]
     private var held: [String: Queue<Int>] = [:]
 
+    func hash(into hasher: inout Hasher) {
+        directory.hash(into: &hasher)
+        hasher.combine(users)
+        hasher.combine(held.mapValues { Array($0.waiting) })
+    }
+
     var isHolding: Bool { directory.isHolding }
     /// The posts that are held, a bit for each.
     var posts: UInt64 { held.values.reduce(0) { $1.waiting.reduce($0) { $0 | 1 << UInt64($1) } } }

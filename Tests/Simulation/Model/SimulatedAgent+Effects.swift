@@ -125,7 +125,7 @@ extension SimulatedAgent {
         if names.isEmpty {
             send(id, .deliver(-1, texts), world)
         } else {
-            ask(.delivery(id), .send(to: name, .deliver(lastSerial + 1, texts)), world)
+            ask(.delivery(id, names), .send(to: name, .deliver(lastSerial + 1, texts)), world)
             guard world.mutation == .confirmsDelivery else { return }
             _ = questions.take(lastSerial)
             feed(.delivered(id), world)

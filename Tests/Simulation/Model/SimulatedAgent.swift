@@ -12,7 +12,7 @@ final class SimulatedAgent {
         case heldBack(ConnectionID)
         indirect case whose(Int, String, AgentInterface.Register)
         case state(ConnectionID)
-        case delivery(ConnectionID)
+        case delivery(ConnectionID, [NotifyName])
         case sender(String)
         /// Who posted the names in a stream that count only from their owner.
         case poster(ConnectionID, [NotifyName], ArraySlice<String>)
@@ -20,14 +20,22 @@ final class SimulatedAgent {
         case stream(ConnectionID, [NotifyName], ArraySlice<String>)
     }
 
-    struct Sender {
+    struct Sender: Hashable {
         let name: String
         let serial: Int
         let isRegistration: Bool
+        /// The state that it asks for.
+        var change: Change?
+    }
+
+    /// A state for a target; nil if it is to be released.
+    struct Change: Hashable {
+        let target: Target?
+        let state: LifecycleState?
     }
 
     /// A stream that the agent reads up to the mark.
-    struct Drain {
+    struct Drain: Hashable {
         let id: ConnectionID
         let connection: Int
         let process: Int
@@ -69,6 +77,29 @@ final class SimulatedAgent {
         self.coordinator = coordinator
     }
 
+    init(copying other: SimulatedAgent) {
+        number = other.number
+        connection = other.connection
+        coordinator = other.coordinator
+        isAlive = other.isAlive
+        alarm = other.alarm
+        drains = other.drains
+        owned = other.owned
+        news = other.news
+        looksAt = other.looksAt
+        known = other.known
+        rules = other.rules
+        questions = other.questions
+        senders = other.senders
+        calls = other.calls
+        lastSerial = other.lastSerial
+        lastWait = other.lastWait
+        followers = other.followers
+        isExpiring = other.isExpiring
+        dropped = other.dropped
+        lastCall = other.lastCall
+    }
+
     private static let configuration = {
         var configuration = Coordinator.Configuration()
         configuration.untouchables = []
@@ -81,6 +112,7 @@ final class SimulatedAgent {
         var configuration = SimulatedAgent.configuration
         configuration.prefixRules = setting.prefixRules
         configuration.facts = setting.policy
+        if !setting.hasDesktop { configuration.sources = [] }
         if setting.exempts, mutation != .ignoresExempt {
             configuration.exemptApplications = [World.Setting.application]
         }
@@ -95,6 +127,16 @@ final class SimulatedAgent {
     /// Whether the agent has a rule of its own for a name or a prefix.
     func hears(_ subject: Int) -> Bool { rules[subject] > 0 }
     func knows(_ index: Int) -> ConnectionID? { known.first { $0.value == index }?.key }
+
+    /// What a connection was handed, and is handed once more if its process is parked before it confirms that.
+    func unconfirmedNames(of index: Int) -> [Int] {
+        var all: [Int] = []
+        questions.forEach { _, question in
+            guard case .delivery(let id, let names) = question, known[id] == index else { return }
+            all += names.compactMap { Subject.number(of: $0) }
+        }
+        return all
+    }
 
     // MARK: - Arrivals
 
@@ -121,6 +163,7 @@ final class SimulatedAgent {
     ///
     /// - Parameter old: what they have reported before, if they have.
     func learn(_ desktop: Desktop, _ old: Desktop?, _ world: World) {
+        if !world.setting.hasDesktop { return }
         var facts = desktop.news(world.setting, world.mutation)
         if let old {
             if old.isLocked == desktop.isLocked, old.isAsleep == desktop.isAsleep { facts["logind"] = nil }
@@ -185,16 +228,19 @@ final class SimulatedAgent {
         case .report(let serial, let state): feed(.report(newCall(sender, serial), from: sender, state), world)
         case .follow(let follows): feed(.followDesktop(newCall(sender, -1), from: sender, follows), world)
         case .setNameState(let serial, let name, let value):
+            // No two are set at the same time.
+            if world.standsStill { world.clock += 1 }
             let caller = NotifyCoordinator.Caller(user: 0)
             feed(.setNameState(newCall(sender, serial), by: caller, Subject.names[name], value), world)
         case .change(let serial, let target, let state, let freezes):
-            let call = newCall(sender, serial)
+            let call = newCall(sender, serial, Change(target: target, state: state), world)
             feed(
                 .setState(call, by: NotifyCoordinator.Caller(user: 0), target, state, freezes: freezes, strangers: []),
                 world
             )
         case .release(let serial, let target):
-            feed(.release(newCall(sender, serial), by: NotifyCoordinator.Caller(user: 0), target), world)
+            let call = newCall(sender, serial, Change(target: target, state: nil), world)
+            feed(.release(call, by: NotifyCoordinator.Caller(user: 0), target), world)
         case .stateIsSet(let serial), .delivered(let serial): answered(serial, isDone: true, nil, world)
         case .namesAdded(let serial):
             guard case .state(let id) = questions.take(serial) else { return }
@@ -218,7 +264,7 @@ final class SimulatedAgent {
         case .heldBack(let id): feed(.nothingIsHeldBack(id), world)
         case .whose(let serial, let sender, let registration):
             if isDone { register(serial, sender, registration, world) }
-        case .delivery(let id): feed(.delivered(id), world)
+        case .delivery(let id, _): feed(.delivered(id), world)
         case .sender(let sender):
             senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
             while let post = senders.next() { feed(.posted(Subject.names[world.posts[post].name]), world) }
@@ -267,6 +313,13 @@ final class SimulatedAgent {
         lastCall += 1
         let call = CallID(lastCall)
         calls[call] = Sender(name: sender, serial: serial, isRegistration: isRegistration)
+        return call
+    }
+
+    func newCall(_ sender: String, _ serial: Int, _ change: Change, _ world: World) -> CallID {
+        if world.mutation == .forgetsSuperseded { forgetSuperseded(by: change) }
+        let call = newCall(sender, serial)
+        calls[call]?.change = change
         return call
     }
 

@@ -4,8 +4,8 @@ import NotifyCore
 
 /// The callbacks of a connection's registrations, which may be slow: their real queues, and a model of the thread that
 /// runs them in turn.
-struct SimulatedCallbacks {
-    private struct Callback {
+struct SimulatedCallbacks: Hashable {
+    private struct Callback: Hashable {
         var queue: DeliveryQueue<Waiting>
         var promise: QueuePromise
     }
@@ -13,8 +13,14 @@ struct SimulatedCallbacks {
     private var callbacks: [Int: Callback] = [:]
     /// The registrations for which something waits.
     private var ready: [Int] = []
-    /// Whose turn it is, and how many names are left of it.
-    private var turn: (registration: Int, left: Int)?
+    private struct Turn: Hashable {
+        let registration: Int
+        /// How many names are left of it.
+        var left: Int
+    }
+
+    /// Whose turn it is.
+    private var turn: Turn?
     /// Whether a callback takes long, so that what arrives meanwhile is queued.
     private var isRunning = false
     private var lastSerial = 0
@@ -67,24 +73,26 @@ struct SimulatedCallbacks {
             isRunning = false
             return
         }
-        guard let (registration, left) = turn ?? nextTurn() else { return }
+        guard var turn = turn ?? nextTurn() else { return }
+        let registration = turn.registration
         guard let one = callbacks[registration]?.queue.takeNext() else {
-            turn = nil
+            self.turn = nil
             return
         }
         world.oracle.isCalled(registration)
         if let fault = callbacks[registration]?.promise.taken(one) {
             world.oracle.fail("the queue of registration \(registration) \(fault)")
         }
-        turn = left > 1 ? (registration, left - 1) : nil
-        if turn == nil, world.mutation != .forgetsTurn { ready.append(registration) }
+        turn.left -= 1
+        self.turn = turn.left > 0 ? turn : nil
+        if self.turn == nil, world.mutation != .forgetsTurn { ready.append(registration) }
     }
 
     /// Only what is queued now, so that the others get their turn.
-    private mutating func nextTurn() -> (Int, Int)? {
+    private mutating func nextTurn() -> Turn? {
         guard !ready.isEmpty else { return nil }
         let registration = ready.removeFirst()
-        return (registration, max(1, callbacks[registration]?.queue.count ?? 0))
+        return Turn(registration: registration, left: max(1, callbacks[registration]?.queue.count ?? 0))
     }
 
     mutating func cancel(_ registration: Int, _ world: World) {

@@ -33,8 +33,8 @@ extension SimulatedObserver {
     func audience(of name: Int, _ world: World) -> [Int] {
         var all: [Int] = []
         all.reserveCapacity(registrations.count)
-        for (registration, subject) in registrations where Subject.matches(subject, name) {
-            all.append(registration)
+        for one in registrations where Subject.matches(one.subject, name) {
+            all.append(one.registration)
             if world.mutation == .callsOne { break }
         }
         return all

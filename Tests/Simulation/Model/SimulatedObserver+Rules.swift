@@ -63,7 +63,9 @@ extension SimulatedObserver {
     func activate(_ subjects: [Int], _ world: World) {
         let waits = world.mutation == .confirmsUnheld ? isEntering : holdsConfirmations
         if waits, world.mutation != .confirmsAtOnce {
-            for subject in subjects { heldTopics.append((subject, topics[subject]?.number ?? 0)) }
+            for subject in subjects {
+                heldTopics.append(HeldTopic(subject: subject, number: topics[subject]?.number ?? 0))
+            }
             return
         }
         for subject in subjects where topics[subject] != nil {
@@ -80,11 +82,9 @@ extension SimulatedObserver {
     func withdrawRules(_ world: World) {
         if reach.mode != .narrow { withdraw(Subject.wide, world) }
         if reach.hasSpares { withdraw(Subject.spares, world) }
-        var waiting: [Int] = []
-        for subject in subjects {
-            if topics[subject]?.generation == generation, reach.mode != .wide { withdraw([subject], world) }
-            if topics[subject]?.state != .active { waiting.append(subject) }
-        }
+        if reach.mode != .wide { withdraw(subjectsWithRules(world), world) }
+        // One that was only entered: the agent has not been told, nor the bus.
+        let waiting = sentSubjects.filter { topics[$0]?.state != .active }
         reach = RuleReach(world)
         generation += 1
         activate(waiting, world)
@@ -101,13 +101,27 @@ extension SimulatedObserver {
 
     private var sentSubjects: [Int] { subjects.filter { topics[$0]?.generation == generation } }
 
+    /// Those whose rules the bus may have: also those that are not observed any more, and whose removal has yet to be
+    /// carried out.
+    private func subjectsWithRules(_ world: World) -> [Int] {
+        if world.mutation == .leavesRules { return sentSubjects }
+        return sentSubjects
+            + commands.compactMap { command in
+                if case .remove(let subject, let topic) = command, topic.generation == generation {
+                    subject
+                } else {
+                    nil
+                }
+            }
+    }
+
     func wideRuleAnswered(_ isDone: Bool, _ world: World) {
         switch reach.changeAnswered(isAccepted: isDone) {
         case .none: break
         case .refused: world.oracle.fail("observer \(number) is allowed no more rules, not even wide ones")
         case .changed:
             if world.mutation != .confirmsNotWide { activate(subjects, world) }
-            withdraw(sentSubjects, world)
+            withdraw(subjectsWithRules(world), world)
         }
     }
 
@@ -125,7 +139,7 @@ extension SimulatedObserver {
         case .changed:
             if world.mutation != .narrowsEarly { withdraw(Subject.wide, world) }
             keepSpares(world)
-        case .refused: withdraw(subjects, world)
+        case .refused: withdraw(subjectsWithRules(world), world)
         }
     }
 }

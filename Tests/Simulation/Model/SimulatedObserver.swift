@@ -6,7 +6,7 @@ import NotifyNames
 /// A program that observes: the real observer's half of the protocol, and a model of the connection around it, which
 /// keeps the rules as `BusLink` does.
 final class SimulatedObserver {
-    enum Question {
+    enum Question: Hashable {
         case rule(Int, topic: Int, generation: Int)
         case wideRule(generation: Int)
         case barrier(Int)
@@ -20,18 +20,39 @@ final class SimulatedObserver {
         case addition(Int)
     }
 
-    enum Request {
+    enum Request: Hashable {
         case report(LifecycleState)
         case nameState(Int, UInt64, topic: Int?)
     }
 
-    struct Topic {
+    struct Topic: Hashable {
         enum State { case adding, active, lost }
         /// Distinguishes it from one of the same name that has ended.
         let number: Int
         var state = State.adding
         var generation = 0
         var count = 0
+    }
+
+    /// What was entered among the registrations, and has yet to be carried out.
+    enum Command: Hashable {
+        case add(Int, number: Int)
+        case remove(Int, Topic)
+    }
+
+    struct HeldTopic: Hashable {
+        let subject: Int
+        let number: Int
+    }
+
+    struct Registration: Hashable {
+        let registration: Int
+        let subject: Int
+    }
+
+    struct NameState: Hashable {
+        let value: UInt64
+        let stamp: UInt64
     }
 
     let number: Int
@@ -45,7 +66,8 @@ final class SimulatedObserver {
     var generation = 0
     var reach: RuleReach
     var lastTopic = 0
-    var heldTopics: [(subject: Int, number: Int)] = []
+    var heldTopics: [HeldTopic] = []
+    var commands: [Command] = []
     var questions = Questions<Question>()
     var senders = SenderCheck()
     var lastSerial = 0
@@ -53,11 +75,11 @@ final class SimulatedObserver {
     var requests: [Int: Request] = [:]
     var lastRequest = 0
     /// Its registrations that were not canceled, and what each observes.
-    var registrations: [(registration: Int, subject: Int)] = []
+    var registrations: [Registration] = []
     var callbacks = SimulatedCallbacks()
     var followsDesktop: Bool
     /// The states of names that it has set, which it tells the next agent.
-    var nameStates: [Int: (value: UInt64, stamp: UInt64)] = [:]
+    var nameStates: [Int: NameState] = [:]
     /// Whether the bus has cut it off and is still running.
     var wasCutOff = false
     /// Which bus it was last connected to.
@@ -68,6 +90,32 @@ final class SimulatedObserver {
         self.number = number
         self.process = process
         self.followsDesktop = followsDesktop
+    }
+
+    init(copying other: SimulatedObserver) {
+        number = other.number
+        process = other.process
+        lifecycle = other.lifecycle
+        connection = other.connection
+        deadline = other.deadline
+        hasEnded = other.hasEnded
+        topics = other.topics
+        generation = other.generation
+        reach = other.reach
+        lastTopic = other.lastTopic
+        heldTopics = other.heldTopics
+        commands = other.commands
+        questions = other.questions
+        senders = other.senders
+        lastSerial = other.lastSerial
+        requests = other.requests
+        lastRequest = other.lastRequest
+        registrations = other.registrations
+        callbacks = other.callbacks
+        followsDesktop = other.followsDesktop
+        nameStates = other.nameStates
+        wasCutOff = other.wasCutOff
+        busNumber = other.busNumber
     }
 
     func isActive(_ subject: Int) -> Bool { topics[subject]?.state == .active }
@@ -137,6 +185,8 @@ final class SimulatedObserver {
         }
         switch message {
         case .setState(let serial, let state, let additions):
+            // The agent is told what was added before it may suspend the program.
+            if world.mutation != .suspendsBehind { carryOut(world) }
             let count = world.mutation == .closesBehind ? .max : additions
             run(.setState(state, additions: count, call(serial)), world)
         case .deliver(let serial, let names):
@@ -191,7 +241,7 @@ final class SimulatedObserver {
             }
             world.nameStateIsAnswered(name)
             let isObserved = topic != nil && topics[name]?.number == topic
-            if isObserved { nameStates[name] = (value, stamp) }
+            if isObserved { nameStates[name] = NameState(value: value, stamp: stamp) }
             world.nameStateIsSet(name, value, stamp, by: isObserved ? number : nil)
         }
     }
@@ -215,7 +265,7 @@ final class SimulatedObserver {
     func end(_ world: World) {
         if let connection { world.bus.hangUp(connection) }
         move(to: nil, world)
-        deadline = nil
+        (deadline, commands) = (nil, [])
         hasEnded = true
         world.places[number].hasEnded = true
     }
@@ -223,19 +273,38 @@ final class SimulatedObserver {
     // MARK: - Registrations
 
     func observe(_ subject: Int, as registration: Int, _ world: World) {
-        registrations.append((registration, subject))
+        registrations.append(Registration(registration: registration, subject: subject))
         if topics[subject] != nil {
             topics[subject]?.count += 1
             return
         }
         lastTopic += 1
         topics[subject] = Topic(number: lastTopic, count: 1)
-        guard connection != nil else { return }
-        if world.mutation == .sendsRulesFirst { sendRule(subject, world) }
+        if connection != nil { commands.append(.add(subject, number: lastTopic)) }
+    }
+
+    /// Carries out what was entered since the last time: another thread may have entered it.
+    func carryOut(_ world: World) {
+        let all = commands
+        commands = []
+        for command in all where connection != nil {
+            switch command {
+            case .add(let subject, let number): add(subject, number, world)
+            case .remove(let subject, let topic):
+                removeRule(subject, topic, world)
+                let (names, prefixes) = (Subject.names(of: [subject]), Subject.prefixes(of: [subject]))
+                run(.says(.observesNoMore(names: names, prefixes: prefixes)), world)
+            }
+            replay(world)
+        }
+    }
+
+    private func add(_ subject: Int, _ number: Int, _ world: World) {
+        func send() { if topics[subject]?.number == number { sendRule(subject, world) } }
+        if world.mutation == .sendsRulesFirst { send() }
         let (names, prefixes) = (Subject.names(of: [subject]), Subject.prefixes(of: [subject]))
         run(.says(.observes(names: names, prefixes: prefixes)), world)
-        if world.mutation != .sendsRulesFirst { sendRule(subject, world) }
-        replay(world)
+        if world.mutation != .sendsRulesFirst { send() }
     }
 
     func follow(_ follows: Bool, _ world: World) {
@@ -260,11 +329,7 @@ final class SimulatedObserver {
         }
         topics[subject] = nil
         nameStates[subject] = nil
-        guard connection != nil else { return }
-        removeRule(subject, topic, world)
-        let (names, prefixes) = (Subject.names(of: [subject]), Subject.prefixes(of: [subject]))
-        run(.says(.observesNoMore(names: names, prefixes: prefixes)), world)
-        replay(world)
+        if connection != nil { commands.append(.remove(subject, topic)) }
     }
 
     func report(_ state: LifecycleState, _ world: World) {

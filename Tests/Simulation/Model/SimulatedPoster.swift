@@ -34,6 +34,29 @@ final class SimulatedPoster {
         )
     }
 
+    init(copying other: SimulatedPoster) {
+        number = other.number
+        connection = other.connection
+        promise = other.promise
+        queue = other.queue
+        batch = other.batch
+        accepted = other.accepted
+        lastSerial = other.lastSerial
+        deadline = other.deadline
+        hasNext = other.hasNext
+        waiting = other.waiting
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(connection)
+        hasher.combine(promise)
+        hasher.combine(queue)
+        hasher.combine(batch)
+        hasher.combine(accepted)
+        // The serials only tell the order.
+        hasher.combine(deadline)
+    }
+
     var hasPosts: Bool { hasNext || accepted < batch.count }
     private var hasNext = false
     /// How many posts may yet be routed.

@@ -10,7 +10,8 @@ package enum Step: Equatable, Sendable {
     /// A program processes the next message of its connection, or connects.
     case observer(Int)
     case agent
-    case control
+    /// A person reads an answer.
+    case control(Int)
     /// The agent processes what it has learned by other means than the bus.
     case news
     /// The agent reads a part of a stopped process's stream.
@@ -30,12 +31,19 @@ package enum Step: Equatable, Sendable {
     case startBus
     /// A poster returns from `main`.
     case endPoster(Int)
+    /// A registration is entered, or canceled.
     case observe(Int, Int)
     case cancel(Int)
-    case change(process: Int, LifecycleState, freezes: Bool)
-    case changeOne(observer: Int, LifecycleState)
-    case release(process: Int)
-    case releaseAll
+    /// A program carries out what was entered.
+    case carryOut(Int)
+    /// A person asks the agent for a state of all that a process observes with, of a connection or of an application.
+    case change(process: Int, LifecycleState, freezes: Bool, by: Int)
+    case changeOne(observer: Int, LifecycleState, by: Int)
+    case changeApplication(LifecycleState, freezes: Bool, by: Int)
+    /// A person undoes that for a process, for the application or for everybody.
+    case release(process: Int, by: Int)
+    case releaseApplication(by: Int)
+    case releaseAll(by: Int)
     case report(Int, LifecycleState)
     case stop(process: Int, tears: Bool)
     case go(process: Int)

@@ -9,6 +9,7 @@ extension World {
         guard bus.connections.indices.contains(index) else { return }
         switch bus.route(index, encodes: encodes) {
         case .nothing: break
+        case .asked(let serial): requestIsPassed(serial)
         case .routed(let post):
             oracle.routed(post, posts[post])
             noteTwins(posts[post].name)
@@ -32,8 +33,9 @@ extension World {
     /// While a state in which nothing is heard is in force, the bus queues nothing for the program.
     func checkQueues(_ name: Int) {
         for (number, place) in places.enumerated() {
-            // A program that has not heard its state yet is promised nothing.
-            guard let state = oracle.contracts[number].known, state != .foreground,
+            // A program that has not heard its state yet is promised nothing. One that was stopped may still read an earlier
+            // one, until its connection is ended.
+            guard !oracle.stopped.contains(number), let state = oracle.contracts[number].known, state != .foreground,
                 let connection = place.connection, bus[connection].isOpen, !observers[number].isEntering
             else { continue }
             if bus[connection].heard >> UInt8(name) & 1 == 1 {
@@ -55,7 +57,7 @@ extension World {
             oracle.busIsGone(observer.number, begins: begin[observer.number])
         }
         bus.end(readable: readable)
-        bus[control].inbox.removeAll()
+        for control in controls { bus[control].inbox.removeAll() }
         for request in requests { requestEnded(request.serial, isDone: false) }
     }
 
@@ -69,6 +71,6 @@ extension World {
     func startBus() {
         guard bus.isAway else { return }
         bus.begin()
-        control = bus.connect(.control)
+        controls = controls.map { _ in bus.connect(.control) }
     }
 }

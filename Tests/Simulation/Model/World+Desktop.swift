@@ -8,6 +8,7 @@ import NotifyNames
 extension World {
     /// - Parameter isNew: whether the agent has just started, and asks its sources for the first time.
     func desktopChanges(from old: Desktop, isNew: Bool = false) {
+        if !setting.hasDesktop { return }
         for observer in observers where isNew || says(old, of: observer) != says(desktop, of: observer) {
             if isMeant(observer) { oracle.desktopChanges(observer.number) }
         }
@@ -51,7 +52,7 @@ extension World {
     /// - Parameter observer: who tells the next agent; nil if it does not observe the name any more.
     func nameStateIsSet(_ name: Int, _ value: UInt64, _ stamp: UInt64, by observer: Int?) {
         if let known = nameStates[name], known.stamp > stamp { return }
-        nameStates[name] = (value, stamp, observer)
+        nameStates[name] = NameState(value: value, stamp: stamp, setter: observer)
     }
 
     func checkNameStates(_ agent: SimulatedAgent, _ living: [SimulatedObserver]) {

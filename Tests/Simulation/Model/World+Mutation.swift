@@ -28,3 +28,12 @@ extension World {
         }
     }
 }
+
+extension SimulatedAgent {
+    /// For a break of the protocol: of the requests for a target, those are forgotten that wait for another one's change.
+    func forgetSuperseded(by change: Change) {
+        let open = calls.filter { $0.value.change?.target == change.target && $0.value.change != nil }
+            .sorted { $0.key.number < $1.key.number }
+        for (call, sender) in open where sender.change != open.first?.value.change { calls[call] = nil }
+    }
+}

@@ -15,6 +15,10 @@ extension World {
                 for case .post(let post) in bus[connection].inbox.waiting where posts >> UInt64(post) & 1 == 1 {
                     oracle.standsTwice(self.posts[post].name, observer.number)
                 }
+                // It may have heard these just before.
+                for name in agent?.unconfirmedNames(of: connection) ?? [] {
+                    oracle.standsTwice(name, observer.number)
+                }
             }
             oracle.processStopped(observer.number, unread: posts)
             if tears, let connection = observer.connection { bus[connection].isTorn = true }

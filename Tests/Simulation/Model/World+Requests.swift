@@ -14,7 +14,7 @@ extension World {
         if program.connection == nil, !program.subjects.isEmpty, !program.subjects.contains(subject), steps > 0 {
             return
         }
-        registrations.append((observer, subject, false))
+        registrations.append(Registration(observer: observer, subject: subject))
         oracle.register(observer, subject, unread: unreadPosts)
         let wasActive = program.isActive(subject)
         program.observe(subject, as: registrations.count - 1, self)
@@ -23,7 +23,7 @@ extension World {
 
     func cancel(_ number: Int) {
         guard registrations.indices.contains(number), !registrations[number].isCancelled else { return }
-        let (observer, subject, _) = registrations[number]
+        let (observer, subject) = (registrations[number].observer, registrations[number].subject)
         if hasEndedOrStopped(observer) { return }
         registrations[number].isCancelled = true
         oracle.cancel(number)
@@ -35,11 +35,11 @@ extension World {
 
     // MARK: - Requests
 
-    func request(observersOf process: Int, _ state: LifecycleState?, _ make: (Int) -> PeerMessage) {
-        request(oracle.reportedTogether[process], state, make)
+    var observersOfApplication: [Int] {
+        observers.indices.filter { setting.applications.contains(observers[$0].process) }
     }
 
-    func request(_ targets: [Int], _ state: LifecycleState?, _ make: (Int) -> PeerMessage) {
+    func request(_ targets: [Int], _ state: LifecycleState?, by person: Int, _ make: (Int) -> PeerMessage) {
         guard let agent = bus.agent else { return }
         // Nobody but an exempt program itself changes its state.
         let observers = targets.filter { !isExempt(self.observers[$0]) }
@@ -47,20 +47,26 @@ extension World {
         // The target may also be its process.
         requests.append(Request(serial: lastSerial, observers: observers, state: state))
         for observer in observers { oracle.changeBegins(observer, state) }
-        bus.write(.send(to: bus[agent].name, make(lastSerial)), control)
+        bus.write(.send(to: bus[agent].name, make(lastSerial)), controls[person])
+    }
+
+    /// The bus has passed on a request: of those by several persons, the agent hears this one last.
+    func requestIsPassed(_ serial: Int) {
+        guard let request = requests.first(where: { $0.serial == serial }) else { return }
+        for observer in request.observers { oracle.contracts[observer].wanted = request.state }
     }
 
     /// The agent answers a request, which does not cover programs that have not registered yet.
     func agentAnswers(_ serial: Int, to name: String) {
-        guard name == bus[control].name else { return }
+        guard controls.contains(where: { bus[$0].name == name }) else { return }
         meantBy[serial] = observers.filter { observer in
             guard let connection = observer.connection else { return false }
             return agent?.id(of: bus[connection].name) != nil
         }.map(\.number)
     }
 
-    func readAnswer() {
-        guard let message = bus[control].inbox.popFirst() else { return }
+    func readAnswer(_ person: Int) {
+        guard let message = bus[controls[person]].inbox.popFirst() else { return }
         switch message {
         case .peer(_, .done(let serial)): requestEnded(serial, isDone: true)
         case .peer(_, .refused(let serial)), .failed(let serial): requestEnded(serial, isDone: false)

@@ -40,6 +40,7 @@ extension World {
             if !enabled.isEmpty {
                 take(enabled[random.below(enabled.count)])
             } else if nextMoment != nil {
+                checkBeforeTime()
                 take(.time)
             } else {
                 break
@@ -47,6 +48,13 @@ extension World {
         }
         if left == 0 { oracle.fail("it never comes to rest") }
         if oracle.failure == nil { check() }
+    }
+
+    /// Nothing is under way, and nobody is stopped: an answer that only the time brings is that the agent has forgotten
+    /// somebody.
+    func checkBeforeTime() {
+        guard let request = requests.first else { return }
+        oracle.fail("request \(request.serial) is not answered before it has waited too long")
     }
 
     func check() {

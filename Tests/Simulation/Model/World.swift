@@ -6,7 +6,7 @@ import NotifyNames
 
 /// An agent, some observers, posters and a bus in one thread. Whoever calls ``take(_:)`` decides which acts next.
 package final class World {
-    struct Process {
+    struct Process: Hashable {
         var isStoppedByOthers = false
         /// Whether the agent has stopped it.
         var isFrozen = false
@@ -17,13 +17,26 @@ package final class World {
     }
 
     /// Where an observer reads. It is here, so that nobody has to visit the observers at each step.
-    struct Place {
+    struct Place: Hashable {
         let process: Int
         var connection: Int?
         var hasEnded = false
     }
 
-    struct Request {
+    struct NameState: Hashable {
+        let value: UInt64
+        let stamp: UInt64
+        /// Who tells the next agent; nil if nobody does.
+        var setter: Int?
+    }
+
+    struct Registration: Hashable {
+        let observer: Int
+        let subject: Int
+        var isCancelled = false
+    }
+
+    struct Request: Hashable {
         let serial: Int
         let observers: [Int]
         let state: LifecycleState?
@@ -34,43 +47,50 @@ package final class World {
     var observers: [SimulatedObserver] = []
     var places: [Place] = []
     var agent: SimulatedAgent?
-    /// Agents that were started but have not yet asked for the name, and agents that were replaced.
-    var others: [SimulatedAgent] = []
     var posts: [Post] = []
     var oracle = Oracle()
     var clock: Int64 = 0
-    var registrations: [(observer: Int, subject: Int, isCancelled: Bool)] = []
+    var registrations: [Registration] = []
     var requests: [Request] = []
     /// The observers that were registered when the agent answered a request.
     var meantBy: [Int: [Int]] = [:]
     var desktop = Desktop()
     /// The last state of each name, and who set it.
-    var nameStates: [Int: (value: UInt64, stamp: UInt64, setter: Int?)] = [:]
+    var nameStates: [Int: NameState] = [:]
     /// How many attempts to set each name's state have not been answered yet.
     var unansweredSettings = SIMD4<Int>.zero
     var lastSerial = 0
     var agents = 0
     private(set) var posters: [SimulatedPoster] = []
     /// Each agent begins with a copy.
-    lazy var newCoordinator = SimulatedAgent.coordinator(setting, mutation)
+    let newCoordinator: Coordinator
     let setting: Setting
-    var control: Int
+    /// The connections of those who change states.
+    var controls: [Int]
     let encodes: Bool
     let mutation: Mutation?
     let isNoted: Bool
     var notes: [String] = []
     package var steps = 0
+    /// Whether the time passes only while nothing else happens, so that the same may happen in several orders.
+    let standsStill: Bool
 
-    package init(_ setting: Setting, mutation: Mutation? = nil, isNoted: Bool = false) {
+    static let persons = 2
+
+    package init(_ setting: Setting, mutation: Mutation? = nil, isNoted: Bool = false, standsStill: Bool = false) {
         self.mutation = mutation
         self.isNoted = isNoted
+        self.standsStill = standsStill
+        newCoordinator = SimulatedAgent.coordinator(setting, mutation)
         encodes = setting.encodes
         bus.startsAgents = setting.busStartsAgents
         bus.ruleLimit = setting.scarcity.rules
         self.setting = setting
         var connections: [Int] = []
         for number in Post.users.indices { connections.append(bus.connect(.poster(number))) }
-        control = bus.connect(.control)
+        var controls: [Int] = []
+        for _ in 0..<World.persons { controls.append(bus.connect(.control)) }
+        self.controls = controls
         processes = Array(repeating: Process(), count: (setting.processes.max() ?? 0) + 1)
         oracle.reportedTogether = processes.indices.map { process in
             setting.processes.indices.filter { setting.processes[$0] == process }
@@ -87,6 +107,36 @@ package final class World {
         }
         for (observer, subject) in setting.registrations { register(observer, subject) }
         if setting.beginsWithAgent { startAgent() }
+    }
+
+    /// A world in the same state, which shares nothing with the other that either of them changes.
+    package init(copying other: World) {
+        bus = other.bus
+        processes = other.processes
+        observers = other.observers.map(SimulatedObserver.init(copying:))
+        places = other.places
+        agent = other.agent.map(SimulatedAgent.init(copying:))
+        posts = other.posts
+        oracle = other.oracle
+        clock = other.clock
+        registrations = other.registrations
+        requests = other.requests
+        meantBy = other.meantBy
+        desktop = other.desktop
+        nameStates = other.nameStates
+        unansweredSettings = other.unansweredSettings
+        lastSerial = other.lastSerial
+        agents = other.agents
+        posters = other.posters.map(SimulatedPoster.init(copying:))
+        newCoordinator = other.newCoordinator
+        setting = other.setting
+        controls = other.controls
+        encodes = other.encodes
+        mutation = other.mutation
+        isNoted = other.isNoted
+        notes = other.notes
+        steps = other.steps
+        standsStill = other.standsStill
     }
 
     /// What exists when a history begins.
@@ -110,6 +160,8 @@ package final class World {
         package var exempts = false
         /// Whether the bus lets only root post reserved names by their path.
         package var reservesNames = false
+        /// Whether there is a desktop, with sources that report on it.
+        var hasDesktop = true
         /// Whom the focus, the lock and sleep affect.
         package var focusFollowers: Desktop.Who
         package var sessionFollowers: Desktop.Who
@@ -139,12 +191,15 @@ package final class World {
         enabled.removeAll(keepingCapacity: true)
         for index in bus.writers { enabled.append(.route(index)) }
         for number in places.indices where hasWork(observer: number) { enabled.append(.observer(number)) }
+        for observer in observers where !observer.commands.isEmpty && !hasEndedOrStopped(observer.number) {
+            enabled.append(.carryOut(observer.number))
+        }
         if setting.scarcity.slowCallbacks {
             for observer in observers where observer.callbacks.hasWork && !hasEndedOrStopped(observer.number) {
                 enabled.append(.callback(observer: observer.number))
             }
         }
-        if !bus[control].inbox.isEmpty { enabled.append(.control) }
+        for person in controls.indices where !bus[controls[person]].inbox.isEmpty { enabled.append(.control(person)) }
         if setting.scarcity.socket != nil || setting.scarcity.restartsBus {
             for poster in posters
             where poster.hasPosts && (poster.connection == nil ? !bus.isAway : poster.hasRoom(self)) {
@@ -174,14 +229,14 @@ package final class World {
     package func take(_ step: Step) {
         steps += 1
         // No two steps happen at the same time.
-        clock += 1
+        if !standsStill { clock += 1 }
         if isNoted { notes.append("\(step)") }
         switch step {
         case .route(let index): route(index)
         case .observer(let number):
             if observers.indices.contains(number), hasWork(observer: number) { observers[number].step(self) }
         case .agent: if let agent, agent.isAlive { agent.step(self) }
-        case .control: readAnswer()
+        case .control(let person): readAnswer(person)
         case .news: agent?.takeNews(self)
         case .stream(let place): agent?.readStream(place, self)
         case .notice(let process): notice(process)
@@ -195,17 +250,27 @@ package final class World {
         case .callback(let observer): if !hasEndedOrStopped(observer) { observers[observer].callbacks.step(self) }
         case .observe(let observer, let subject): register(observer, subject)
         case .cancel(let registration): cancel(registration)
-        case .change(let process, let state, let freezes):
-            request(observersOf: process, state) {
+        case .carryOut(let observer): if !hasEndedOrStopped(observer) { observers[observer].carryOut(self) }
+        case .change(let process, let state, let freezes, let person):
+            request(oracle.reportedTogether[process], state, by: person) {
                 .change($0, .process(Int32(100 + process)), state, freezes: freezes)
             }
-        case .changeOne(let observer, let state):
+        case .changeOne(let observer, let state, let person):
             guard let connection = observers[observer].connection else { return }
             let name = bus[connection].name
-            request([observer], state) { .change($0, .connection(name), state, freezes: false) }
-        case .release(let process):
-            request(observersOf: process, nil) { .release($0, .process(Int32(100 + process))) }
-        case .releaseAll: request(Array(observers.indices), nil) { .release($0, nil) }
+            request([observer], state, by: person) { .change($0, .connection(name), state, freezes: false) }
+        case .changeApplication(let state, let freezes, let person):
+            request(observersOfApplication, state, by: person) {
+                .change($0, .application(Setting.application), state, freezes: freezes)
+            }
+        case .release(let process, let person):
+            request(oracle.reportedTogether[process], nil, by: person) {
+                .release($0, .process(Int32(100 + process)))
+            }
+        case .releaseApplication(let person):
+            request(observersOfApplication, nil, by: person) { .release($0, .application(Setting.application)) }
+        case .releaseAll(let person):
+            request(Array(observers.indices), nil, by: person) { .release($0, nil) }
         case .report(let observer, let state):
             if hasEndedOrStopped(observer) { return }
             observers[observer].report(state, self)

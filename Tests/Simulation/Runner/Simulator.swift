@@ -8,6 +8,8 @@ import Synchronization
 enum Simulator {
     private static let usage = """
         Usage: simulate [--count N] [--first SEED] [--threads N] [--mutation NAME | --mutations] [--seed SEED]
+               simulate --all | --quick | --small | --scope NAME
+                        [--limit STATES] [--threads N] [--mutation NAME | --mutations]
 
         """
 
@@ -18,6 +20,11 @@ enum Simulator {
         var mutation: Mutation?
         var triesMutations = false
         var seed: UInt64?
+        /// How large the scopes are that are explored.
+        var size: Scope.Size?
+        var scope: Scope?
+        /// How many states of a scope are explored at most.
+        var limit = 20_000_000
     }
 
     static func run(_ arguments: [String]) -> Int32 {
@@ -25,10 +32,11 @@ enum Simulator {
             print(usage, terminator: "")
             return 2
         }
+        if options.size != nil || options.scope != nil { return explore(options) }
         if options.triesMutations { return tryMutations(options) }
         if let seed = options.seed {
             let history = History.run(seed: seed, mutation: options.mutation, isKept: true)
-            guard history.failure != nil else {
+            guard history.failure != nil || SceneHistory.failing(seed: seed, mutation: options.mutation) != nil else {
                 print("seed \(seed): every promise was kept, in \(history.stepsTaken) steps")
                 return 0
             }
@@ -54,6 +62,8 @@ enum Simulator {
         return String(repeating: " ", count: max(0, 12 - text.count)) + text
     }
 
+    private static let sizes: [String: Scope.Size] = ["--all": .large, "--quick": .medium, "--small": .small]
+
     private static func parse(_ arguments: [String]) -> Options? {
         var options = Options()
         var rest = arguments[...]
@@ -62,11 +72,19 @@ enum Simulator {
                 options.triesMutations = true
                 continue
             }
+            if let size = sizes[name] {
+                options.size = size
+                continue
+            }
             guard let value = rest.popFirst() else { return nil }
             switch name {
             case "--count": if let number = UInt64(value) { options.count = number } else { return nil }
             case "--first": if let number = UInt64(value) { options.first = number } else { return nil }
             case "--seed": if let number = UInt64(value) { options.seed = number } else { return nil }
+            case "--limit": if let number = Int(value) { options.limit = number } else { return nil }
+            case "--scope":
+                guard let found = Scope.all.first(where: { $0.name == value }) else { return nil }
+                options.scope = found
             case "--threads": if let number = Int(value), number > 0 { options.threads = number } else { return nil }
             case "--mutation":
                 guard let found = Mutation.allCases.first(where: { "\($0)" == value }) else { return nil }
@@ -75,6 +93,61 @@ enum Simulator {
             }
         }
         return options
+    }
+
+    // MARK: - Exploring
+
+    private static func explore(_ options: Options) -> Int32 {
+        var isRight = true
+        let scopes = (options.scope.map { [$0] } ?? Scope.all)
+            .filter { $0.size.rawValue <= (options.size ?? .large).rawValue }
+            .sorted { $0.size.rawValue < $1.size.rawValue }
+        if options.triesMutations {
+            for mutation in Mutation.allCases where !find(mutation, in: scopes, options) { isRight = false }
+            return isRight ? 0 : 1
+        }
+        for scope in scopes {
+            let outcome = scope.explore(options.mutation, limit: options.limit, threads: Int(options.threads))
+            print(
+                "\(left(scope.name, 20))\(pad(outcome.states)) states\(pad(outcome.transitions)) transitions"
+                    + "  depth \(outcome.depth)  \(tenths(outcome.seconds)) s  \(outcome.memory >> 20) MB  \(scope.summary)"
+            )
+            fflush(nil)
+            if let failure = outcome.failure {
+                print("in \(failure.length) steps: \(failure.text)")
+                for line in failure.transcript { print("  \(line)") }
+                isRight = false
+            } else if !outcome.isComplete {
+                print("has more than \(options.limit) states")
+                isRight = false
+            }
+        }
+        return isRight ? 0 : 1
+    }
+
+    /// Looks for a break of the protocol in one scope after the other.
+    private static func find(_ mutation: Mutation, in scopes: [Scope], _ options: Options) -> Bool {
+        for scope in scopes {
+            let outcome = scope.explore(mutation, limit: options.limit, threads: Int(options.threads))
+            guard let failure = outcome.failure else { continue }
+            print(
+                "\(left("\(mutation)", 26))\(left(scope.name, 20))\(failure.length) steps  "
+                    + "\(tenths(outcome.seconds)) s  \(failure.text)"
+            )
+            fflush(nil)
+            return true
+        }
+        print("\(mutation): NOT FOUND")
+        return false
+    }
+
+    private static func left(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(1, width - text.count))
+    }
+
+    private static func tenths(_ seconds: Double) -> String {
+        let tenths = Int(seconds * 10)
+        return "\(tenths / 10).\(tenths % 10)"
     }
 
     // MARK: - Searching
@@ -106,7 +179,7 @@ enum Simulator {
                         own.checks += history.checks
                         for row in own.tolerated.indices { own.tolerated[row] += history.tolerated[row] }
                         for excess in own.exceeded.indices { own.exceeded[excess] += history.exceeded[excess] }
-                        if history.failure != nil {
+                        if history.failure != nil || SceneHistory.failing(seed: seed, mutation: mutation) != nil {
                             failed.min(Int(seed), ordering: .relaxed)
                             break
                         }
@@ -130,6 +203,12 @@ enum Simulator {
     }
 
     private static func report(_ seed: UInt64, _ mutation: Mutation?) {
+        if let scene = SceneHistory.failing(seed: seed, mutation: mutation, isNoted: true) {
+            print("seed \(seed), \(scene.title): \(scene.failure)")
+            print("in \(scene.steps) steps; in \(scene.steps): \(scene.failure)")
+            for line in scene.notes { print("  \(line)") }
+            return
+        }
         let history = History.run(seed: seed, mutation: mutation, isKept: true)
         guard let failure = history.failure else { return print("seed \(seed) failed, but not when it was run again") }
         let short = history.shortened(mutation: mutation)
@@ -145,6 +224,10 @@ enum Simulator {
         for mutation in Mutation.allCases {
             let outcome = search(options, mutation: mutation)
             if let seed = outcome.failed {
+                if let scene = SceneHistory.failing(seed: seed, mutation: mutation) {
+                    print("\(mutation): seed \(seed), \(scene.steps) steps: \(scene.failure)")
+                    continue
+                }
                 let history = History.run(seed: seed, mutation: mutation, isKept: true)
                 let short = history.shortened(mutation: mutation)
                 print("\(mutation): seed \(seed), \(short.steps.count) steps: \(short.failure ?? "")")
@@ -154,34 +237,5 @@ enum Simulator {
             }
         }
         return isComplete ? 0 : 1
-    }
-}
-
-/// Threads that end when their work is done.
-enum Threads {
-    private final class Body: Sendable {
-        let run: @Sendable () -> Void
-        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-    }
-
-    /// Runs the same function on several threads, and waits for all of them.
-    static func run(_ count: Int, _ body: @escaping @Sendable () -> Void) {
-        var threads: [pthread_t] = []
-        for _ in 1..<max(2, count) where count > 1 {
-            var thread = pthread_t()
-            let argument = Unmanaged.passRetained(Body(body)).toOpaque()
-            let status = pthread_create(
-                &thread,
-                nil,
-                { argument in
-                    if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
-                    return nil
-                },
-                argument
-            )
-            if status == 0 { threads.append(thread) }
-        }
-        body()
-        for thread in threads { pthread_join(thread, nil) }
     }
 }
