@@ -192,14 +192,10 @@ package final class Agent: BusPeer {
 
     /// While calls wait there is no sleep, and the socket is read between two slices of them.
     package var deadline: MonotonicTime? {
-        intake.isEmpty ? nil : MonotonicTime(nanoseconds: 0)
+        intake.turns.isEmpty ? nil : MonotonicTime(nanoseconds: 0)
     }
 
     package func deadlineHasPassed() { serve() }
-
-    package func hasReplied(to caller: String, bytes: Int) {
-        intake.hasReplied(to: caller, bytes: bytes)
-    }
 
     /// A bus that accepts nothing for that long has stopped, or counts so much as under way from the agent that it no
     /// longer reads from it. Then nobody is served. A new agent has a new connection, with which observers register again.

@@ -224,7 +224,10 @@ extension Agent {
                 reply = .done(dropped: dropped, isHoldingBack: link.isHoldingPostsBack)
             case .failure(let fault) where fault.name == ObserverInterface.namesAdded:
                 // Until what it has added is taken note of, it would only say so again.
-                let isLater = intake.follow(name) { [self] in handle(.told(id, .namesAdded)) }
+                let isLater = intake.turns.follow(
+                    .work { [self] in handle(.told(id, .namesAdded)) },
+                    from: name
+                )
                 if isLater { return }
                 reply = .namesAdded
             case .failure(let fault): reply = fault.saysGone ? .gone : .failed(fault.message)
