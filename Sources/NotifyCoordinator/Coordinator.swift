@@ -88,9 +88,9 @@ package struct Coordinator {
                 try coordinator.addNames(call, id, added)
             }
             // What is refused need not be waited for.
-            if !isAccepted, let id = directory.id(of: name) { directory.change(id) { $0.additions &+= 1 } }
+            if !isAccepted, let id = directory.id(of: name) { directory[id]?.additions &+= 1 }
         case .additionWasRefused(let name):
-            if let id = directory.id(of: name) { directory.change(id) { $0.additions &+= 1 } }
+            if let id = directory.id(of: name) { directory[id]?.additions &+= 1 }
         case .removeNames(let call, let name, let removed):
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in
                 coordinator.removeNames(call, id, removed)
@@ -99,7 +99,7 @@ package struct Coordinator {
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in coordinator.report(call, id, state) }
         case .followDesktop(let call, let name, let follows):
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in
-                coordinator.directory.change(id) { $0.followsDesktop = follows }
+                coordinator.directory[id]?.followsDesktop = follows
                 coordinator.answer(call, .done)
                 coordinator.reconsider([id])
             }
@@ -120,7 +120,7 @@ package struct Coordinator {
         case .rulesAreSet(let ticket, let failure):
             proxies.rulesAreSet(ticket, failure: failure)
             followProxies()
-        case .markIsReached(let id): directory.change(id) { $0.transition.markIsReached() }
+        case .markIsReached(let id): directory[id]?.transition.markIsReached()
         case .told(let id, let reply): observerReplied(id, reply)
         case .delivered(let id): deliveryIsRead(id)
         case .nothingIsHeldBack(let id): advance(id) { $0.nothingIsHeldBack() }
