@@ -34,7 +34,7 @@ package final class Agent: BusPeer {
     /// Posts that wait for state changes, in order.
     var waiting: [(number: UInt64, changes: [EventChange])] = []
     var lastWait: UInt64 = 0
-    private let watcher: Watcher
+    let watcher: Watcher
     /// Whether the sources that decide about programs work, and when they rest.
     private var isDeciding = false
     private var restTimer: Int?

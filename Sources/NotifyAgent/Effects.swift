@@ -55,8 +55,9 @@ extension Agent {
         case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)))
         case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)))
         case .look(let process, let mustLook):
+            guard let number = processes.number(of: process) else { break }
             let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
-            processes.look(at: process, mustLook, isAnnounced: isAnnounced)
+            watcher.look(at: number, mustLook, isAnnounced: isAnnounced)
         case .drain(let id): drain(id)
         case .stopDraining(let id): sockets.stopDraining(id)
         case .begin(let id): begin(id)

@@ -173,7 +173,6 @@ extension Coordinator {
         directory[id]?.deliveries.removeFirst()
         ledger.forgetPending(names, of: observer.user)
         if observer.deliveries.count == 1 { window.hasAnswered(.delivery(id)) }
-        pumpWindow()
     }
 
     /// Takes back what a connection is not known to have read.

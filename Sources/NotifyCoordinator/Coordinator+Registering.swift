@@ -234,7 +234,6 @@ extension Coordinator {
         }
         perform(observer.transition.end(), for: id)
         emit(.forget(id, name: observer.name))
-        pumpWindow()
         processHasLost(observer.process)
         if directory.observers.isEmpty { emit(.observersHaveGone) }
     }

@@ -268,7 +268,6 @@ extension Coordinator {
             case .tell(let state):
                 guard let observer = directory[id] else { break }
                 window.enqueue(.state(id), state, of: observer.owner)
-                pumpWindow()
             case .awaitHeldBack: emit(.awaitHeldBack(id))
             case .deliver: deliverPending(to: id)
             case .forgetPending: _ = takePending(of: id)
@@ -294,23 +293,8 @@ extension Coordinator {
 
     // MARK: - State calls
 
-    /// Informs waiting connections of their states, as many as the bus allows at once.
-    mutating func pumpWindow() {
-        while let (call, state) = window.next(now: now.nanoseconds) {
-            guard case .state(let id) = call, let observer = directory[id], !observer.isParked else {
-                window.hasAnswered(call)
-                continue
-            }
-            directory[id]?.isToBeMarked = false
-            emit(.tell(id, state, additions: observer.additions, marks: observer.isToBeMarked))
-        }
-        // Pending requests have an alarm of their own.
-        if let deadline = window.deadline, requests.isEmpty { emit(.alarm(at: deadline)) }
-    }
-
     mutating func observerReplied(_ id: ConnectionID, _ reply: Event.Reply) {
         window.hasAnswered(.state(id))
-        defer { pumpWindow() }
         switch reply {
         case .done(let dropped, let isHoldingBack):
             // It has read what was sent to it before.

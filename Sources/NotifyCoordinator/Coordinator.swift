@@ -71,6 +71,17 @@ package struct Coordinator {
     package mutating func handle(_ event: Event, at now: Timestamp) -> [Effect] {
         self.now = now
         dispatch(event)
+        // Connections that are waiting to be informed of their states: as many as the bus allows at once.
+        while window.isWaiting, let (call, state) = window.next(now: now.nanoseconds) {
+            guard case .state(let id) = call, let observer = directory[id], !observer.isParked else {
+                window.hasAnswered(call)
+                continue
+            }
+            directory[id]?.isToBeMarked = false
+            emit(.tell(id, state, additions: observer.additions, marks: observer.isToBeMarked))
+        }
+        // Pending requests have an alarm of their own.
+        if let deadline = window.deadline, requests.isEmpty { emit(.alarm(at: deadline)) }
         for (name, isWanted) in observedNames.takeChanges() { emit(.interest(name, isWanted: isWanted)) }
         if proxies.isAtRest, ledger.hasShrunk() { emit(.giveMemoryBack) }
         defer { effects = [] }
@@ -140,9 +151,7 @@ package struct Coordinator {
         case .awaitChanges(let number): awaitChanges(number)
         case .agentObserves(let subjects): agentObserves(subjects)
         case .sourceWasReset(let name, let condition): sources.reset(name, condition)
-        case .alarm:
-            expireRequests()
-            pumpWindow()
+        case .alarm: expireRequests()
         case .ending: thawEverything()
         }
     }
