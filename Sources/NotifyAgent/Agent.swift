@@ -34,7 +34,7 @@ package final class Agent: BusPeer {
     /// Posts that wait for state changes, in order.
     var waiting: [(number: UInt64, changes: [EventChange])] = []
     var lastWait: UInt64 = 0
-    private let watcher: Watcher
+    let watcher: Watcher
     /// Whether the sources that decide about programs work, and when they rest.
     private var isDeciding = false
     private var restTimer: Int?
@@ -192,14 +192,10 @@ package final class Agent: BusPeer {
 
     /// While calls wait there is no sleep, and the socket is read between two slices of them.
     package var deadline: MonotonicTime? {
-        intake.isEmpty ? nil : MonotonicTime(nanoseconds: 0)
+        intake.turns.isEmpty ? nil : MonotonicTime(nanoseconds: 0)
     }
 
     package func deadlineHasPassed() { serve() }
-
-    package func hasReplied(to caller: String, bytes: Int) {
-        intake.hasReplied(to: caller, bytes: bytes)
-    }
 
     /// A bus that accepts nothing for that long has stopped, or counts so much as under way from the agent that it no
     /// longer reads from it. Then nobody is served. A new agent has a new connection, with which observers register again.

@@ -55,8 +55,9 @@ extension Agent {
         case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)))
         case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)))
         case .look(let process, let mustLook):
+            guard let number = processes.number(of: process) else { break }
             let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
-            processes.look(at: process, mustLook, isAnnounced: isAnnounced)
+            watcher.look(at: number, mustLook, isAnnounced: isAnnounced)
         case .drain(let id): drain(id)
         case .stopDraining(let id): sockets.stopDraining(id)
         case .begin(let id): begin(id)
@@ -224,7 +225,10 @@ extension Agent {
                 reply = .done(dropped: dropped, isHoldingBack: link.isHoldingPostsBack)
             case .failure(let fault) where fault.name == ObserverInterface.namesAdded:
                 // Until what it has added is taken note of, it would only say so again.
-                let isLater = intake.follow(name) { [self] in handle(.told(id, .namesAdded)) }
+                let isLater = intake.turns.follow(
+                    .work { [self] in handle(.told(id, .namesAdded)) },
+                    from: name
+                )
                 if isLater { return }
                 reply = .namesAdded
             case .failure(let fault): reply = fault.saysGone ? .gone : .failed(fault.message)

@@ -8,7 +8,7 @@ extension Coordinator {
 
     /// Whether the only requests for a process are to suspend it.
     func mayStandStill(_ id: ProcessID) -> Bool {
-        directory.connections(of: id).allSatisfy { directory[$0]?.decision.state == .suspended }
+        directory[process: id]?.connections.allSatisfy { directory[$0]?.decision.state == .suspended } ?? true
     }
 
     /// Stops a process that is to be frozen, if all its connections are suspended: the last step of that change. If it
@@ -90,7 +90,7 @@ extension Coordinator {
     mutating func namesAreSubscribedForParking(_ id: ConnectionID) {
         guard let observer = directory[id], case .draining = observer.parking, observer.hasSocket else { return }
         // From here on posts set bits; earlier ones are in the stream before the mark.
-        step(id) { $0.park(returningTo: observer.stateAfterParking) }
+        perform(directory[id]?.transition.park(returningTo: observer.stateAfterParking), for: id)
         guard let state = directory[id]?.state else { return }
         directory.change(id) { observer in
             observer.transition = Transition(state, isProxied: state == .suspended)
@@ -113,7 +113,7 @@ extension Coordinator {
 
     /// The stream of a parked connection has been read, and its socket is shut down.
     mutating func streamIsRead(_ id: ConnectionID) {
-        if successors.removeValue(forKey: id) == nil { directory.change(id) { $0.parking = .parked } }
+        if successors.removeValue(forKey: id) == nil { directory[id]?.parking = .parked }
     }
 
     mutating func processContinued(_ id: ProcessID) {

@@ -14,7 +14,7 @@ extension Coordinator {
     ) {
         guard let observer = directory[id] else { return }
         if observer.isRelayed { return resume(waiter, id, nil) }
-        directory.change(id) { $0.proxyWaiters.append(waiter) }
+        directory[id]?.proxyWaiters.append(waiter)
         proxies.subscribe(subjects, for: id, of: observer.user, synchronizes: synchronizes)
         followProxies()
     }
@@ -81,7 +81,7 @@ extension Coordinator {
             for name in observer.returning where observer.subjects.contains(name) { _ = keep(name, for: id) }
             answer(call, .registered(.suspended, pending: [], isComplete: false))
             tellDecider(id)
-            step(id) { $0.entered(isInForce: false) }
+            perform(directory[id]?.transition.entered(isInForce: false), for: id)
             reconsider([id])
             return updateLook(at: observer.process)
         }
@@ -103,8 +103,8 @@ extension Coordinator {
         }
         answer(call, .registered(.foreground, pending: observer.returning, isComplete: true))
         tellDecider(id)
-        step(id) { $0.entered(isInForce: true) }
-        step(id) { $0.want(.foreground, by: []) }
+        perform(directory[id]?.transition.entered(isInForce: true), for: id)
+        perform(directory[id]?.transition.want(.foreground, by: []), for: id)
         // It may follow the desktop now, and its predecessor did not.
         reconsider([id])
         updateLook(at: observer.process)
@@ -133,16 +133,7 @@ extension Coordinator {
     ///
     /// - Returns: whether another post of the name would be news.
     mutating func keep(_ name: NotifyName, for id: ConnectionID) -> Bool {
-        Coordinator.keep(name, for: id, in: &directory, &ledger)
-    }
-
-    private static func keep(
-        _ name: NotifyName,
-        for id: ConnectionID,
-        in directory: inout Directory,
-        _ ledger: inout Ledger
-    ) -> Bool {
-        directory.change(id) { $0.keep(name, &ledger) } ?? false
+        directory[id]?.keep(name, &ledger) ?? false
     }
 
     /// Names found in the stream of a parked connection: sets bits, or delivers if it is listening again.
@@ -155,7 +146,7 @@ extension Coordinator {
         case .foreground:
             let counted = observed.filter { ledger.keepPending($0, of: observer.user) }
             deliver(counted, to: id)
-            directory.change(id) { $0.dropped += UInt64(observed.count - counted.count) }
+            directory[id]?.dropped += UInt64(observed.count - counted.count)
         }
     }
 
@@ -163,7 +154,7 @@ extension Coordinator {
 
     /// Delivers what is pending for a connection, even if nothing is: the connection then knows that it has everything.
     mutating func deliverPending(to id: ConnectionID) {
-        guard let names = directory.change(id, { $0.pending.take() }) else { return }
+        guard let names = directory[id]?.pending.take() else { return }
         if names.isEmpty { emit(.deliver(id, [])) } else { deliver(names, to: id) }
     }
 
@@ -171,10 +162,10 @@ extension Coordinator {
     /// before.
     private mutating func deliver(_ names: [NotifyName], to id: ConnectionID) {
         guard !names.isEmpty else { return }
-        directory.change(id) { $0.deliveries.append(names) }
+        directory[id]?.deliveries.append(names)
         // This does not wait: it takes over the place of the call that it follows.
         if let observer = directory[id] {
-            window.begin(.delivery(id), of: owner(of: observer), now: now.nanoseconds)
+            window.begin(.delivery(id), of: observer.owner, now: now.nanoseconds)
         }
         emit(.deliver(id, names))
     }
@@ -182,24 +173,23 @@ extension Coordinator {
     /// A connection has read its oldest delivery.
     mutating func deliveryIsRead(_ id: ConnectionID) {
         guard let observer = directory[id], let names = observer.deliveries.first else { return }
-        directory.change(id) { _ = $0.deliveries.removeFirst() }
+        directory[id]?.deliveries.removeFirst()
         ledger.forgetPending(names, of: observer.user)
         if observer.deliveries.count == 1 { window.hasAnswered(.delivery(id)) }
-        pumpWindow()
     }
 
     /// Takes back what a connection is not known to have read.
     mutating func takeDelivered(to id: ConnectionID) -> [NotifyName] {
         guard let observer = directory[id], !observer.deliveries.isEmpty else { return [] }
         let names = Array(observer.deliveries.joined())
-        directory.change(id) { $0.deliveries = [] }
+        directory[id]?.deliveries = []
         window.hasAnswered(.delivery(id))
         ledger.forgetPending(names, of: observer.user)
         return names
     }
 
     mutating func takePending(of id: ConnectionID) -> [NotifyName] {
-        guard let user = directory[id]?.user, let names = directory.change(id, { $0.pending.take() }) else { return [] }
+        guard let user = directory[id]?.user, let names = directory[id]?.pending.take() else { return [] }
         ledger.forgetPending(names, of: user)
         return names
     }
@@ -207,6 +197,6 @@ extension Coordinator {
     /// Drops what was pending for a name that it no longer observes.
     mutating func dropPending(of id: ConnectionID) {
         guard let observer = directory[id], !observer.pending.isEmpty else { return }
-        ledger.forgetPending(directory.change(id) { $0.dropPending() } ?? [], of: observer.user)
+        ledger.forgetPending(directory[id]?.dropPending() ?? [], of: observer.user)
     }
 }

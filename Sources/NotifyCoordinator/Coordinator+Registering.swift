@@ -38,7 +38,7 @@ extension Coordinator {
         for ended in directory.earlier(than: newcomer.process.id) { processEnded(ended) }
         if directory[process: newcomer.process.id] == nil { directory.insert(ObservingProcess(newcomer.process)) }
         let isFirst = directory[process: newcomer.process.id]?.connections.isEmpty == true
-        var observer = ObservingConnection(newcomer, id: directory.nextID(), now: now)
+        var observer = ObservingConnection(newcomer, id: directory.nextID(), agentUser: configuration.user, now: now)
         let id = observer.id
         let state = initialState(of: &observer, newcomer.statement, previous.flatMap { directory[$0] })
         let isSuspended = state == .suspended
@@ -56,7 +56,7 @@ extension Coordinator {
         } else {
             answer(call, .registered(state, pending: [], isComplete: false))
             tellDecider(id)
-            step(id) { $0.entered(isInForce: false) }
+            perform(directory[id]?.transition.entered(isInForce: false), for: id)
             reconsider([id])
             updateLook(at: observer.process)
         }
@@ -163,7 +163,7 @@ extension Coordinator {
             )
         }
         try ledger.observe(new, by: user)
-        directory.change(id) { $0.subjects.formUnion(new) }
+        directory[id]?.subjects.formUnion(new)
         observedNames.insert(new)
         holdIfNeeded(added, for: id, then: .addition(call))
     }
@@ -235,7 +235,6 @@ extension Coordinator {
         }
         perform(observer.transition.end(), for: id)
         emit(.forget(id, name: observer.name))
-        pumpWindow()
         processHasLost(observer.process)
         if directory.observers.isEmpty { emit(.observersHaveGone) }
     }

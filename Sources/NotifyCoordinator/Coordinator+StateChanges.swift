@@ -39,7 +39,7 @@ extension Coordinator {
             for id in processes { directory[process: id]?.freezing.want(by: caller.user) }
         }
         for user in Set(processes.map(\.user)).sorted() { directory.note(state, for: target, of: user) }
-        for id in meant { directory.change(id) { $0.person = state } }
+        for id in meant { directory[id]?.person = state }
         apply(meant, call, .connections(meant.count), freezes: freezes ? processes : [])
     }
 
@@ -70,14 +70,13 @@ extension Coordinator {
                 directory.note(nil, for: target, of: user)
             }
         } else {
-            try refuseSandboxed(caller)
             meant = directory.all.filter { id in
                 guard let observer = directory[id], observer.person != nil else { return false }
                 return caller.mayChange(observer.user)
             }
             directory.forgetWishes(of: caller.user == 0 ? nil : caller.user)
         }
-        for id in meant { directory.change(id) { $0.person = nil } }
+        for id in meant { directory[id]?.person = nil }
         // A person also decided that it is stopped.
         for process in directory.processes(of: meant) { thaw(process) }
         guard !meant.isEmpty else { return answer(call, .connections(0)) }
@@ -86,7 +85,6 @@ extension Coordinator {
 
     /// The connections of a target that a caller may change.
     private func connections(of target: Target, for caller: Caller) throws(Refusal) -> [ConnectionID] {
-        try refuseSandboxed(caller)
         let all = directory.connections(of: target)
         guard let first = all.first.flatMap({ directory[$0] }) else { throw Refusal.noSuchTarget(target) }
         let meant = all.filter { id in directory[id].map { caller.mayChange($0.user) } ?? false }
@@ -100,12 +98,6 @@ extension Coordinator {
             )
         }
         return meant
-    }
-
-    private func refuseSandboxed(_ caller: Caller) throws(Refusal) {
-        if caller.isSandboxed {
-            throw Refusal(.accessDenied, "A program in a sandbox can change only its own state.")
-        }
     }
 
     // MARK: - Report
@@ -136,7 +128,11 @@ extension Coordinator {
                 running: Set(processes)
             )
         )
-        for id in connections { directory.forgetMemory(of: id) }
+        // What this agent has remembered only until somebody decides.
+        for id in connections {
+            directory[id]?.isRemembered = false
+            directory[id]?.remembered = nil
+        }
         change(connections, request)
     }
 
@@ -146,7 +142,7 @@ extension Coordinator {
             guard let observer = directory[id] else { continue }
             let decision = decide(observer)
             if decision != observer.decision {
-                directory.change(id) { $0.decision = decision }
+                directory[id]?.decision = decision
                 tellDecider(id)
             }
         }
@@ -159,7 +155,7 @@ extension Coordinator {
             if observer.isParked {
                 changeParked(id, to: state, request)
             } else {
-                step(id) { $0.want(state, by: request.map { [$0] } ?? []) }
+                perform(directory[id]?.transition.want(state, by: request.map { [$0] } ?? []), for: id)
             }
         }
         for process in processes {
@@ -241,7 +237,9 @@ extension Coordinator {
         let request = requests.insert(
             ChangeRequest(asker: .inside(number), deadline: deadline, missing: Set(changing), running: [])
         )
-        for id in changing { step(id) { $0.want($0.wish, by: [request]) } }
+        for id in changing {
+            perform(directory.change(id) { $0.transition.want($0.transition.wish, by: [request]) }, for: id)
+        }
     }
 
     mutating func note(_ news: [String: SourceNews]) {
@@ -252,15 +250,15 @@ extension Coordinator {
     /// Informs a connection who has decided on its state, so that it can report that to a new agent if this one dies.
     mutating func tellDecider(_ id: ConnectionID) {
         guard let observer = directory[id], observer.toldDecider != observer.decision.decider else { return }
-        directory.change(id) { $0.toldDecider = observer.decision.decider }
+        directory[id]?.toldDecider = observer.decision.decider
         emit(.tellDecider(id, observer.decision.decider))
     }
 
     // MARK: - Transitions
 
     /// Carries out the next steps of a connection's transition.
-    mutating func perform(_ actions: [Transition<RequestID>.Action], for id: ConnectionID) {
-        for action in actions {
+    mutating func perform(_ actions: [Transition<RequestID>.Action]?, for id: ConnectionID) {
+        for action in actions ?? [] {
             switch action {
             case .subscribe:
                 guard let subjects = directory[id]?.subjects else { break }
@@ -270,11 +268,10 @@ extension Coordinator {
                 followProxies()
             case .mark:
                 // Sent along with the next call, so that little comes between the two.
-                directory.change(id) { $0.isToBeMarked = true }
+                directory[id]?.isToBeMarked = true
             case .tell(let state):
                 guard let observer = directory[id] else { break }
-                window.enqueue(.state(id), state, of: owner(of: observer))
-                pumpWindow()
+                window.enqueue(.state(id), state, of: observer.owner)
             case .awaitHeldBack: emit(.awaitHeldBack(id))
             case .deliver: deliverPending(to: id)
             case .forgetPending: _ = takePending(of: id)
@@ -286,22 +283,13 @@ extension Coordinator {
         }
     }
 
-    /// Changes the transition of a connection, and carries out its next steps.
-    mutating func step(
-        _ id: ConnectionID,
-        _ event: (inout Transition<RequestID>) -> [Transition<RequestID>.Action]
-    ) {
-        guard let actions = directory.change(id, { event(&$0.transition) }) else { return }
-        perform(actions, for: id)
-    }
-
-    /// The same for external events: a parked connection has nothing pending.
+    /// An external event changes the transition of a connection. A parked one has nothing pending.
     mutating func advance(
         _ id: ConnectionID,
         _ event: (inout Transition<RequestID>) -> [Transition<RequestID>.Action]
     ) {
         guard let observer = directory[id], !observer.isParked else { return }
-        step(id, event)
+        perform(directory.change(id) { event(&$0.transition) }, for: id)
         guard directory[id]?.transition.isSettled == true else { return }
         freezeIfSuspended(observer.process)
         updateLook(at: observer.process)
@@ -309,33 +297,13 @@ extension Coordinator {
 
     // MARK: - State calls
 
-    /// Informs waiting connections of their states, as many as the bus allows at once.
-    mutating func pumpWindow() {
-        while let (call, state) = window.next(now: now.nanoseconds) {
-            guard case .state(let id) = call, let observer = directory[id], !observer.isParked else {
-                window.hasAnswered(call)
-                continue
-            }
-            directory.change(id) { $0.isToBeMarked = false }
-            emit(.tell(id, state, additions: observer.additions, marks: observer.isToBeMarked))
-        }
-        // Pending requests have an alarm of their own.
-        if let deadline = window.deadline, requests.isEmpty { emit(.alarm(at: deadline)) }
-    }
-
-    /// Who loses a part of the window as long as this observer does not reply.
-    func owner(of observer: ObservingConnection) -> Owner {
-        Owner(observer.process, agentUser: configuration.user)
-    }
-
     mutating func observerReplied(_ id: ConnectionID, _ reply: Event.Reply) {
         window.hasAnswered(.state(id))
-        defer { pumpWindow() }
         switch reply {
         case .done(let dropped, let isHoldingBack):
             // It has read what was sent to it before.
-            directory.change(id) { $0.unconfirmed = [] }
-            if let dropped { directory.change(id) { $0.reportedDropped = dropped } }
+            directory[id]?.unconfirmed = []
+            if let dropped { directory[id]?.reportedDropped = dropped }
             advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }
         case .namesAdded: advance(id) { $0.observerHasAdded() }
         case .gone: connectionEnded(id)
@@ -347,8 +315,7 @@ extension Coordinator {
 
     mutating func announce(_ id: ConnectionID, from old: LifecycleState, to new: LifecycleState) {
         guard let observer = directory[id], let process = directory[process: observer.process] else { return }
-        let now = self.now
-        directory.change(id) { $0.since = now.wallClock }
+        directory[id]?.since = now.wallClock
         emit(
             .announce(
                 Effect.StateChange(

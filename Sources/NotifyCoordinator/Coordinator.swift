@@ -71,6 +71,17 @@ package struct Coordinator {
     package mutating func handle(_ event: Event, at now: Timestamp) -> [Effect] {
         self.now = now
         dispatch(event)
+        // Connections that are waiting to be informed of their states: as many as the bus allows at once.
+        while window.isWaiting, let (call, state) = window.next(now: now.nanoseconds) {
+            guard case .state(let id) = call, let observer = directory[id], !observer.isParked else {
+                window.hasAnswered(call)
+                continue
+            }
+            directory[id]?.isToBeMarked = false
+            emit(.tell(id, state, additions: observer.additions, marks: observer.isToBeMarked))
+        }
+        // Pending requests have an alarm of their own.
+        if let deadline = window.deadline, requests.isEmpty { emit(.alarm(at: deadline)) }
         for (name, isWanted) in observedNames.takeChanges() { emit(.interest(name, isWanted: isWanted)) }
         if proxies.isAtRest, ledger.hasShrunk() { emit(.giveMemoryBack) }
         defer { effects = [] }
@@ -104,9 +115,9 @@ package struct Coordinator {
                 try coordinator.addNames(call, id, added)
             }
             // What is refused need not be waited for.
-            if !isAccepted, let id = directory.id(of: name) { directory.change(id) { $0.additions &+= 1 } }
+            if !isAccepted, let id = directory.id(of: name) { directory[id]?.additions &+= 1 }
         case .additionWasRefused(let name):
-            if let id = directory.id(of: name) { directory.change(id) { $0.additions &+= 1 } }
+            if let id = directory.id(of: name) { directory[id]?.additions &+= 1 }
         case .removeNames(let call, let name, let removed):
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in
                 coordinator.removeNames(call, id, removed)
@@ -115,7 +126,7 @@ package struct Coordinator {
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in coordinator.report(call, id, state) }
         case .followDesktop(let call, let name, let follows):
             acceptRegistered(call, name) { coordinator, id throws(Refusal) in
-                coordinator.directory.change(id) { $0.followsDesktop = follows }
+                coordinator.directory[id]?.followsDesktop = follows
                 coordinator.answer(call, .done)
                 coordinator.reconsider([id])
             }
@@ -136,7 +147,7 @@ package struct Coordinator {
         case .rulesAreSet(let ticket, let failure):
             proxies.rulesAreSet(ticket, failure: failure)
             followProxies()
-        case .markIsReached(let id): directory.change(id) { $0.transition.markIsReached() }
+        case .markIsReached(let id): directory[id]?.transition.markIsReached()
         case .told(let id, let reply): observerReplied(id, reply)
         case .delivered(let id): deliveryIsRead(id)
         case .nothingIsHeldBack(let id): advance(id) { $0.nothingIsHeldBack() }
@@ -156,9 +167,7 @@ package struct Coordinator {
         case .awaitChanges(let number): awaitChanges(number)
         case .agentObserves(let subjects): agentObserves(subjects)
         case .sourceWasReset(let name, let condition): sources.reset(name, condition)
-        case .alarm:
-            expireRequests()
-            pumpWindow()
+        case .alarm: expireRequests()
         case .ending: thawEverything()
         }
     }

@@ -24,17 +24,29 @@ struct Directory: Hashable {
 
     func id(of name: String) -> ConnectionID? { numbers[name] }
 
-    subscript(id: ConnectionID) -> ObservingConnection? { observers[id] }
+    /// Never set to nil: see `remove`.
+    subscript(id: ConnectionID) -> ObservingConnection? {
+        get { observers[id] }
+        _modify {
+            count(id, -1)
+            defer { count(id, 1) }
+            yield &observers[id]
+        }
+    }
 
-    /// Changes a connection in place, if it exists.
+    /// Counts a connection among those for which the bus may queue posts, and those that are remembered.
+    private mutating func count(_ id: ConnectionID, _ sign: Int) {
+        guard let observer = observers[id] else { return }
+        if observer.mayBeQueuedFor { processes[observer.process]?.queued += sign }
+        if observer.isRemembered { remembered += sign }
+    }
+
+    /// Changes several things of a connection, if it exists.
     ///
     /// - Returns: the result of the change.
     @discardableResult
     mutating func change<Result>(_ id: ConnectionID, _ change: (inout ObservingConnection) -> Result) -> Result? {
-        guard let index = observers.index(forKey: id) else { return nil }
-        let (result, process, queued) = observers.values[index].change(change)
-        if queued != 0 { processes[process]?.queued += queued }
-        return result
+        self[id]?.changed(by: change)
     }
 
     subscript(process id: ProcessID) -> ObservingProcess? {
@@ -59,16 +71,14 @@ struct Directory: Hashable {
         observers[observer.id] = observer
         numbers[observer.name] = observer.id
         processes[observer.process]?.connections.insert(observer.id)
-        if observer.mayBeQueuedFor { processes[observer.process]?.queued += 1 }
-        if observer.isRemembered { remembered += 1 }
+        count(observer.id, 1)
     }
 
     mutating func remove(_ id: ConnectionID) -> ObservingConnection? {
+        count(id, -1)
         guard let observer = observers.removeValue(forKey: id) else { return nil }
         if numbers[observer.name] == id { numbers[observer.name] = nil }
         processes[observer.process]?.connections.remove(id)
-        if observer.mayBeQueuedFor { processes[observer.process]?.queued -= 1 }
-        if observer.isRemembered { remembered -= 1 }
         return observer
     }
 
@@ -161,14 +171,5 @@ struct Directory: Hashable {
         }
         let states = Set(relatives.map(\.person))
         return states.count == 1 ? states.first ?? nil : nil
-    }
-
-    /// Forgets what this agent has remembered only until it decides itself.
-    mutating func forgetMemory(of id: ConnectionID) {
-        let wasRemembered = change(id) { observer in
-            defer { (observer.isRemembered, observer.remembered) = (false, nil) }
-            return observer.isRemembered
-        }
-        if wasRemembered == true { remembered -= 1 }
     }
 }

@@ -120,6 +120,14 @@ package struct Refusal: Error, Hashable, Sendable {
         Refusal(.accessDenied, "The process of \(name) has ended, or the bus does not know it.")
     }
 
+    /// The caller is in a sandbox.
+    package static func inSandbox(_ sandbox: String) -> Refusal {
+        Refusal(
+            .accessDenied,
+            "A program in \(sandbox) can only report its own state, not see or change that of others."
+        )
+    }
+
     static func noSuchTarget(_ target: Target) -> Refusal {
         Refusal(
             .noSuchTarget,

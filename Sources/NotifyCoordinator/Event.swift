@@ -93,16 +93,22 @@ package enum Event: Sendable {
     }
 }
 
-/// The caller.
-package struct Caller: Sendable {
-    package let user: UInt32
-    /// Whether it is in a sandbox, and so may change nobody else's state.
-    package let isSandboxed: Bool
+/// Who makes a call.
+package struct Caller: Hashable, Sendable {
+    package let owner: Owner
+    /// Why it may neither see nor change what belongs to others: it is in a sandbox, or its process is unknown. Nil if it
+    /// may.
+    package let confinement: Refusal?
+    /// Whether its process is unknown, which may change.
+    package let isUncertain: Bool
 
-    package init(user: UInt32, isSandboxed: Bool = false) {
-        self.user = user
-        self.isSandboxed = isSandboxed
+    package var user: UInt32 { owner.user }
+
+    package init(_ owner: Owner, confinement: Refusal? = nil, isUncertain: Bool = false) {
+        (self.owner, self.confinement, self.isUncertain) = (owner, confinement, isUncertain)
     }
+
+    package init(user: UInt32) { self.init(Owner(user: user)) }
 
     /// Whether it may change what belongs to a user.
     package func mayChange(_ owner: UInt32) -> Bool { user == 0 || user == owner }

@@ -30,6 +30,8 @@ struct ObservingConnection: Hashable {
     let name: String
     let process: ProcessID
     let user: UInt32
+    /// Who loses a part of the window of calls as long as it does not reply.
+    let owner: Owner
     var program: String
     var subjects: Subjects
     var transition = Transition<RequestID>(.foreground)
@@ -74,11 +76,12 @@ struct ObservingConnection: Hashable {
     /// Who it believes has decided on that.
     var toldDecider: Decider
 
-    init(_ newcomer: Newcomer, id: ConnectionID, now: Timestamp) {
+    init(_ newcomer: Newcomer, id: ConnectionID, agentUser: UInt32?, now: Timestamp) {
         self.id = id
         name = newcomer.name
         process = newcomer.process.id
         user = newcomer.user
+        owner = Owner(newcomer.process.id, agentUser: agentUser)
         program = newcomer.statement.program
         subjects = newcomer.statement.subjects
         since = now.wallClock
@@ -103,17 +106,7 @@ struct ObservingConnection: Hashable {
         return !((transition.isSettled || transition.isEntering) && state != .foreground)
     }
 
-    /// Changes it.
-    ///
-    /// - Returns: also its process, and by how many the connections for which the bus may queue posts have become more.
-    mutating func change<Result>(
-        _ change: (inout ObservingConnection) -> Result
-    ) -> (result: Result, process: ProcessID, queued: Int) {
-        let before = mayBeQueuedFor
-        let result = change(&self)
-        let after = mayBeQueuedFor
-        return (result, process, before == after ? 0 : after ? 1 : -1)
-    }
+    mutating func changed<Result>(by change: (inout ObservingConnection) -> Result) -> Result { change(&self) }
 }
 
 extension Newcomer.Statement {

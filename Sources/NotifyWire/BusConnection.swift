@@ -1,48 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CDBusShim
+import CLinux
 import Glibc
 package import NotifyNames
 
 /// A private connection to a bus: messages in, messages out.
 ///
+/// libdbus finds the bus and authenticates; then the socket is ours, before a single message has passed, and libdbus'
+/// connection is given up: there must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
+///
 /// It is used by one thread at a time, which its owner ensures.
 package final class BusConnection {
     /// The serial whose reply means that the bus has accepted the connection.
     package let helloSerial: UInt32 = 1
-    private let socket: BusSocket
+    /// How much may be queued for writing, in bytes. A bus that is reading accepts much more than this in a second.
+    private static let queueLimit = 268_435_456
+
+    /// libdbus' half of an entry, until the bus has accepted the connection.
+    private var entry: OpaquePointer?
+    private var socket: Int32 = -1
+    private let output = BusOutput()
     private let reader: MessageReader
     /// The message that `next` last returned, unless it looked like a post: nobody asks for their arguments.
     private var current = BusMessage(kind: .invalid)
     private var lastSerial: UInt32 = 0
+    /// Whether the bus has closed the connection, and everything it had sent before has been read.
+    private var hasEnded = false
     private var isBroken = false
+    /// The GUID of the bus: another one at the same address, or the same one restarted, has another GUID. See the D-Bus
+    /// specification, "UUIDs".
+    package private(set) var busGUID = ""
 
     /// Connects and calls Hello; the reply has `helloSerial`.
     ///
     /// - Parameter takesDescriptors: whether messages may carry descriptors. If not, the kernel drops them.
     package init(address: String, title: String, takesDescriptors: Bool = false) throws(NotifyBusError) {
-        socket = try BusSocket(address: address, title: title)
         reader = MessageReader(takesDescriptors: takesDescriptors)
+        var error = nb_error()
+        guard let entry = nb_enter(address, &error) else {
+            let (reason, name) = (BusConnection.text(&error.message), BusConnection.text(&error.name))
+            // These concern this program's own resources; there may be a bus all the same.
+            let isOurs = ["org.freedesktop.DBus.Error.LimitsExceeded", "org.freedesktop.DBus.Error.NoMemory"]
+                .contains(name)
+            throw NotifyBusError(
+                isOurs ? .failed : .noBus,
+                "\(capitalized(title)) cannot be reached: \(reason).",
+                busErrorName: name
+            )
+        }
+        self.entry = entry
+        keepFromChild(nb_entry_fd(entry))
         // Waits, like whatever is sent after it, until the bus has accepted the connection.
         _ = callBus("Hello")
     }
 
+    deinit {
+        if let entry {
+            let descriptor = nb_entry_fd(entry)
+            if descriptor >= 0 { linux_keep_in_child(descriptor) }
+            nb_give_up(entry)
+        }
+        guard socket >= 0 else { return }
+        linux_keep_in_child(socket)
+        // The lifecycle agent may hold a duplicate of the socket, so close(2) alone would not end the connection.
+        shutdown(socket, Int32(SHUT_RDWR))
+        close(socket)
+    }
+
     /// The socket. It changes once the bus has accepted the connection, and then stays open until the connection is
     /// released.
-    package var descriptor: Int32 { socket.descriptor }
+    package var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? socket }
 
     /// The events for which to poll(2) the socket.
-    package var events: Int16 { socket.events }
-
-    /// The GUID of the bus, which changes when the bus is restarted. See the D-Bus specification, "UUIDs".
-    package var busGUID: String { socket.busGUID }
+    package var events: Int16 {
+        if let entry { return nb_entry_events(entry) }
+        return output.isEmpty ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
+    }
 
     /// Reads and writes what the socket accepts now, without waiting.
     package func service(_ events: Int16) {
-        guard socket.isOpen else { return socket.enter(events) }
-        if events & Int16(POLLOUT) != 0 { socket.flush() }
+        if let entry { return enter(entry, events) }
+        if events & Int16(POLLOUT) != 0 { output.flush(to: socket) }
         // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
-        if events & ~Int16(POLLOUT) != 0 { socket.fill(reader) }
+        if events & ~Int16(POLLOUT) != 0, reader.fill(from: socket) == 0 { hasEnded = true }
+    }
+
+    /// Continues with what poll(2) reports as possible, before the bus has accepted the connection.
+    private func enter(_ entry: OpaquePointer, _ events: Int16) {
+        switch nb_entry_service(entry, events) {
+        case NB_LET_IN:
+            var guid = nb_error()
+            linux_keep_in_child(nb_entry_fd(entry))
+            socket = nb_take_socket(entry, &guid)
+            guard socket >= 0 else {
+                hasEnded = true
+                return
+            }
+            self.entry = nil
+            busGUID = BusConnection.text(&guid.message)
+            keepFromChild(socket)
+            output.flush(to: socket)
+        case NB_REFUSED: hasEnded = true
+        default: break
+        }
+    }
+
+    /// A child would share the socket: its messages would get in between, and the bus would wait for both to close it.
+    private func keepFromChild(_ descriptor: Int32) {
+        if descriptor >= 0 { _ = linux_close_in_child(descriptor, true) }
+    }
+
+    private static func text<Buffer>(_ buffer: inout Buffer) -> String {
+        withUnsafeBytes(of: &buffer) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
 
     /// The bytes of the next message, if complete, for a caller that can interpret them and then calls `passOver`. They
@@ -68,7 +138,7 @@ package final class BusConnection {
         case .passedOver:
             return BusMessage(kind: .invalid)
         case .nothing:
-            return socket.hasEnded ? BusMessage(kind: .disconnected) : nil
+            return hasEnded ? BusMessage(kind: .disconnected) : nil
         case .broken:
             isBroken = true
             return BusMessage(kind: .disconnected)
@@ -122,8 +192,12 @@ package final class BusConnection {
     /// - Returns: its serial; 0 if it is not valid, or the bus has not read for too long.
     package func send(_ message: OutgoingMessage) -> UInt32 {
         let serial = nextSerial()
-        guard let bytes = message.bytes(serial: serial) else { return 0 }
-        return bytes.withUnsafeBytes { socket.write($0, message.descriptors) } ? serial : 0
+        guard let bytes = message.bytes(serial: serial), bytes.count <= BusConnection.queueLimit - output.count else {
+            return 0
+        }
+        sentCount &+= UInt64(bytes.count)
+        let open = entry == nil && !gathers ? socket : nil
+        return bytes.withUnsafeBytes { output.write($0, message.descriptors, to: open) } ? serial : 0
     }
 
     /// While more bytes than this are queued, calls by strangers are left unanswered.
@@ -137,20 +211,19 @@ package final class BusConnection {
 
     package func refuseIfAsked(_ call: BusMessage) { if call.wantsReply { refuse(call) } }
 
-    /// Whether messages are held back to be written together.
-    package var gathers: Bool {
-        get { socket.gathers }
-        set { socket.gathers = newValue }
+    /// Whether messages are held back to be written together: the bus then receives them without others in between.
+    package var gathers = false {
+        didSet { if !gathers, entry == nil { output.flush(to: socket) } }
     }
 
     /// How many bytes are queued.
-    package var waitingCount: Int { socket.waitingCount }
+    package var waitingCount: Int { output.count }
 
     /// How many bytes have been sent or queued so far.
-    package var sentCount: UInt64 { socket.sentCount }
+    package private(set) var sentCount: UInt64 = 0
 
     /// Since when the bus has accepted nothing of what is queued; nil if nothing is.
-    package var stalledSince: MonotonicTime? { socket.stalledSince }
+    package var stalledSince: MonotonicTime? { entry == nil ? output.stalledSince : nil }
 }
 
 // MARK: - Errors
@@ -167,4 +240,123 @@ extension BusConnection {
     package static func lossError(_ title: String) -> NotifyBusError {
         NotifyBusError(.disconnected, "\(capitalized(title)) closed the connection.")
     }
+}
+
+/// Messages being written to a socket that accepts as many bytes as it has room for.
+///
+/// Descriptors travel with the first byte of their message, so a message with descriptors starts a new piece.
+package final class BusOutput {
+    private struct Piece {
+        var bytes: [UInt8]
+        /// Duplicates of the descriptors to send along.
+        var descriptors: [Int32]
+    }
+
+    private var pieces: [Piece] = []
+    /// How much of the first piece has been written.
+    private var head = 0
+    private(set) var count = 0
+    /// Since when the socket has accepted nothing; nil if nothing is queued.
+    private(set) var stalledSince: MonotonicTime?
+    /// Whether the other side has stopped reading. What it has yet to say is still read.
+    private var isBroken = false
+
+    package init() {}
+
+    deinit {
+        for piece in pieces { piece.descriptors.forEach { Glibc.close($0) } }
+    }
+
+    package var isEmpty: Bool { count == 0 }
+
+    /// - Parameter socket: nil if there is none yet.
+    /// - Returns: false if the descriptors can't be sent; then no part of the message has been.
+    package func write(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32?) -> Bool {
+        var written = 0
+        if isEmpty, !isBroken, let socket {
+            guard let sent = BusOutput.send(bytes, descriptors, to: socket) else {
+                isBroken = descriptors.isEmpty
+                return isBroken
+            }
+            written = sent
+        }
+        guard written < bytes.count, !isBroken else { return true }
+        if isEmpty { stalledSince = .now }
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+        if descriptors.isEmpty || written > 0 {
+            append(rest)
+        } else {
+            let duplicates = descriptors.map { fcntl($0, F_DUPFD_CLOEXEC, 0) }
+            guard !duplicates.contains(-1) else {
+                duplicates.forEach { if $0 >= 0 { Glibc.close($0) } }
+                return false
+            }
+            pieces.append(Piece(bytes: Array(rest), descriptors: duplicates))
+            count += rest.count
+        }
+        return true
+    }
+
+    private func append(_ bytes: UnsafeRawBufferPointer) {
+        if pieces.last?.descriptors.isEmpty == true {
+            pieces[pieces.count - 1].bytes.append(contentsOf: bytes)
+        } else {
+            pieces.append(Piece(bytes: Array(bytes), descriptors: []))
+        }
+        count += bytes.count
+    }
+
+    package func flush(to socket: Int32) {
+        while !isEmpty {
+            let total = pieces[0].bytes.count
+            let sent = pieces[0].bytes.withUnsafeBytes { bytes in
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[head...])
+                return BusOutput.send(rest, head == 0 ? pieces[0].descriptors : [], to: socket)
+            }
+            guard let sent else {
+                isBroken = true
+                removeAll()
+                return
+            }
+            if sent == 0 { return }
+            if head == 0 {
+                pieces[0].descriptors.forEach { Glibc.close($0) }
+                pieces[0].descriptors = []
+            }
+            head += sent
+            count -= sent
+            stalledSince = isEmpty ? nil : .now
+            if head == total {
+                pieces.removeFirst()
+                head = 0
+            }
+        }
+    }
+
+    private func removeAll() {
+        for piece in pieces { piece.descriptors.forEach { Glibc.close($0) } }
+        pieces = []
+        (head, count) = (0, 0)
+        stalledSince = nil
+    }
+
+    /// - Returns: how many bytes the socket accepted, 0 if it is full; nil if it accepts nothing any more.
+    private static func send(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32) -> Int? {
+        guard let start = bytes.baseAddress else { return 0 }
+        while true {
+            let sent = descriptors.withUnsafeBufferPointer {
+                linux_send(socket, start, bytes.count, $0.baseAddress, Int32($0.count))
+            }
+            if sent >= 0 { return sent }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN, ENOBUFS: return 0
+            default: return nil
+            }
+        }
+    }
+}
+
+package func capitalized(_ title: String) -> String {
+    title.prefix(1).uppercased() + title.dropFirst()
 }

@@ -125,7 +125,7 @@ import Testing
 
     @Test func `an endless stream is read up to a limit, and then every name counts as posted`() throws {
         let sleeper = try start("sleep", ["60"])
-        let process = try ProcessHandle.open(sleeper.pid, user: geteuid()).get()
+        let process = try ProcessHandle.open(sleeper.pid, user: geteuid()).get().0
         sleeper.send(signal: SIGSTOP)
         try #require(waitUntil { processState(sleeper.pid) == "T" })
         var pair: [Int32] = [-1, -1]

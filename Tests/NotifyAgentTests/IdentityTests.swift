@@ -52,12 +52,12 @@ import Testing
         #expect(AppIdentity.isFlatpak(cgroup: flatpak) && AppIdentity.isFlatpak(cgroup: flatpak + "/inner"))
         #expect(!AppIdentity.isFlatpak(cgroup: "/app.slice/app-gnome-flatpak-7.scope"))
         // Each instance of an application has a scope and a proxy of its own; together they are one.
-        let instances = ["", "8"].map { "0::" + flatpak.replacing(".scope", with: "\($0).scope") + "/inner\n" }
+        let instances = ["", "8"].map { flatpak.replacing(".scope", with: "\($0).scope") + "/inner" }
         for instance in instances {
-            #expect(AppIdentity.sandboxedApplication(label: "", cgroups: instance) == "org.gnome.Maps")
+            #expect(AppIdentity.sandboxedApplication(label: "", cgroups: [instance]) == "org.gnome.Maps")
         }
-        #expect(AppIdentity.sandboxedApplication(label: "snap.firefox.firefox (enforce)", cgroups: "") == "firefox")
-        #expect(AppIdentity.sandboxedApplication(label: "", cgroups: "0::/app.slice/app-gnome-editor-7.scope\n") == nil)
+        #expect(AppIdentity.sandboxedApplication(label: "snap.firefox.firefox (enforce)", cgroups: []) == "firefox")
+        #expect(AppIdentity.sandboxedApplication(label: "", cgroups: ["/app.slice/app-gnome-editor-7.scope"]) == nil)
         #expect(AppIdentity.snap(inLabel: "snap.firefox.firefox (enforce)") == "firefox")
         for label in ["snap.code.code (complain)", "unconfined", "firefox (enforce)", ""] {
             #expect(AppIdentity.snap(inLabel: label) == nil, "\(label)")
@@ -112,12 +112,12 @@ import Testing
         #expect(throws: ProcessHandle.Doubt.gone) {
             try ProcessHandle.open(getpid(), pidfd: parent, user: geteuid()).get()
         }
-        let given = try ProcessHandle.open(getpid(), pidfd: linux_pidfd_open(getpid()), user: geteuid()).get()
+        let given = try ProcessHandle.open(getpid(), pidfd: linux_pidfd_open(getpid()), user: geteuid()).get().0
         #expect(given.pidfd >= 0 && given.state != nil)
         #expect(throws: ProcessHandle.Doubt.belongs(to: geteuid())) {
             try ProcessHandle.open(getpid(), user: geteuid() + 1).get()
         }
-        let own = try ProcessHandle.open(getpid(), user: geteuid()).get()
+        let own = try ProcessHandle.open(getpid(), user: geteuid()).get().0
         #expect(own.state != nil && own.mayBeStopped(by: geteuid()) && !own.mayBeStopped(by: geteuid() + 1))
     }
 

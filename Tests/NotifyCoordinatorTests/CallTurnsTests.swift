@@ -13,14 +13,14 @@ import Testing
         var calls = Calls(quotas)
         for user in 0..<3 {
             for number in 0..<10 {
-                _ = calls.identify(":1.\(user * 10 + number)", as: Owner(user: 1000 + UInt32(user)))
+                calls.know(":1.\(user * 10 + number)", as: Owner(user: 1000 + UInt32(user)))
             }
         }
         return calls
     }
 
     private func charge(_ sender: String) -> CallCharge {
-        CallCharge(sender: sender, owner: Owner(user: 1000), load: CallLoad(size: 1))
+        CallCharge(sender: sender, caller: Caller(user: 1000), load: CallLoad(size: 1))
     }
 
     private func load(_ size: Int) -> CallLoad { CallLoad(size: size) }
@@ -74,15 +74,23 @@ import Testing
             }
             func identify(_ sender: String, isKnown: Bool) {
                 unknown.remove(sender)
-                for (call, _) in calls.identify(sender, as: isKnown ? owner(sender) : nil) {
-                    expected[sender]?.removeAll { $0 == call }
+                let caller = isKnown ? Caller(owner(sender)) : nil
+                for (call, verdict) in calls.identify(sender, as: caller, mayBegin: Bool.random(using: &random)) {
+                    switch verdict {
+                    case .begin(let charge):
+                        underWay.append(charge)
+                        handled[sender, default: []].append(call)
+                    case .waits: break
+                    case .refused: expected[sender]?.removeAll { $0 == call }
+                    case .unknown: Issue.record("\(sender) is known")
+                    }
                 }
             }
             func handleNext() {
                 guard let turn = calls.next() else { return }
                 handled[turn.sender, default: []].append(turn.call)
                 if let charge = turn.charge {
-                    #expect(charge.owner == owner(turn.sender))
+                    #expect(charge.caller == Caller(owner(turn.sender)))
                     underWay.append(charge)
                 }
             }
@@ -94,12 +102,13 @@ import Testing
                         size: Int.random(in: 1..<30, using: &random),
                         isCounted: Int.random(in: 0..<4, using: &random) > 0
                     )
-                    let isRefused = calls.refusal(from: sender, load) != nil
+                    let isRefused = calls.refusal(from: sender, load, wantsReply: true) != nil
                     let mayBegin = Bool.random(using: &random)
                     let verdict = calls.take(call, load, from: sender, mayBegin: mayBegin)
                     switch verdict {
                     case .begin(let charge):
-                        #expect(charge == CallCharge(sender: sender, owner: owner(sender), load: load) && mayBegin)
+                        #expect(mayBegin)
+                        #expect(charge == CallCharge(sender: sender, caller: Caller(owner(sender)), load: load))
                         underWay.append(charge)
                         handled[sender, default: []].append(call)
                     case .unknown: #expect(unknown.insert(sender).inserted)
@@ -123,7 +132,7 @@ import Testing
                     }
                 }
                 for user in 1000..<1003 as Range<UInt32> {
-                    let own = underWay.filter { $0.owner.user == user && $0.load.isCounted }.count
+                    let own = underWay.filter { $0.caller.user == user && $0.load.isCounted }.count
                     #expect((own...quotas.calls).contains(calls.pendingCount(of: user)))
                 }
             }
@@ -142,13 +151,13 @@ import Testing
         #expect(calls.take("a", load(1), from: ":1.0", mayBegin: true) == .begin(charge(":1.0")))
         for name in ["b", "c"] { #expect(calls.take(name, load(1), from: ":1.1", mayBegin: false) == .waits) }
         let refusal = Refusal(.limitExceeded, "User 1000 has reached the limit of 3 pending calls.")
-        #expect(calls.refusal(from: ":1.2", load(1)) == refusal)
+        #expect(calls.refusal(from: ":1.2", load(1), wantsReply: true) == refusal)
         #expect(calls.take("d", load(1), from: ":1.2", mayBegin: true) == .refused(refusal))
-        #expect(calls.refusal(from: ":1.10", load(1)) == nil)
+        #expect(calls.refusal(from: ":1.10", load(1), wantsReply: true) == nil)
         // One that has had its turn is still pending.
-        #expect(calls.next()?.call == "b" && calls.refusal(from: ":1.0", load(1)) == refusal)
+        #expect(calls.next()?.call == "b" && calls.refusal(from: ":1.0", load(1), wantsReply: true) == refusal)
         calls.end(charge(":1.1"))
-        #expect(calls.refusal(from: ":1.0", load(1)) == nil)
+        #expect(calls.refusal(from: ":1.0", load(1), wantsReply: true) == nil)
         // What follows a call is no call.
         #expect(calls.take("d", load(1), from: ":1.1", mayBegin: true) == .waits)
         #expect(calls.follow("reply", from: ":1.1") && !calls.follow("reply", from: ":1.0"))
@@ -160,7 +169,7 @@ import Testing
         var calls = Calls(quotas)
         for number in 0..<10 {
             let owner = Owner(user: 1000, program: .process(number == 9 ? 2 : 1))
-            _ = calls.identify(":1.\(number)", as: owner)
+            calls.know(":1.\(number)", as: owner)
         }
         return calls
     }
@@ -180,34 +189,34 @@ import Testing
             #expect(calls.take("\(number)", load(1), from: ":1.\(number)", mayBegin: false) == .waits)
         }
         #expect(
-            calls.refusal(from: ":1.0", load(1))
+            calls.refusal(from: ":1.0", load(1), wantsReply: true)
                 == Refusal(.limitExceeded, "Process 1 has 8 of its user's 16 calls pending.")
         )
         for _ in 0..<4 { #expect(calls.take("other", load(1), from: ":1.9", mayBegin: false) == .waits) }
-        #expect(calls.refusal(from: ":1.9", load(1)) != nil)
+        #expect(calls.refusal(from: ":1.9", load(1), wantsReply: true) != nil)
         while let turn = calls.next() { if let charge = turn.charge { calls.end(charge) } }
         #expect(calls.pendingCount(of: 1000) == 0)
         // However much memory one takes up, there is room for a small call of another.
         #expect(calls.take("large", load(1_000_000), from: ":1.0", mayBegin: false) == .waits)
-        #expect(calls.refusal(from: ":1.1", load(1)) != nil)
-        #expect(calls.refusal(from: ":1.9", load(10_000)) != nil)
+        #expect(calls.refusal(from: ":1.1", load(1), wantsReply: true) != nil)
+        #expect(calls.refusal(from: ":1.9", load(10_000), wantsReply: true) != nil)
         #expect(calls.take("small", load(2_000), from: ":1.9", mayBegin: false) == .waits)
     }
 
     @Test func `a connection stays known as long as a call of it is pending, however many come meanwhile`() {
         var calls = Calls(Quotas())
         let owner = Owner(user: 1000)
-        for sender in [":1.begun", ":1.waiting", ":1.idle"] { _ = calls.identify(sender, as: owner) }
+        for sender in [":1.begun", ":1.waiting", ":1.idle"] { calls.know(sender, as: owner) }
         let verdict = calls.take("begun", load(1), from: ":1.begun", mayBegin: true)
         #expect(calls.take("waiting", load(1), from: ":1.waiting", mayBegin: false) == .waits)
-        for number in 0..<(3 * Calls.memory) { _ = calls.identify(":1.\(number)", as: Owner(user: 1001)) }
+        for number in 0..<(3 * Calls.memory) { calls.know(":1.\(number)", as: Owner(user: 1001)) }
         #expect(calls.owner(of: ":1.begun") == owner && calls.owner(of: ":1.waiting") == owner)
         #expect(calls.owner(of: ":1.idle") == nil)
         #expect(calls.next()?.call == "waiting")
         #expect(calls.owner(of: ":1.waiting") == owner)
         guard case .begin(let charge) = verdict else { return #expect(Bool(false), "it should begin") }
         calls.end(charge)
-        for number in 0..<(3 * Calls.memory) { _ = calls.identify(":2.\(number)", as: Owner(user: 1001)) }
+        for number in 0..<(3 * Calls.memory) { calls.know(":2.\(number)", as: Owner(user: 1001)) }
         #expect(calls.owner(of: ":1.begun") == nil)
     }
 
@@ -216,12 +225,12 @@ import Testing
         quotas.callBytes = 100
         var calls = calls(quotas)
         #expect(calls.take("large", load(1_000), from: ":1.0", mayBegin: false) == .waits)
-        #expect(calls.refusal(from: ":1.1", load(1))?.kind == .limitExceeded)
+        #expect(calls.refusal(from: ":1.1", load(1), wantsReply: true)?.kind == .limitExceeded)
         #expect(calls.take("other", load(100), from: ":1.10", mayBegin: false) == .waits)
         // It takes up memory until it is over.
         let large = calls.next()
         #expect(large?.call == "large" && calls.next()?.call == "other")
-        #expect(calls.refusal(from: ":1.1", load(1))?.kind == .limitExceeded)
+        #expect(calls.refusal(from: ":1.1", load(1), wantsReply: true)?.kind == .limitExceeded)
         if let charge = large?.charge { calls.end(charge) }
         for number in 0..<10 { #expect(calls.take("\(number)", load(10), from: ":1.0", mayBegin: false) == .waits) }
         #expect(calls.take("more", load(1), from: ":1.0", mayBegin: false) != .waits)
@@ -236,9 +245,9 @@ import Testing
             #expect(calls.take("\(number)", load, from: ":1.0", mayBegin: false) == .waits)
         }
         #expect(calls.pendingCount(of: 1000) == 0)
-        #expect(calls.refusal(from: ":1.0", CallLoad(size: 10, isCounted: false)) != nil)
+        #expect(calls.refusal(from: ":1.0", CallLoad(size: 10, isCounted: false), wantsReply: true) != nil)
         while let turn = calls.next() { if let charge = turn.charge { calls.end(charge) } }
-        #expect(calls.refusal(from: ":1.0", CallLoad(size: 100, isCounted: false)) == nil)
+        #expect(calls.refusal(from: ":1.0", CallLoad(size: 100, isCounted: false), wantsReply: true) == nil)
     }
 
     @Test func `the bus is asked about an unknown sender once, and few of its calls wait for the reply`() {
@@ -248,12 +257,14 @@ import Testing
         #expect(calls.take("c", load(1), from: ":1.2", mayBegin: true) == .unknown)
         #expect(calls.isEmpty && calls.next() == nil)
         for _ in 2..<Calls.callsOfStranger { _ = calls.take("b", load(1), from: ":1.1", mayBegin: true) }
-        #expect(calls.refusal(from: ":1.1", load(1))?.kind == .limitExceeded)
-        #expect(calls.refusal(from: ":1.2", load(1)) == nil)
-        #expect(calls.identify(":1.1", as: Owner(user: 1000)).isEmpty)
+        #expect(calls.refusal(from: ":1.1", load(1), wantsReply: true)?.kind == .limitExceeded)
+        #expect(calls.refusal(from: ":1.2", load(1), wantsReply: true) == nil)
+        let first = calls.identify(":1.1", as: Caller(user: 1000), mayBegin: false)
+        #expect(first.count == Calls.callsOfStranger && first.allSatisfy { $0.verdict == .waits })
         #expect(calls.next()?.call == "a" && calls.next()?.call == "b")
         // It has gone.
-        #expect(calls.identify(":1.2", as: nil).map(\.call) == ["c"])
+        let second = calls.identify(":1.2", as: nil, mayBegin: true)
+        #expect(second.map(\.call) == ["c"] && second.first?.verdict == .refused(.unidentified(":1.2")))
         #expect(calls.take("d", load(1), from: ":1.2", mayBegin: true) == .unknown)
     }
 
@@ -265,7 +276,42 @@ import Testing
             #expect(calls.take("small", load(100), from: ":1.\(number)", mayBegin: true) == .unknown)
         }
         #expect(calls.take("small", load(100), from: ":1.10000", mayBegin: true) != .unknown)
-        #expect(calls.identify(":1.0", as: Owner(user: 1000)).isEmpty)
+        #expect(calls.identify(":1.0", as: Caller(user: 1000), mayBegin: false).map(\.verdict) == [.waits])
         #expect(calls.take("large", load(8 << 20), from: ":1.10001", mayBegin: true) == .unknown)
+    }
+
+    @Test func `whoever could not be identified is asked about again once it has no call pending`() {
+        var calls = Calls(Quotas())
+        let caller = Caller(Owner(user: 1000), confinement: .unidentified(":1.1"), isUncertain: true)
+        #expect(calls.take("a", load(1), from: ":1.1", mayBegin: true) == .unknown)
+        #expect(calls.take("b", load(1), from: ":1.1", mayBegin: true) == .waits)
+        let charge = CallCharge(sender: ":1.1", caller: caller, load: load(1))
+        let verdicts = calls.identify(":1.1", as: caller, mayBegin: true).map(\.verdict)
+        #expect(verdicts == [.begin(charge), .begin(charge)])
+        calls.end(charge)
+        #expect(calls.take("c", load(1), from: ":1.1", mayBegin: true) == .begin(charge))
+        calls.end(charge)
+        calls.end(charge)
+        #expect(calls.take("d", load(1), from: ":1.1", mayBegin: true) == .unknown)
+    }
+
+    @Test func `a connection that does not read its answers is refused what it asks, and nothing else`() {
+        var calls = calls()
+        calls.hasReplied(to: ":1.0", bytes: UnreadAnswers.limit)
+        #expect(calls.refusal(from: ":1.0", load(1), wantsReply: true)?.kind == .limitExceeded)
+        #expect(calls.refusal(from: ":1.0", load(1), wantsReply: false) == nil && !calls.ignores(":1.0"))
+        #expect(calls.refusal(from: ":1.1", load(1), wantsReply: true) == nil)
+        calls.hasReplied(to: ":1.0", bytes: UnreadAnswers.silentAt)
+        #expect(calls.ignores(":1.0"))
+        // The bus does not say what it keeps.
+        calls.answers = nil
+        #expect(calls.refusal(from: ":1.0", load(1), wantsReply: true) == nil && !calls.ignores(":1.0"))
+    }
+}
+
+extension CallTurns {
+    /// The bus has reported who a connection is that has not called yet.
+    fileprivate mutating func know(_ sender: String, as owner: Owner) {
+        _ = identify(sender, as: Caller(owner), mayBegin: false)
     }
 }

@@ -4,25 +4,22 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-// Turns a call into the coordinator's event, together with the identity of the caller.
+// Turns a call into the coordinator's event, together with its caller.
 extension Agent {
     /// It is a call's turn.
-    func begin(_ call: BusCall) {
+    func begin(_ call: BusCall, by caller: Caller) {
         if call.member == "Ping", let launching, launching.postpones(call) { return }
         do throws(BusFault) {
             if wasReplaced { throw .replaced }
-            if call.wantsReply, let refusal = intake.refusal(ofAnswersTo: call.sender) {
-                return refuse(call, BusFault(refusal))
-            }
             if call.path == AgentInterface.path, call.interface == AgentInterface.name {
-                return try take(Request.read(call), call)
+                return try take(Request.read(call), call, by: caller)
             }
             if try StandardInterfaces.answer(call, { properties }, on: link) { return }
             guard call.path == AgentInterface.path, call.interface.isEmpty else {
                 call.arguments.closeDescriptors()
                 throw .unknownMethod(call)
             }
-            try take(Request.read(call), call)
+            try take(Request.read(call), call, by: caller)
         } catch {
             link.refuse(call, error)
         }
@@ -33,10 +30,11 @@ extension Agent {
         return StandardInterfaces.Properties(observers: totals.observers, parked: totals.parked)
     }
 
-    private func take(_ request: Request, _ call: BusCall) throws(BusFault) {
+    private func take(_ request: Request, _ call: BusCall, by caller: Caller) throws(BusFault) {
         let sender = call.sender
         // Who wants no answer is asking nothing.
         if !call.wantsReply, request.isQuestion { return }
+        if request.concernsOthers, let confinement = caller.confinement { throw BusFault(confinement) }
         switch request {
         case .register(let statement, let socket): try register(call, statement, socket)
         case .addNames(let names):
@@ -50,39 +48,24 @@ extension Agent {
         case .report(let state): handle(.report(openCalls.keep(call), from: sender, state))
         case .followDesktop(let follows): handle(.followDesktop(openCalls.keep(call), from: sender, follows))
         case .setState(let target, let state, let freezes):
-            forOthers(call) { [self] caller in
-                let reached = freezes ? coordinator.processes(of: target) : []
-                let strangers = freezes ? processes.strangers(to: caller.user, among: reached) : []
-                handle(
-                    .setState(openCalls.keep(call), by: caller, target, state, freezes: freezes, strangers: strangers)
-                )
-            }
-        case .release(let target):
-            forOthers(call) { [self] caller in
-                handle(.release(openCalls.keep(call), by: caller, target))
-            }
+            let strangers =
+                freezes ? processes.strangers(to: caller.user, among: coordinator.processes(of: target)) : []
+            handle(.setState(openCalls.keep(call), by: caller, target, state, freezes: freezes, strangers: strangers))
+        case .release(let target): handle(.release(openCalls.keep(call), by: caller, target))
         case .setForeground(let pid):
             guard let shell = sources.source(ShellSource.self) else {
                 throw .accessDenied("The agent's configuration ignores the desktop.")
             }
-            forOthers(call) { [self] caller throws(BusFault) in
-                guard caller.mayChange(geteuid()) else {
-                    throw .accessDenied(
-                        "Only user \(geteuid()) and root can report the focus, not user \(caller.user)."
-                    )
-                }
-                link.reply(to: call)
-                shell.hear(sender, pid)
+            guard caller.mayChange(geteuid()) else {
+                throw .accessDenied("Only user \(geteuid()) and root can report the focus, not user \(caller.user).")
             }
+            link.reply(to: call)
+            shell.hear(sender, pid)
         case .setNameState(let name, let value):
-            guard let user = intake.user(of: sender) else { throw BusFault(Refusal.unidentified(sender)) }
-            handle(.setNameState(openCalls.keep(call), by: Caller(user: user), name, value))
+            handle(.setNameState(openCalls.keep(call), by: caller, name, value))
         case .getNameState(let name): answerState(of: name, call)
         case .list:
-            // Who else observes is nothing that a sandbox should let its program see.
-            forOthers(call) { [self] caller in
-                link.reply(to: call, AgentInterface.List.Answer(coordinator.list, for: caller.user).arguments)
-            }
+            link.reply(to: call, AgentInterface.List.Answer(coordinator.list, for: caller.user).arguments)
         case .status:
             let version = configuration.version
             var report = AgentInterface.StatusReport(
@@ -98,23 +81,6 @@ extension Agent {
             report.longestStep = UInt64(loop.longestStep / 1_000)
             link.reply(to: call, report.arguments)
         case .openRelay: relaying.open(for: call)
-        }
-    }
-
-    /// Does something that affects others than the caller, if the caller is outside of any sandbox.
-    private func forOthers(
-        _ call: BusCall,
-        _ body: @escaping (Caller) throws(BusFault) -> Void
-    ) {
-        identity.findCaller(call.sender) { [self] answer in
-            do throws(BusFault) {
-                if wasReplaced { throw .replaced }
-                let caller = try answer.get()
-                if let sandbox = caller.sandbox { throw .inSandbox(sandbox) }
-                try body(Caller(user: caller.user))
-            } catch {
-                link.refuse(call, error)
-            }
         }
     }
 
@@ -135,7 +101,7 @@ extension Agent {
         }
         identity.findClient(call.sender) { [self] found in
             switch found {
-            case .failure(let fault): answer(call, .failure(fault))
+            case .failure(let refusal): answer(call, .failure(BusFault(refusal)))
             case .success(let client):
                 let facts = processes.note(client)
                 enter(call, statement, socket, facts)
@@ -265,6 +231,15 @@ enum Request {
         switch self {
         case .getNameState, .list, .status: true
         default: false
+        }
+    }
+
+    /// Whether it shows or changes what belongs to others than its caller. No sandbox should let its program do that.
+    var concernsOthers: Bool {
+        switch self {
+        case .setState, .release, .setForeground, .list: true
+        case .register, .addNames, .removeNames, .report, .followDesktop: false
+        case .setNameState, .getNameState, .status, .openRelay: false
         }
     }
 

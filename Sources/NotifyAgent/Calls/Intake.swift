@@ -31,62 +31,22 @@ final class Intake {
     private static let slice: Int64 = 1_000_000
 
     /// Calls of observers that may come faster than the agent takes them, and that nobody repeats if they are refused.
-    private static let statements = [
+    fileprivate static let statements = [
         AgentInterface.AddNames.member, AgentInterface.RemoveNames.member, AgentInterface.FollowDesktop.member,
     ]
 
     private let link: BusLink
-    private var turns: CallTurns<Item>
-    private var answers = UnreadAnswers()
-    /// Whether the bus says what it keeps for a connection. If not, nothing is known about what is unread.
-    private var isCharged = true
+    var turns: CallTurns<Item>
 
     init(_ link: BusLink, _ quotas: Quotas) {
         self.link = link
         turns = CallTurns(quotas)
     }
 
-    /// Whether no call waits for its turn.
-    var isEmpty: Bool { turns.isEmpty }
-
-    /// The user of a connection; known as long as a call of the connection is pending.
-    func user(of sender: String) -> UInt32? { turns.owner(of: sender)?.user }
-
-    /// Why a call is refused, whatever it asks for.
-    func refusal(of call: BusCall.Head, isObserver: Bool) -> Refusal? {
-        let load = Intake.load(call.size, isStatement: isObserver && !call.wantsReply && Intake.isStatement(call))
-        return turns.refusal(from: call.sender, load) ?? (call.wantsReply ? refusal(ofAnswersTo: call.sender) : nil)
-    }
-
-    /// Why nothing is computed for a connection, which does not read what it is sent.
-    func refusal(ofAnswersTo sender: String) -> Refusal? {
-        isCharged ? answers.refusal(sender, of: accountHolder(sender)) : nil
-    }
-
-    /// Whether a connection is not even sent refusals.
-    func ignores(_ sender: String) -> Bool { isCharged && answers.isIgnored(sender, of: accountHolder(sender)) }
-
-    func take(_ call: BusCall, isObserver: Bool) -> CallTurns<Item>.Verdict {
-        let isStatement = isObserver && !call.wantsReply && Intake.statements.contains(call.member)
-        let load = Intake.load(call.size, isStatement: isStatement)
-        return turns.take(.call(call), load, from: call.sender, mayBegin: hasTime)
-    }
-
-    /// - Returns: false if there is nothing that this would overtake; then it is to be done now.
-    func follow(_ sender: String, _ work: @escaping () -> Void) -> Bool {
-        turns.follow(.work(work), from: sender)
-    }
-
-    func identify(_ sender: String, as owner: Owner?) -> [(call: Item, refusal: Refusal)] {
-        turns.identify(sender, as: owner)
-    }
-
-    func next() -> CallTurns<Item>.Turn? { turns.next() }
-
     /// A call that is handled from now on, and counts until it is released.
-    func begun(_ call: BusCall, _ charge: CallCharge?) -> BusCall {
+    func begun(_ call: BusCall, _ charge: CallCharge) -> BusCall {
         var call = call
-        if let charge { call.keeper = Keeper(self, charge) }
+        call.keeper = Keeper(self, charge)
         return call
     }
 
@@ -100,52 +60,35 @@ final class Intake {
 
     // MARK: - Answers
 
-    /// Something has been sent in reply to a call.
-    func hasReplied(to sender: String, bytes: Int) {
-        guard isCharged else { return }
-        answers.hasAnswered(sender, of: accountHolder(sender), bytes: bytes)
-        askQuestions()
-    }
-
+    /// Asks the bus how much it still keeps for connections that may have much to read.
     func askQuestions() {
-        for name in answers.takeQuestions() {
-            guard isCharged else { continue }
+        for name in turns.answers?.takeQuestions() ?? [] {
             let stats = "org.freedesktop.DBus.Debug.Stats"
             link.callBus("GetConnectionStats", [.string(name)], of: stats) { [self] answer in
                 switch answer {
                 case .success(let values):
                     let kept = values.first?.dictionary?["OutgoingBytes"]?.uint32
                     values.closeDescriptors()
-                    answers.isKept(kept.map(Int.init) ?? 0, for: name)
+                    turns.answers?.isKept(kept.map(Int.init) ?? 0, for: name)
                 case .failure(let fault):
-                    answers.isKept(0, for: name)
+                    turns.answers?.isKept(0, for: name)
                     // dbus-broker charges messages to their recipients; a dbus-daemon may be built without statistics.
-                    if !fault.saysGone { isCharged = false }
+                    if !fault.saysGone { turns.answers = nil }
                 }
             }
         }
-    }
-
-    /// Whose answers these are. Those that the bus has yet to identify have one account together.
-    private func accountHolder(_ sender: String) -> Owner { turns.owner(of: sender) ?? Owner(user: .max) }
-
-    // MARK: - Sizes
-
-    private static func isStatement(_ call: BusCall.Head) -> Bool { statements.contains(where: call.hasMember) }
-
-    private static func load(_ size: Int, isStatement: Bool) -> CallLoad {
-        CallLoad(callOf: size, isCounted: !isStatement)
     }
 }
 
 // Owners take turns, so that nobody's calls wait for all of somebody else's.
 extension Agent {
     package func refuses(_ call: BusCall.Head) -> Bool {
-        guard let refusal = intake.refusal(of: call, isObserver: coordinator.id(of: call.sender) != nil) else {
+        let load = load(call.size, from: call.sender, wantsReply: call.wantsReply, call.hasMember)
+        guard let refusal = intake.turns.refusal(from: call.sender, load, wantsReply: call.wantsReply) else {
             return false
         }
         noteRefusal(of: call.sender, isAddition: call.hasMember(AgentInterface.AddNames.member))
-        if intake.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, BusFault(refusal)) }
+        if intake.turns.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, BusFault(refusal)) }
         return true
     }
 
@@ -155,24 +98,40 @@ extension Agent {
             !call.hasDescriptors
             || call.member == AgentInterface.Register.member && call.descriptors.allSatisfy(Descriptors.canSpare)
         let call = mayKeep ? call : call.closingDescriptors
-        switch intake.take(call, isObserver: coordinator.id(of: call.sender) != nil) {
-        case .begin(let charge): begin(intake.begun(call, charge))
-        case .waits: break
-        case .refused(let refusal): refuse(call, BusFault(refusal))
-        case .unknown:
-            identity.findOwner(call.sender) { [self] owner in
-                for (item, refusal) in intake.identify(call.sender, as: try? owner.get()) {
-                    guard case .call(let call) = item else { continue }
-                    if case .failure(let fault) = owner {
-                        refuse(call, fault)
-                    } else {
-                        refuse(call, BusFault(refusal))
-                    }
-                }
-                while intake.hasTime, handleNext() {}
-            }
+        let load = load(call.size, from: call.sender, wantsReply: call.wantsReply) { call.member == $0 }
+        let verdict = intake.turns.take(.call(call), load, from: call.sender, mayBegin: intake.hasTime)
+        guard verdict == .unknown else {
+            heed(verdict, on: .call(call))
+            return true
+        }
+        identity.identify(call.sender) { [self] caller in
+            let calls = intake.turns.identify(call.sender, as: caller, mayBegin: intake.hasTime)
+            for (item, verdict) in calls { heed(verdict, on: item) }
         }
         return true
+    }
+
+    private func heed(_ verdict: CallTurns<Intake.Item>.Verdict, on item: Intake.Item) {
+        guard case .call(let call) = item else { return }
+        switch verdict {
+        case .begin(let charge): begin(intake.begun(call, charge), by: charge.caller)
+        case .refused(let refusal): refuse(call, BusFault(refusal))
+        case .waits, .unknown: break
+        }
+    }
+
+    /// What a call counts as. In memory it takes up more than on the wire.
+    ///
+    /// - Parameter hasMember: whether it calls this method.
+    private func load(
+        _ size: Int,
+        from sender: String,
+        wantsReply: Bool,
+        _ hasMember: (String) -> Bool
+    ) -> CallLoad {
+        let isStatement =
+            !wantsReply && Intake.statements.contains(where: hasMember) && coordinator.id(of: sender) != nil
+        return CallLoad(callOf: size, isCounted: !isStatement)
     }
 
     /// Handles calls that have waited, until the bus must be read again.
@@ -183,18 +142,31 @@ extension Agent {
 
     /// - Returns: false if none is waiting.
     private func handleNext() -> Bool {
-        guard let turn = intake.next() else { return false }
-        switch turn.call {
-        case .call(let call): begin(intake.begun(call, turn.charge))
-        case .work(let work): work()
+        guard let turn = intake.turns.next() else { return false }
+        switch (turn.call, turn.charge) {
+        case (.work(let work), _): work()
+        case (.call, nil): break
+        case (.call(let call), let charge?):
+            let call = intake.begun(call, charge)
+            // Meanwhile much may have been sent to it.
+            if call.wantsReply, let refusal = intake.turns.refusal(ofAnswersTo: call.sender) {
+                refuse(call, BusFault(refusal))
+            } else {
+                begin(call, by: charge.caller)
+            }
         }
         return true
+    }
+
+    package func hasReplied(to caller: String, bytes: Int) {
+        intake.turns.hasReplied(to: caller, bytes: bytes)
+        intake.askQuestions()
     }
 
     func refuse(_ call: BusCall, _ fault: BusFault) {
         call.arguments.closeDescriptors()
         noteRefusal(of: call.sender, isAddition: call.member == AgentInterface.AddNames.member)
-        if intake.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, fault) }
+        if intake.turns.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, fault) }
     }
 
     /// Before its state changes, an observer waits until all its additions have been taken note of, or refused.

@@ -9,14 +9,7 @@ import NotifyCore
 /// The bus reports the user of a connection and the process that made it, and `/proc` what that process is; neither is
 /// trusted without the other. States are unknown here.
 final class Identity {
-    /// A caller.
-    struct Caller: Sendable {
-        let user: UInt32
-        /// The sandbox that the caller is in, for display; nil if it is in none.
-        let sandbox: String?
-    }
-
-    /// A registering connection.
+    /// A connection whose process is known.
     struct Client: Sendable {
         let caller: Caller
         let process: ProcessHandle
@@ -34,17 +27,13 @@ final class Identity {
         var pidfd: Int32
     }
 
-    private typealias Completion = (Result<Client, BusFault>) -> Void
-
     private static let limit = 4_096
 
     private let link: BusLink
-    /// What the bus has just reported about a connection, while that is being handled.
-    private var reported: (name: String, credentials: Credentials)?
+    /// The connection that has just been identified, while its calls are being handled.
+    private var present: (name: String, client: Client)?
     /// A bus never reuses a unique name, so what was found out stays valid.
     private var callers: [String: Caller] = [:]
-    /// Those waiting to know a caller, in order: a caller's calls must not overtake each other.
-    private var waiting: [String: [(Result<Caller, BusFault>) -> Void]] = [:]
     /// Whether users share the bus by design. Then nobody's root directory is inspected.
     let servesMachine: Bool
 
@@ -60,116 +49,73 @@ final class Identity {
 
     // MARK: - Queries
 
-    /// Identifies the caller.
-    func findCaller(
-        _ name: String,
-        then completion: @escaping (Result<Caller, BusFault>) -> Void
-    ) {
-        if waiting[name] == nil, let known = callers[name] { return completion(.success(known)) }
-        waiting[name, default: []].append(completion)
-        guard waiting[name]?.count == 1 else { return }
-        findClient(name) { [self] answer in
-            while let next = nextWaiting(for: name) { next(answer.map(\.caller)) }
-        }
-    }
-
-    /// The next one that was waiting; nil if there is none.
-    private func nextWaiting(
-        for name: String
-    ) -> ((Result<Caller, BusFault>) -> Void)? {
-        guard waiting[name]?.isEmpty == false else {
-            waiting[name] = nil
-            return nil
-        }
-        return waiting[name]?.removeFirst()
-    }
-
-    /// Finds out whose calls a connection makes.
+    /// Finds out who makes the calls of a connection; nil if the bus does not say.
     ///
-    /// - Parameter completion: whatever it asks about the connection need not be asked for again.
-    func findOwner(
-        _ name: String,
-        then completion: @escaping (Result<Owner, BusFault>) -> Void
-    ) {
-        Identity.ask(name, link) { [self] answer in
-            if case .success((_, let credentials?)) = answer { reported = (name, credentials) }
-            completion(answer.map(\.owner))
-            if let pidfd = reported?.credentials.pidfd, pidfd >= 0 { close(pidfd) }
-            reported = nil
-        }
-    }
-
-    /// The same for a connection of its own, such as the relay's.
-    static func findOwner(
-        _ name: String,
-        _ link: BusLink,
-        then completion: @escaping (Result<Owner, BusFault>) -> Void
-    ) {
-        ask(name, link) { answer in
-            if case .success((_, let credentials?)) = answer, credentials.pidfd >= 0 { close(credentials.pidfd) }
-            completion(answer.map(\.owner))
-        }
-    }
-
-    private static func ask(
-        _ name: String,
-        _ link: BusLink,
-        then completion: @escaping (Result<(owner: Owner, Credentials?), BusFault>) -> Void
-    ) {
-        link.callBus("GetConnectionCredentials", [.string(name)]) { answer in
-            if let credentials = credentials(in: answer) {
-                return completion(.success((owner(credentials), credentials)))
-            }
-            // A bus may not know the process of a connection, but knows its user.
-            link.findUser(of: name) { user in
-                completion(user.map { (Owner(user: $0, program: .unknown, agentUser: geteuid()), nil) })
-            }
-        }
-    }
-
-    /// Only programs of the agent's own user are told apart. The number of a process may have been reused: then two
-    /// programs share what is meant for one.
-    private static func owner(_ credentials: Credentials) -> Owner {
-        guard credentials.user == geteuid() else { return Owner(user: credentials.user) }
-        let cgroups = SystemFile.text(of: "/proc/\(credentials.pid)/cgroup") ?? ""
-        let sandbox = AppIdentity.sandboxedApplication(label: credentials.label, cgroups: cgroups)
-        return Owner(user: credentials.user, program: sandbox.map { .sandbox($0) } ?? .process(credentials.pid))
-    }
-
-    /// Identifies a registering connection, and opens its process.
-    func findClient(
-        _ name: String,
-        then completion: @escaping (Result<Client, BusFault>) -> Void
-    ) {
-        if let reported, reported.name == name {
-            self.reported = nil
-            return check(reported.credentials, of: name, then: completion)
-        }
+    /// - Parameter completion: may use `findClient` of the connection without asking again.
+    func identify(_ name: String, then completion: @escaping (Caller?) -> Void) {
+        if let known = callers[name] { return completion(known) }
         link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer in
             guard let credentials = Identity.credentials(in: answer) else {
-                return completion(.failure(BusFault(Refusal.unidentified(name))))
+                // A bus may not know the process of a connection, but knows its user.
+                return link.findUser(of: name) { user in
+                    let owner = (try? user.get()).map { Owner(user: $0, program: .unknown, agentUser: geteuid()) }
+                    completion(owner.map { Caller($0, confinement: .unidentified(name), isUncertain: true) })
+                }
+            }
+            check(credentials, of: name) { [self] client in
+                switch client {
+                case .success(let client):
+                    present = (name, client)
+                    completion(client.caller)
+                    present = nil
+                case .failure(let refusal):
+                    let program = Owner.Program.process(credentials.pid)
+                    let owner = Owner(user: credentials.user, program: program, agentUser: geteuid())
+                    completion(Caller(owner, confinement: refusal, isUncertain: true))
+                }
+            }
+        }
+    }
+
+    /// Finds the process of a registering connection.
+    func findClient(_ name: String, then completion: @escaping (Result<Client, Refusal>) -> Void) {
+        if let present, present.name == name { return completion(.success(present.client)) }
+        link.callBus("GetConnectionCredentials", [.string(name)]) { [self] answer in
+            guard let credentials = Identity.credentials(in: answer) else {
+                return completion(.failure(.unidentified(name)))
             }
             check(credentials, of: name, then: completion)
         }
     }
 
+    /// Opens the process of a connection.
     private func check(
         _ credentials: Credentials,
         of name: String,
-        then completion: @escaping (Result<Client, BusFault>) -> Void
+        then completion: @escaping (Result<Client, Refusal>) -> Void
     ) {
         let (user, pid) = (credentials.user, credentials.pid)
-        switch ProcessHandle.open(pid, pidfd: credentials.pidfd, user: user) {
-        case .failure(let doubt):
-            completion(.failure(.accessDenied(doubt.text(pid, user: user))))
-        case .success(let process):
-            let client = look(at: process, label: credentials.label)
+        // Other users' root directories may contain anything, and are not inspected.
+        let looksInside = !servesMachine && user == geteuid()
+        switch ProcessHandle.open(pid, pidfd: credentials.pidfd, user: user, looksInside: looksInside) {
+        case .failure(let doubt): completion(.failure(Refusal(.accessDenied, doubt.text(pid, user: user))))
+        case .success(let (process, look)):
+            let client = Client(process, look, label: credentials.label)
             if credentials.pidfd >= 0 { return note(client, of: name, completion) }
-            confirm(process, of: name) { [self] isSo in
-                guard isSo else { return completion(.failure(BusFault(Refusal.unidentified(name)))) }
+            // Does the connection still belong to that number, now that the process is open? If so, the number had not
+            // been reused before.
+            link.callBus("GetConnectionUnixProcessID", [.string(name)]) { [self] answer in
+                let now: UInt32? = if case .success(let values) = answer { values.first?.uint32 } else { nil }
+                guard now == UInt32(pid) else { return completion(.failure(.unidentified(name))) }
                 note(client, of: name, completion)
             }
         }
+    }
+
+    private func note(_ client: Client, of name: String, _ completion: (Result<Client, Refusal>) -> Void) {
+        if callers.count >= Identity.limit { callers.removeAll() }
+        callers[name] = client.caller
+        completion(.success(client))
     }
 
     /// - Returns: nil if the bus does not report them, as newer ones don't once the process has ended.
@@ -195,45 +141,27 @@ final class Identity {
             pidfd: pidfd
         )
     }
+}
 
-    /// Asks whether a connection still belongs to a process number, now that the process is open: if so, the number had
-    /// not been reused before that.
-    private func confirm(
-        _ process: ProcessHandle,
-        of name: String,
-        then completion: @escaping (Bool) -> Void
-    ) {
-        link.callBus("GetConnectionUnixProcessID", [.string(name)]) { answer in
-            let pid: UInt32? = if case .success(let values) = answer { values.first?.uint32 } else { nil }
-            completion(pid == UInt32(process.pid))
-        }
-    }
-
-    private func note(_ client: Client, of name: String, _ completion: Completion) {
-        if callers.count >= Identity.limit { callers.removeAll() }
-        callers[name] = client.caller
-        completion(.success(client))
-    }
-
-    // MARK: - Sandboxes
-
-    private func look(at process: ProcessHandle, label: String) -> Client {
-        let cgroups = process.read { $0.cgroups } ?? []
-        return Client(
-            caller: Caller(user: process.user, sandbox: sandbox(of: process, cgroups, label: label)),
+extension Identity.Client {
+    /// - Parameter label: its AppArmor label.
+    fileprivate init(_ process: ProcessHandle, _ look: ProcessHandle.Look, label: String) {
+        let application = AppIdentity.application(ofCgroups: look.cgroups)
+        // Only programs of the agent's own user are told apart.
+        let sandboxed = AppIdentity.sandboxedApplication(label: label, cgroups: look.cgroups)
+        let program = sandboxed.map { Owner.Program.sandbox($0) } ?? .process(process.pid)
+        // The signs of a sandbox. Each is trusted: nobody gains anything by being taken for sandboxed.
+        let isFlatpak = look.hasFlatpakMark || look.cgroups.contains(where: AppIdentity.isFlatpak)
+        let sandbox = AppIdentity.snap(inLabel: label).map { "the snap \($0)" } ?? (isFlatpak ? "a Flatpak" : nil)
+        self.init(
+            caller: Caller(
+                Owner(user: process.user, program: program, agentUser: geteuid()),
+                confinement: sandbox.map { .inSandbox($0) }
+            ),
             process: process,
-            application: AppIdentity.application(ofCgroups: cgroups),
-            session: AppIdentity.session(ofCgroups: cgroups)
+            application: application,
+            session: AppIdentity.session(ofCgroups: look.cgroups)
         )
-    }
-
-    /// The signs of a sandbox. Each is trusted: nobody gains anything by being taken for sandboxed.
-    private func sandbox(of process: ProcessHandle, _ cgroups: [String], label: String) -> String? {
-        if let snap = AppIdentity.snap(inLabel: label) { return "the snap \(snap)" }
-        if cgroups.contains(where: AppIdentity.isFlatpak) { return "a Flatpak" }
-        // Other users' root directories may contain anything, and are not inspected.
-        guard !servesMachine, process.user == geteuid() else { return nil }
-        return process.read { $0.hasFlatpakMark } == true ? "a Flatpak" : nil
     }
 }
 
@@ -241,10 +169,6 @@ extension BusFault {
     /// What the bus says when the recipient of a call has gone.
     static var replaced: BusFault {
         BusFault(name: "org.freedesktop.DBus.Error.NoReply", message: "Another agent has taken over.")
-    }
-
-    static func inSandbox(_ sandbox: String) -> BusFault {
-        .accessDenied("A program in \(sandbox) can only report its own state, not see or change that of others.")
     }
 }
 
@@ -333,12 +257,9 @@ package enum AppIdentity {
     ///
     /// - Parameters:
     ///   - label: its AppArmor label.
-    ///   - cgroups: `/proc/PID/cgroup`.
-    package static func sandboxedApplication(label: String, cgroups text: String) -> String? {
-        if let snap = snap(inLabel: label) { return snap }
-        let found = cgroups(in: text)
-        let flatpak = [found.unified, found.systemd].compactMap { $0 }.first(where: isFlatpak)
-        return flatpak.flatMap { application(ofCgroup: $0) }
+    ///   - paths: of its cgroups.
+    package static func sandboxedApplication(label: String, cgroups paths: [String]) -> String? {
+        snap(inLabel: label) ?? paths.first(where: isFlatpak).flatMap { application(ofCgroup: $0) }
     }
 
     /// The paths of a process in the unified hierarchy and in systemd's own, from `/proc/PID/cgroup`. See cgroups(7).

@@ -30,6 +30,12 @@ final class ProcessHandle: Sendable {
         }
     }
 
+    /// What is looked at when a process is opened.
+    struct Look {
+        let cgroups: [String]
+        let hasFlatpakMark: Bool
+    }
+
     /// This process itself.
     static var own: pid_t { getpid() }
 
@@ -53,23 +59,31 @@ final class ProcessHandle: Sendable {
     ///   - pid: its number, as reported by the bus.
     ///   - given: the bus's own descriptor of the process, or -1. It belongs to the handle from now on.
     ///   - user: the user of the connection, as reported by the bus.
-    static func open(_ pid: pid_t, pidfd given: Int32 = -1, user: UInt32) -> Result<ProcessHandle, Doubt> {
+    ///   - looksInside: whether to look into its root directory.
+    static func open(
+        _ pid: pid_t,
+        pidfd given: Int32 = -1,
+        user: UInt32,
+        looksInside: Bool = false
+    ) -> Result<(ProcessHandle, Look), Doubt> {
         let pidfd = given >= 0 ? given : linux_pidfd_open(pid)
-        let found: Result<Key, Doubt> = {
+        let found: Result<(Key, Look), Doubt> = {
             // A bus in another namespace may number processes differently from this agent.
             if given >= 0, number(of: given) != pid { return .failure(.gone) }
             guard let folder = ProcessFolder(of: pid), let users = folder.users, let start = folder.startTime else {
                 return .failure(.gone)
             }
+            let hasMark = looksInside && users.effective == user && folder.hasFlatpakMark == true
+            let look = Look(cgroups: folder.cgroups, hasFlatpakMark: hasMark)
             // The directory and the descriptor belong to the same process if that has not exited since.
             if given >= 0 || pidfd >= 0, !isAlive(pidfd) { return .failure(.gone) }
             guard users.effective == user else { return .failure(.belongs(to: users.effective)) }
-            return .success(Key(pid: pid, user: user, start: start))
+            return .success((Key(pid: pid, user: user, start: start), look))
         }()
         // If no descriptor is available, the process is served, but neither watched nor stopped.
         let isKept = Descriptors.canSpare(pidfd)
         if pidfd >= 0, !isKept || (try? found.get()) == nil { close(pidfd) }
-        return found.map { ProcessHandle($0, pidfd: isKept ? pidfd : -1) }
+        return found.map { (ProcessHandle($0.0, pidfd: isKept ? pidfd : -1), $0.1) }
     }
 
     /// Reads about the process while it is this one; nil if it has exited.

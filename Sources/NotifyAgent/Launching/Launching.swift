@@ -224,10 +224,8 @@ final class Launching: PostListener {
                 isAnswered(question, counts: (try? user.get()) == 0)
             }
         } else {
-            environment.identity.findCaller(question.sender) { [self] answer in
-                let caller = try? answer.get()
-                let counts = caller.map { $0.sandbox == nil && Identity.permits($0.user, over: geteuid()) }
-                isAnswered(question, counts: counts ?? false)
+            environment.identity.identify(question.sender) { [self] caller in
+                isAnswered(question, counts: caller?.confinement == nil && caller?.mayChange(geteuid()) == true)
             }
         }
     }

@@ -53,6 +53,7 @@ final class Relay: BusPeer, PostListener {
     private static let handOverLimit = 16
 
     private let link: BusLink
+    private let identity: Identity
     private let reporter: Reporter
     private let quotas: Quotas
     private var table: RelayTable
@@ -77,6 +78,8 @@ final class Relay: BusPeer, PostListener {
 
     init(_ link: BusLink, _ reporter: Reporter, quotas: Quotas = Quotas()) {
         (self.link, self.reporter) = (link, reporter)
+        // Its callers are in sandboxes, and ask for nothing that these forbid.
+        identity = Identity(link, servesMachine: true)
         turns = CallTurns(quotas)
         self.quotas = quotas
         table = RelayTable(room: quotas.pendingBytes)
@@ -142,15 +145,19 @@ final class Relay: BusPeer, PostListener {
     }
 
     private func take(_ call: BusCall) {
-        let load = CallLoad(callOf: call.size)
-        switch turns.take(call, load, from: call.sender, mayBegin: handOverCount < Relay.handOverLimit) {
+        let mayBegin = handOverCount < Relay.handOverLimit
+        heed(turns.take(call, CallLoad(callOf: call.size), from: call.sender, mayBegin: mayBegin), on: call)
+    }
+
+    private func heed(_ verdict: CallTurns<BusCall>.Verdict, on call: BusCall) {
+        switch verdict {
         case .begin(let charge): begin(call, charge)
         case .waits: break
         case .refused(let refusal): refuseEarly(call, BusFault(refusal))
         case .unknown:
-            Identity.findOwner(call.sender, link) { [self] owner in
-                for (call, refusal) in turns.identify(call.sender, as: try? owner.get()) {
-                    refuseEarly(call, BusFault(refusal))
+            identity.identify(call.sender) { [self] caller in
+                for (call, verdict) in turns.identify(call.sender, as: caller, mayBegin: false) {
+                    heed(verdict, on: call)
                 }
                 takeTurns()
             }

@@ -53,14 +53,6 @@ final class ProcessTable {
         watcher.forget(process: entry.number)
     }
 
-    /// Starts or stops watching a process.
-    ///
-    /// - Parameter isAnnounced: whether all its sockets are watched.
-    func look(at id: ProcessID, _ mustLook: Bool, isAnnounced: Bool) {
-        guard let entry = entries[id] else { return }
-        watcher.look(at: entry.number, mustLook, isAnnounced: isAnnounced)
-    }
-
     /// Those that a user currently may not stop.
     func strangers(to user: UInt32, among processes: [ProcessID]) -> Set<ProcessID> {
         Set(processes.filter { entries[$0]?.handle.mayBeStopped(by: user) != true })

@@ -45,6 +45,9 @@ package struct CallWindow<Call: Hashable, Content> {
     /// When calls that wait may go on although nobody replies; nil if none waits.
     package var deadline: Int64? { waiting.isEmpty || nextEnd == .max ? nil : nextEnd }
 
+    /// Whether a call is to be made.
+    package var isWaiting: Bool { !waiting.isEmpty }
+
     var isEmpty: Bool { begun.isEmpty && waiting.isEmpty && counts.isEmpty && turns.isEmpty }
     func lineLength(of owner: Owner) -> Int { turns.count(of: owner) }
 

@@ -140,10 +140,7 @@ struct Transition<Waiter> {
     mutating func observerAnswered(_ failure: String?, isHoldingBack: Bool = false) -> [Action] {
         switch step {
         case .closing(let new):
-            if let failure { return giveUp(failure) }
-            var actions: [Action] = new == .background ? [.forgetPending] : []
-            actions += settle(in: new)
-            return actions
+            return failure.map { giveUp($0) } ?? settle(in: new)
         case .opening:
             if let failure { return giveUp(failure) }
             if isProxied, isHoldingBack {
@@ -201,10 +198,9 @@ struct Transition<Waiter> {
     }
 
     private mutating func endProxy() -> [Action] {
-        isCollecting = false
-        guard isProxied else { return [.forgetPending] }
-        isProxied = false
-        return [.unsubscribe, .forgetPending]
+        let actions: [Action] = (isProxied ? [.unsubscribe] : []) + (isCollecting ? [.forgetPending] : [])
+        (isProxied, isCollecting) = (false, false)
+        return actions
     }
 
     private mutating func handBack() -> [Action] {

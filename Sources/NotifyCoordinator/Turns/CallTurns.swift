@@ -7,12 +7,12 @@ import NotifyNames
 ///
 /// It knows no bus and no clock. Whoever takes calls from a connection to the bus drives it as follows, from one thread:
 ///
-/// 1. A call has arrived: ask `refusal(from:_:)` before its arguments are read, since a refusal must be cheap, and then
+/// 1. A call has arrived: ask `refusal(from:_:wantsReply:)` before its arguments are read, since a refusal must be cheap, and then
 ///    pass the call to `take`. `mayBegin` says whether there is time left in this pass: a few milliseconds for all calls
 ///    together, after which the bus must be read again.
 /// 2. The verdict `begin` means that it is the call's turn: handle it now. `waits` means that `next` returns it later.
-///    `unknown` means that the bus must be asked who the sender is; pass the reply to `identify`. This is done once for
-///    each sender, and its calls are kept meanwhile.
+///    `unknown` means that the bus must be asked who the sender is; pass the reply to `identify`, which passes a verdict on
+///    each call that was kept meanwhile. This is done once for each sender.
 /// 3. As long as there is time in a pass, handle what `next` returns. `isEmpty` says whether another pass is needed: if it
 ///    is true, there is no reason to wake up.
 /// 4. When a call that has begun is answered, or nobody will answer it any more, pass its charge to `end`: until then it
@@ -43,7 +43,7 @@ package struct CallTurns<Call> {
 
     /// A connection that the bus has identified.
     private struct Sender {
-        let owner: Owner
+        let caller: Caller
         /// Those that wait.
         var calls = Fifo<Entry>()
         /// How many wait or have begun.
@@ -70,6 +70,8 @@ package struct CallTurns<Call> {
     private var strangers: [String: Fifo<Entry>] = [:]
     private var strangeCalls = 0
     private var strangeBytes = 0
+    /// Nil if the bus does not say what it keeps for a connection: then nothing is known about what is unread.
+    package var answers: UnreadAnswers? = UnreadAnswers()
 
     package init(_ quotas: Quotas) {
         ledger = CallLedger(quotas)
@@ -82,34 +84,55 @@ package struct CallTurns<Call> {
     package func pendingCount(of user: UInt32) -> Int { ledger.count(of: user) }
 
     /// The owner of a connection, if the bus has reported it. It is known as long as a call of the connection is pending.
-    package func owner(of sender: String) -> Owner? { senders[sender]?.owner }
+    package func owner(of sender: String) -> Owner? { senders[sender]?.caller.owner }
 
     // MARK: - Calls that arrive
 
     /// Why a call is refused, whatever it asks for; nil if it is not.
-    package func refusal(from sender: String, _ load: CallLoad) -> Refusal? {
+    package mutating func refusal(from sender: String, _ load: CallLoad, wantsReply: Bool) -> Refusal? {
         do throws(Refusal) {
             if let owner = owner(of: sender) {
                 try ledger.check(load, of: owner)
             } else {
                 try checkStranger(sender, load.size)
             }
-            return nil
+            return wantsReply ? refusal(ofAnswersTo: sender) : nil
         } catch {
             return error
         }
     }
+
+    /// Why nothing is computed for a connection, which does not read what it is sent.
+    package mutating func refusal(ofAnswersTo sender: String) -> Refusal? {
+        let holder = accountHolder(sender)
+        return answers?.refusal(sender, of: holder)
+    }
+
+    /// Whether a connection is not even sent refusals.
+    package func ignores(_ sender: String) -> Bool {
+        answers?.isIgnored(sender, of: accountHolder(sender)) == true
+    }
+
+    /// Something has been sent in reply to a call.
+    package mutating func hasReplied(to sender: String, bytes: Int) {
+        let holder = accountHolder(sender)
+        answers?.hasAnswered(sender, of: holder, bytes: bytes)
+    }
+
+    /// Whose answers these are. Those that the bus has yet to identify have one account together.
+    private func accountHolder(_ sender: String) -> Owner { owner(of: sender) ?? Owner(user: .max) }
 
     /// A call has arrived.
     ///
     /// - Parameter mayBegin: whether there is time to handle it now, unless it is somebody else's turn.
     package mutating func take(_ call: Call, _ load: CallLoad, from sender: String, mayBegin: Bool) -> Verdict {
         do throws(Refusal) {
-            guard let owner = owner(of: sender) else { return try park(call, load, from: sender) }
-            try ledger.begin(load, of: owner)
+            guard let caller = senders[sender]?.caller else { return try park(call, load, from: sender) }
+            try ledger.begin(load, of: caller.owner)
             senders[sender]?.pending += 1
-            if mayBegin, turns.isEmpty { return .begin(CallCharge(sender: sender, owner: owner, load: load)) }
-            enqueue(Entry(call: call, load: load), from: sender, of: owner)
+            if mayBegin, turns.isEmpty { return .begin(CallCharge(sender: sender, caller: caller, load: load)) }
+            if senders[sender]?.calls.isEmpty == true { turns.append(sender, of: caller.owner) }
+            senders[sender]?.calls.append(Entry(call: call, load: load))
             return .waits
         } catch {
             return .refused(error)
@@ -123,11 +146,6 @@ package struct CallTurns<Call> {
         guard senders[sender]?.calls.isEmpty == false else { return false }
         senders[sender]?.calls.append(Entry(call: call, load: nil))
         return true
-    }
-
-    private mutating func enqueue(_ entry: Entry, from sender: String, of owner: Owner) {
-        if senders[sender]?.calls.isEmpty == true { turns.append(sender, of: owner) }
-        senders[sender]?.calls.append(entry)
     }
 
     // MARK: - Unknown senders
@@ -151,53 +169,57 @@ package struct CallTurns<Call> {
         return isFirst ? .unknown : .waits
     }
 
-    /// The bus has reported who a sender is. Its calls now wait for their turn.
+    /// The bus has reported who a sender is.
     ///
-    /// - Parameter owner: nil if the bus does not say, for instance because the connection has gone.
-    /// - Returns: the calls that are not handled, and why; without an owner, all of them.
-    package mutating func identify(_ sender: String, as owner: Owner?) -> [(call: Call, refusal: Refusal)] {
-        if let owner, senders[sender] == nil {
+    /// - Parameters:
+    ///   - caller: nil if the bus does not say, for instance because the connection has gone. Then its calls are refused.
+    ///   - mayBegin: as for `take`.
+    /// - Returns: a verdict on each call that was kept.
+    package mutating func identify(
+        _ sender: String,
+        as caller: Caller?,
+        mayBegin: Bool
+    ) -> [(call: Call, verdict: Verdict)] {
+        if let caller, senders[sender] == nil {
             if senders.count >= room {
                 senders = senders.filter { !$0.value.isIdle }
                 room = max(CallTurns.memory, 2 * senders.count)
             }
-            senders[sender] = Sender(owner: owner)
+            senders[sender] = Sender(caller: caller)
         }
         guard var calls = strangers.removeValue(forKey: sender) else { return [] }
-        var refused: [(Call, Refusal)] = []
+        var verdicts: [(Call, Verdict)] = []
         while let entry = calls.popFirst() {
             guard let load = entry.load else { continue }
             strangeCalls -= 1
             strangeBytes -= load.size
-            do throws(Refusal) {
-                guard let owner else { throw Refusal.unidentified(sender) }
-                try ledger.begin(load, of: owner)
-                senders[sender]?.pending += 1
-                enqueue(entry, from: sender, of: owner)
-            } catch {
-                refused.append((entry.call, error))
-            }
+            let verdict =
+                caller == nil
+                ? Verdict.refused(.unidentified(sender)) : take(entry.call, load, from: sender, mayBegin: mayBegin)
+            verdicts.append((entry.call, verdict))
         }
-        return refused
+        return verdicts
     }
 
     // MARK: - Turns
 
     /// Takes the next call.
     package mutating func next() -> Turn? {
-        guard let name = turns.next(), let entry = senders[name]?.calls.popFirst(), let owner = senders[name]?.owner
+        guard let name = turns.next(), let entry = senders[name]?.calls.popFirst(), let caller = senders[name]?.caller
         else {
             return nil
         }
-        if senders[name]?.calls.isEmpty == false { turns.append(name, of: owner) }
-        let charge = entry.load.map { CallCharge(sender: name, owner: owner, load: $0) }
+        if senders[name]?.calls.isEmpty == false { turns.append(name, of: caller.owner) }
+        let charge = entry.load.map { CallCharge(sender: name, caller: caller, load: $0) }
         return Turn(call: entry.call, sender: name, charge: charge)
     }
 
     /// A call that had begun is over.
     package mutating func end(_ charge: CallCharge) {
-        ledger.end(charge.load, of: charge.owner)
+        ledger.end(charge.load, of: charge.caller.owner)
         senders[charge.sender]?.pending -= 1
+        // Whoever could not be identified may be the next time.
+        if charge.caller.isUncertain, senders[charge.sender]?.isIdle == true { senders[charge.sender] = nil }
     }
 }
 
@@ -217,7 +239,7 @@ package struct CallLoad: Hashable, Sendable {
 /// What is given back when a call is over.
 package struct CallCharge: Hashable, Sendable {
     let sender: String
-    package let owner: Owner
+    package let caller: Caller
     package let load: CallLoad
 }
 

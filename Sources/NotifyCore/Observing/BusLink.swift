@@ -220,30 +220,6 @@ package final class BusLink {
         return observer
     }
 
-    /// Calls a method of the bus, and remembers the purpose.
-    func ask(_ member: String, _ argument: String?, _ question: Question) {
-        let serial = connection?.callBus(member, argument) ?? 0
-        if serial != 0 {
-            questions.begin(serial, to: .bus, for: question)
-        } else {
-            answer(question, with: BusMessage(kind: .error))
-        }
-    }
-
-    /// Sends a message to which `peer` is to reply, and remembers the purpose.
-    func send(
-        _ message: OutgoingMessage,
-        to peer: BusCalls<Question>.Peer,
-        _ question: Question,
-    ) {
-        let serial = connection?.send(message) ?? 0
-        if serial != 0 {
-            questions.begin(serial, to: peer, for: question)
-        } else {
-            answer(question, with: BusMessage(kind: .error))
-        }
-    }
-
     // MARK: - Connecting and disconnecting
 
     private func connect() {

@@ -173,6 +173,85 @@ extension BusLink {
         peer?.hasReplied(to: caller, bytes: Int(truncatingIfNeeded: connection.sentCount &- before))
     }
 
+    // MARK: - Questions
+
+    /// Calls a method of the bus, and remembers the purpose.
+    func ask(_ member: String, _ argument: String?, _ question: Question) {
+        send(.busCall(member, argument.map { [.string($0)] } ?? []), to: .bus, question)
+    }
+
+    /// Sends a message to which `peer` is to reply, and remembers the purpose.
+    func send(
+        _ message: OutgoingMessage,
+        to peer: BusCalls<Question>.Peer,
+        _ question: Question,
+    ) {
+        let serial = connection?.send(message) ?? 0
+        if serial != 0 {
+            questions.begin(serial, to: peer, for: question)
+        } else {
+            answer(question, with: BusMessage(kind: .error))
+        }
+    }
+
+    func answer(_ question: Question, with message: BusMessage) {
+        switch question {
+        case .hello:
+            welcome(message)
+        case .rule(let topic, generation):
+            ruleAnswered(for: topic, message.ruleOutcome(by: bus.title))
+            peer?.ruleIsAnswered()
+        case .wideRule(generation):
+            wideRuleAnswered(message.ruleOutcome(by: bus.title))
+            peer?.ruleIsAnswered()
+        case .rule, .wideRule:
+            break  // About rules that have been taken off since.
+        case .call(let completion):
+            let values = message.kind == .reply ? connection?.arguments() : nil
+            let fault = BusFault(
+                name: message.errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",
+                message: message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
+            )
+            completion(values.map { .success($0) } ?? .failure(fault))
+        case .barrier(let barrier):
+            enqueueLast { barrier.complete(.success(())) }
+        }
+    }
+
+    private func welcome(_ message: BusMessage) {
+        if message.kind == .reply {
+            uniqueName = message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
+            becomeReady()
+        } else {
+            lose(message.refusalError(by: bus.title))
+        }
+    }
+}
+
+extension BusMessage {
+    enum RuleOutcome {
+        case accepted, limitReached, refused(NotifyBusError)
+
+        var isAccepted: Bool { if case .accepted = self { true } else { false } }
+    }
+
+    /// The bus's reply to AddMatch.
+    func ruleOutcome(by title: String) -> RuleOutcome {
+        if kind == .reply { return .accepted }
+        if errorName.map({ String(cString: $0) }) == "org.freedesktop.DBus.Error.LimitsExceeded" {
+            return .limitReached
+        }
+        return .refused(refusalError(by: title, code: .failed))
+    }
+
+    func refusalError(by title: String, code: NotifyBusError.Code = .noBus) -> NotifyBusError {
+        let reason = text.map { String(decoding: $0, as: UTF8.self) } ?? "it gave no reason"
+        return NotifyBusError(
+            code,
+            "The request was refused by \(title): \(reason).",
+            busErrorName: errorName.map { String(cString: $0) }
+        )
+    }
 }
 
 /// Arguments of a call that can't be made yet. Descriptors among them are duplicated, as the caller may close its own.

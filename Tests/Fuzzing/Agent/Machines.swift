@@ -78,7 +78,7 @@ enum CoordinatorMachine {
     }
 
     private static func caller(_ choices: inout Choices) -> Caller {
-        Caller(user: choices.pick([0, 1_000, .max]), isSandboxed: choices.once(in: 5))
+        Caller(user: choices.pick([0, 1_000, .max]))
     }
 
     private static func target(_ choices: inout Choices) -> Target {
