@@ -130,22 +130,24 @@ test: test-needs ## Runs all tests, on dbus-daemon and on dbus-broker
 # Debian sid, and what is built in it. A folder that has a Debian sid already will do: make sid-test SID=/srv/sid
 SID ?= $(SCRATCH)/sid
 SID_BUILD ?= $(SCRATCH)/sid-build
+ARM64 ?= $(SID)-arm64
 
 .PHONY: sid-test
 sid-test: ## Runs all tests in Debian sid, with Debian's Swift, which is the oldest supported, and today's daemons; needs root
 	@Scripts/install-dependencies sid
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) make test INSTALL_MISSING=no
 
+# With DEB_BUILD_OPTIONS=nocheck without the tests, as elsewhere in Debian.
 .PHONY: sid-deb
 sid-deb: ## Builds the Debian packages in Debian sid, runs the tests there, installs, upgrades and purges; needs root
 	@Scripts/install-dependencies sid
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
-	  env DEB_BUILD_OPTIONS= bash -euc 'make deb INSTALL_MISSING=no; Scripts/check-deb --here .build/packages/out'
+	  env DEB_BUILD_OPTIONS=$(call quote,$(DEB_BUILD_OPTIONS)) bash -euc 'make deb INSTALL_MISSING=no; Scripts/check-deb --here .build/packages/out'
 
 .PHONY: arm64-test
 arm64-test: ## Builds for arm64 in Debian sid, and runs the tests that don't measure time, emulated; needs root, and an hour
 	@Scripts/install-dependencies sid arm64
-	@Scripts/check-arm64 $(call quote,$(SID)) $(call quote,$(SID)-arm64) $(call quote,$(SID_BUILD))
+	@Scripts/check-arm64 $(call quote,$(SID)) $(call quote,$(ARM64)) $(call quote,$(SID_BUILD))
 
 # How often.
 TIMES ?= 1
@@ -290,6 +292,11 @@ bridge-scale: bridge-needs build ## Posts to 10,000 plain MQTT clients of one Mo
 examples-test: run-needs build ## Runs the examples on a private bus
 	@Scripts/install-dependencies examples
 	@Examples/check-examples $(call quote,$(SCRATCH)/release)
+
+.PHONY: examples-build
+examples-build: swift-needs
+	@Scripts/install-dependencies build examples
+	@Examples/check-examples --build $(call quote,$(SCRATCH))
 
 # How many histories to run, and the first seed; or a single seed, whose history is printed if it fails.
 COUNT ?= 1000000

@@ -80,6 +80,7 @@ deb: deb-needs ## Makes Debian packages, in .build/packages/out
 
 .PHONY: deb-test
 deb-test: ## Installs, uses, upgrades, removes and purges the packages in a copy of this system; needs root
+	@Scripts/install-dependencies outside
 	@Scripts/check-deb $(call quote,$(PACKAGES)/out)
 
 .PHONY: desktop
