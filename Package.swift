@@ -158,7 +158,7 @@ let package = Package(
         ),
         .testTarget(
             name: "NotifyBusTests",
-            dependencies: ["NotifyBus", "NotifyCore", "CLinux", "MessageComparison", "TestSupport"]
+            dependencies: ["NotifyBus", "NotifyCore", "NotifyWire", "CLinux", "MessageComparison", "TestSupport"]
         ),
         .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-commands"]),
         .executableTarget(

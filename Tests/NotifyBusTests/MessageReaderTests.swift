@@ -150,6 +150,32 @@ import Testing
         #expect(Array(next.bytes) == post("a"))
     }
 
+    @Test func `a message that has come whole may be looked at before it is taken`() {
+        let reader = MessageReader()
+        let (first, second) = (post("a"), post("b"))
+        #expect(reader.peek() == nil)
+        first[..<20].withUnsafeBytes { reader.feed($0) }
+        #expect(reader.peek() == nil)
+        (first[20...] + second).withUnsafeBytes { reader.feed($0) }
+        for expected in [first, second] {
+            guard let bytes = reader.peek() else { Issue.record("it is not seen"); return }
+            #expect(Array(bytes) == expected)
+            reader.passOver(bytes)
+        }
+        #expect(reader.peek() == nil)
+        // The rest of a signal that is too long is none, whatever is in it.
+        var long = post("c")
+        long.replaceSubrange(4..<8, with: withUnsafeBytes(of: UInt32(100_000).littleEndian) { Array($0) })
+        long.withUnsafeBytes { reader.feed($0) }
+        guard case .passedOver = reader.next() else { Issue.record("it is kept"); return }
+        first.withUnsafeBytes { reader.feed($0) }
+        #expect(reader.peek() == nil)
+        // Where a stream begins anywhere, it might be something else.
+        let other = MessageReader(.anywhere)
+        first.withUnsafeBytes { other.feed($0) }
+        #expect(other.peek() == nil)
+    }
+
     @Test func `nothing is found in data that is not a message`() {
         for start in [[0], Array("hello, world, this is no message".utf8), Array(post("a")[..<3]) + [9]] as [[UInt8]] {
             #expect(messages(start + post("a")) { _ in 100 } == [])

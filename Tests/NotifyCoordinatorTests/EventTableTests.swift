@@ -68,4 +68,83 @@ import Testing
         #expect(posts(1) == always.union(["com.apple.screenIsLocked", "com.apple.sessionagent.screenIsLocked"]))
         #expect(posts(0) == always.union(["com.apple.screenIsUnlocked", "com.apple.sessionagent.screenIsUnlocked"]))
     }
+
+    @Test func `all sources of a name start, and the first decides when its state is known`() {
+        var table = EventTable([Self.a: ["one", "two"], Self.b: ["two"]], aliases: [:])
+        #expect(table.names == [Self.a, Self.b])
+        #expect(
+            table.handle(.asked(Self.a, 1), at: 5) == [
+                .start(source: "one", wanted: [Self.a]), .start(source: "two", wanted: [Self.a]),
+                .alarm(at: 5 + EventTable.timeLimit),
+            ]
+        )
+        // What decides about programs says nothing about events.
+        let alarm = EventTable.Output.alarm(at: 5 + EventTable.timeLimit)
+        #expect(table.handle(.reported("one", .fact(.screenSaver(isActive: true))), at: 6) == [alarm])
+        #expect(table.handle(.reported("two", .live), at: 6) == [alarm])
+        #expect(
+            table.handle(.reported("one", .live), at: 7) == [.answer(1), .alarm(at: 5 + EventTable.lingering)]
+        )
+        #expect(
+            table.handle(.asked(Self.a, 2), at: 8) == [.answer(2), .alarm(at: 8 + EventTable.lingering)]
+        )
+        // Nobody knows anything about other names.
+        #expect(table.handle(.asked(Self.c, 3), at: 9) == [.answer(3), .alarm(at: 8 + EventTable.lingering)])
+    }
+
+    @Test func `whoever waits for a source is answered once, when it is off or after a second`() {
+        var table = Self.makeTable()
+        _ = table.handle(.asked(Self.a, 1), at: 0)
+        _ = table.handle(.asked(Self.b, 2), at: 10)
+        _ = table.handle(.asked(Self.b, 3), at: 20)
+        let first = table.handle(.alarm, at: EventTable.timeLimit)
+        #expect(first == [.answer(1), .alarm(at: 10 + EventTable.timeLimit)])
+        let outputs = table.handle(.reported("one", .off("gone")), at: EventTable.timeLimit + 5)
+        #expect(
+            Set(outputs.prefix(2).map { "\($0)" }) == Set([Self.a, Self.b].map { "\(EventTable.Output.set($0, nil))" })
+        )
+        #expect(outputs.dropFirst(2) == [.answer(2), .answer(3), .alarm(at: EventTable.lingering)])
+        #expect(table.handle(.alarm, at: 2 * EventTable.timeLimit) == [.alarm(at: EventTable.lingering)])
+    }
+
+    @Test func `a source that is at rest says so, and its states are unknown`() {
+        var table = Self.makeTable()
+        func reason(of name: NotifyName) -> String? { table.entries.first { $0.name == name }?.reason }
+        #expect(table.entries.map(\.name) == [Self.a, Self.b, Self.c])
+        #expect(reason(of: Self.c) == "idle until needed")
+        _ = table.handle(.wanted(Self.c, true), at: 0)
+        #expect(reason(of: Self.c) == "has not reported anything yet" && reason(of: Self.a) == "idle until needed")
+        _ = table.handle(.reported("two", .live), at: 0)
+        #expect(reason(of: Self.c) == "")
+        // Wanted by one more, it only goes on.
+        #expect(table.handle(.wanted(Self.c, true), at: 0).isEmpty)
+        _ = table.handle(.wanted(Self.c, false), at: 0)
+        #expect(
+            table.handle(.alarm, at: EventTable.lingering) == [.stop(source: "two"), .set(Self.c, nil)]
+        )
+        #expect(reason(of: Self.c) == "idle until needed" && table.entries.allSatisfy { !$0.isLive })
+        #expect(
+            table.handle(.wanted(Self.c, true), at: 2 * EventTable.lingering) == [
+                .start(source: "two", wanted: [Self.c])
+            ]
+        )
+    }
+
+    @Test func `posts are counted, and the last one is remembered`() {
+        var table = Self.makeTable()
+        table.hasPosted(Self.b, wallClock: 7)
+        table.hasPosted(Self.b, wallClock: 9)
+        #expect(table.entries.map(\.posts) == [0, 2, 0] && table.entries.map(\.last) == [0, 9, 0])
+    }
+
+    @Test func `what has only become known is not posted, and a post without a state leaves it`() {
+        var table = Self.makeTable()
+        _ = table.handle(.wanted(Self.a, true), at: 0)
+        func outputs(_ change: EventChange) -> [EventTable.Output] {
+            table.handle(.reported("one", .found([change])), at: 0)
+        }
+        #expect(outputs(EventChange(Self.a, state: 4, isPosted: false)) == [.set(Self.a, 4)])
+        #expect(outputs(EventChange(Self.a)) == [.post(Self.a, isAlias: false)])
+        #expect(outputs(EventChange(Self.a, state: 5)) == [.set(Self.a, 5), .post(Self.a, isAlias: false)])
+    }
 }

@@ -36,6 +36,8 @@ struct World {
         coordinator = Coordinator(configuration)
     }
 
+    init(_ configuration: Coordinator.Configuration) { coordinator = Coordinator(configuration) }
+
     var isAtRest: Bool { bus.isEmpty && kernel.isEmpty && observers.values.allSatisfy(\.isEmpty) }
 
     mutating func call() -> CallID {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyAgent
 import NotifyCoordinator
 import NotifyNames
 import Testing
@@ -186,5 +185,88 @@ import Testing
         #expect(table.focus(pid: 5, application: "", user: 0)?.hasIt == false)
         table.set(.off("gone"), of: "x11")
         #expect(table.focus(pid: 5, application: "", user: 0) == nil)
+    }
+
+    // MARK: - Sources
+
+    private func news(_ condition: SourceCondition? = nil, _ fact: Fact? = nil, count: UInt64 = 0) -> SourceNews {
+        var news = SourceNews()
+        (news.condition, news.fact, news.count) = (condition, fact, count)
+        return news
+    }
+
+    @Test func `a fact is announced if it is shown differently, and always counts`() {
+        var table = SourceTable(["x11", "shell"])
+        let one = FocusedProcess(pid: 5, application: "a", user: 1)
+        var changes = table.note(["x11": news(.live, .focus([one]), count: 3), "other": news(.live, .focus([]))])
+        #expect(changes.map(\.source) == ["x11"] && changes.map(\.fact) == [.focus([one])])
+        #expect(table.entries.map(\.count) == [3, 0] && table.entries.map(\.condition) == [.live, nil])
+        #expect(table.note(["x11": news(nil, .focus([one]), count: 1)]).isEmpty)
+        // As another user's it is another fact, but looks the same.
+        let two = FocusedProcess(pid: 5, application: "a", user: 2)
+        #expect(table.note(["x11": news(nil, .focus([two]), count: 1)]).isEmpty)
+        #expect(table.entries[0].fact == .focus([two]) && table.entries[0].count == 5)
+        // Without news nothing changes.
+        #expect(table.note([:]).isEmpty && table.entries[0].fact == .focus([two]))
+        // What a source that is off has said does not count, and is announced again.
+        #expect(table.note(["x11": news(.off("gone"))]).isEmpty)
+        #expect(table.entries[0].fact == nil && table.focus(pid: 5, application: "a", user: 2) == nil)
+        changes = table.note(["x11": news(.live, .focus([two]))])
+        #expect(changes.map(\.source) == ["x11"])
+        table.note(.focus([]), from: "shell")
+        #expect(table.entries.map(\.count) == [5, 1] && table.contains("shell") && !table.contains("other"))
+    }
+
+    @Test func `a source is settled once it has said something, or will not`() {
+        var table = SourceTable(["x11"])
+        #expect(!table.isSettled("x11") && table.isSettled("other"))
+        table.set(.live, of: "x11")
+        #expect(!table.isSettled("x11"))
+        table.note(.focus([]), from: "x11")
+        #expect(table.isSettled("x11"))
+        table.reset("x11", nil)
+        #expect(!table.isSettled("x11") && table.entries[0].fact == nil)
+        table.reset("x11", .off("stopped"))
+        #expect(table.isSettled("x11"))
+    }
+
+    @Test func `the first source that says so is the one that decides`() {
+        var table = SourceTable(["x11", "logind", "other"])
+        var logins = Logins()
+        logins.sessions["2"] = session(1000, "x11", locked: true)
+        table.set(.live, of: "x11")
+        table.note(.focus([]), from: "x11")
+        for source in ["other", "logind"] {
+            table.note(.logins(logins), from: source)
+            #expect(table.absence(user: 1000, session: "2") == (source == "other" ? nil : "other"))
+            table.set(.live, of: source)
+            #expect(table.absence(user: 1000, session: "2") == source)
+        }
+        #expect(table.absence(user: 1001, session: "2") == nil && table.sleep == nil)
+        logins.isAsleep = true
+        table.note(.logins(logins), from: "other")
+        #expect(table.sleep == "other")
+    }
+
+    @Test func `a source that has searched only some processes says nothing about others`() {
+        var table = SourceTable(["x11"])
+        table.set(.live, of: "x11")
+        table.note(.focus([], among: [5]), from: "x11")
+        #expect(table.focus(pid: 5, application: "", user: 0)?.hasIt == false)
+        #expect(table.focus(pid: 6, application: "", user: 0) == nil)
+    }
+
+    @Test func `each fact is shown on one line`() {
+        let one = FocusedProcess(pid: 5, application: "", user: 1)
+        let two = FocusedProcess(pid: 6, application: "org.example.App", user: 1)
+        let facts: [(Fact, String)] = [
+            (.focus([]), "nobody has the focus"), (.focus([], among: [5]), "no observer has the focus"),
+            (.focus([one, two]), "process 5, process 6 (org.example.App)"), (.logins(Logins()), "no session"),
+            (.screenSaver(isActive: true), "a screen saver is active"),
+            (.screenSaver(isActive: false), "a screen saver is idle"),
+            (.stillness(process: 7, isStill: true), "process 7 was stopped"),
+            (.stillness(process: 7, isStill: false), "process 7 was continued"),
+        ]
+        for (fact, text) in facts { #expect(fact.text == text) }
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyAgent
 import NotifyCoordinator
 import NotifyNames
 import Testing

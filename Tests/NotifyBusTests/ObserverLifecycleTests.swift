@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import NotifyCore
+
+/// The observer's half of the protocol, event by event: what the simulation has not, such as relays, and what it does not
+/// count, such as times.
+@Suite struct ObserverLifecycleTests {
+    private typealias Effect = ObserverLifecycle.Effect
+    private typealias Answer = AgentInterface.Register.Answer
+
+    /// An observer of `com.example.a`, and what happens to it.
+    private struct Scene {
+        var half = ObserverLifecycle()
+
+        mutating func take(_ event: ObserverLifecycle.Event) -> [Effect] { half.handle(event) { ["com.example.a"] } }
+
+        /// Everything that was missed, as far as it may be delivered.
+        mutating func takeReplayed() -> [NotifyName] {
+            var names: [NotifyName] = []
+            while let name = half.takeReplayed() { names.append(name) }
+            return names
+        }
+
+        mutating func connect(needsRelay: Bool = false, wasCutOff: Bool = false) -> [Effect] {
+            take(
+                .connected(
+                    uniqueName: ":1.1",
+                    wasCutOff: wasCutOff,
+                    isOnAnotherBus: false,
+                    needsRelay: needsRelay
+                )
+            )
+        }
+
+        /// An agent is found and answers.
+        mutating func register(with agent: String, search: Int, _ state: LifecycleState = .foreground) -> [Effect] {
+            _ = take(.found(search: search, agent: agent))
+            return take(.registered(agent: agent, Answer(state: state, pending: [])))
+        }
+    }
+
+    private func call(_ serial: UInt32, from sender: String = ":1.5") -> ObserverLifecycle.Call {
+        ObserverLifecycle.Call(sender: sender, serial: serial, wantsReply: true)
+    }
+
+    private static let statement = ObserverLifecycle.Statement.observes(names: ["com.example.b"], prefixes: [])
+
+    @Test func `it waits two seconds for an agent, and ten for a relay`() {
+        var scene = Scene()
+        #expect(scene.connect() == [.watchAgent, .setDeadline(2_000), .findAgent(search: 1, owner: nil)])
+        #expect(scene.half.isEntering && !scene.half.isOpen && scene.half.holdsConfirmations)
+        #expect(scene.take(.deadlinePassed) == [.confirmRegistrations])
+        #expect(scene.half.isOpen && !scene.half.holdsConfirmations)
+        var relayed = Scene()
+        #expect(
+            relayed.connect(needsRelay: true)
+                == [.watchAgent, .setDeadline(10_000), .findAgent(search: 1, owner: nil)]
+        )
+        #expect(relayed.take(.deadlinePassed) == [.confirmRegistrations])
+    }
+
+    @Test func `without an agent it is at once as if there were none`() {
+        var scene = Scene()
+        _ = scene.connect()
+        // Only the newest search counts.
+        #expect(scene.take(.found(search: 9, agent: nil)).isEmpty)
+        #expect(scene.take(.found(search: 1, agent: nil)) == [.setDeadline(nil), .confirmRegistrations])
+        #expect(scene.half.isOpen && scene.half.agent == nil)
+        #expect(scene.take(.asks(request: 4)) == [.fail(request: 4)])
+        #expect(scene.take(.says(Self.statement)).isEmpty)
+    }
+
+    @Test func `what is said and asked too early waits for the agent's answer, but not for a lost connection`() {
+        var scene = Scene()
+        _ = scene.connect()
+        #expect(scene.take(.asks(request: 1)).isEmpty)
+        _ = scene.take(.found(search: 1, agent: ":1.5"))
+        #expect(scene.half.candidate == ":1.5" && scene.half.agent == nil)
+        #expect(scene.take(.says(.followsDesktop(true))).isEmpty)
+        // Somebody else's answer is none.
+        #expect(scene.take(.registered(agent: ":1.6", Answer(state: .suspended, pending: []))).isEmpty)
+        #expect(
+            scene.take(.registered(agent: ":1.5", Answer(state: .foreground, pending: []))) == [
+                .setDeadline(nil), .confirmRegistrations, .ask(agent: ":1.5", request: 1),
+                .tell(agent: ":1.5", .followsDesktop(true)),
+            ]
+        )
+        #expect(scene.half.agent == ":1.5" && scene.half.candidate == nil)
+        #expect(scene.take(.asks(request: 2)) == [.ask(agent: ":1.5", request: 2)])
+        #expect(scene.take(.ownerChanged(":1.6")) == [.setDeadline(2_000), .findAgent(search: 2, owner: ":1.6")])
+        #expect(scene.take(.asks(request: 3)).isEmpty)
+        #expect(scene.take(.lost) == [.fail(request: 3), .setDeadline(nil)])
+    }
+
+    @Test func `only the agent changes the state and delivers`() {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        let (stranger, agent) = (call(1, from: ":1.6"), call(2))
+        #expect(scene.take(.setState(.background, additions: 0, stranger)) == [.refuse(stranger)])
+        #expect(scene.take(.deliver(["com.example.a"], stranger)) == [.refuse(stranger)])
+        #expect(!scene.half.hasReplay && scene.half.state == .foreground)
+        #expect(scene.take(.deliver(["com.example.a", "", "com.example.a"], agent)) == [.acknowledge(agent)])
+        #expect(scene.takeReplayed() == ["com.example.a"])
+        #expect(scene.take(.setState(.background, additions: 0, agent)) == [.withdrawRules, .askBarrier(1)])
+        #expect(!scene.half.isOpen && !scene.half.hasRules && scene.half.state == .foreground)
+        #expect(scene.take(.barrierPassed(1)) == [.publish(.background), .answer(agent)])
+        #expect(scene.half.state == .background)
+    }
+
+    @Test func `what is added is reported, and an agent that has not heard of it may not suspend the program yet`() {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        #expect(scene.take(.says(Self.statement)) == [.tell(agent: ":1.5", Self.statement)])
+        #expect(scene.take(.setState(.suspended, additions: 0, call(1))) == [.postpone(call(1))])
+        // From now on it answers what is added, and that is confirmed then.
+        #expect(
+            scene.take(.says(Self.statement))
+                == [.tell(agent: ":1.5", Self.statement, asking: 1), .setDeadline(2_000)]
+        )
+        #expect(scene.half.holdsConfirmations)
+        #expect(scene.take(.additionAnswered(1)) == [.setDeadline(nil), .confirmRegistrations])
+        #expect(!scene.half.holdsConfirmations)
+        #expect(scene.take(.setState(.suspended, additions: 2, call(2))) == [.withdrawRules, .askBarrier(1)])
+        #expect(scene.take(.setState(.background, additions: 0, call(3))) == [.askBarrier(2)])
+    }
+
+    // MARK: - Relays
+
+    @Test func `a relay need not hear of what is added before it suspends the program`() {
+        var scene = Scene()
+        _ = scene.connect(needsRelay: true)
+        #expect(scene.register(with: ":1.5", search: 1) == [.setDeadline(nil), .confirmRegistrations])
+        #expect(scene.take(.says(Self.statement)) == [.tell(agent: ":1.5", Self.statement)])
+        #expect(scene.take(.setState(.suspended, additions: 0, call(1))) == [.withdrawRules, .askBarrier(1)])
+        #expect(scene.take(.barrierPassed(1)) == [.publish(.suspended), .answer(call(1))])
+        #expect(scene.take(.says(Self.statement)) == [.tell(agent: ":1.5", Self.statement)])
+        #expect(!scene.half.holdsConfirmations)
+    }
+
+    @Test func `when a relay is back, each name is delivered once, since nobody has heard what was posted meanwhile`() {
+        var scene = Scene()
+        _ = scene.connect(needsRelay: true)
+        _ = scene.register(with: ":1.5", search: 1)
+        // It says so again: nothing is missed.
+        #expect(scene.take(.ownerChanged(":1.5")).isEmpty)
+        #expect(scene.take(.ownerChanged("")) == [.setDeadline(10_000), .findAgent(search: 2, owner: nil)])
+        #expect(scene.take(.deadlinePassed).isEmpty)
+        #expect(scene.half.isOpen && scene.takeReplayed().isEmpty)
+        #expect(scene.take(.ownerChanged(":1.9")) == [.setDeadline(10_000), .findAgent(search: 3, owner: ":1.9")])
+        #expect(scene.register(with: ":1.9", search: 3) == [.setDeadline(nil)])
+        #expect(scene.takeReplayed() == ["com.example.a"])
+        // The first relay of a connection has missed nothing.
+        var other = Scene()
+        _ = other.connect(needsRelay: true)
+        #expect(other.take(.ownerChanged(":1.5")) == [.setDeadline(10_000), .findAgent(search: 2, owner: ":1.5")])
+        _ = other.register(with: ":1.5", search: 2)
+        #expect(other.takeReplayed().isEmpty)
+    }
+
+    @Test func `a suspended program whose relay stays away is in the foreground`() {
+        var scene = Scene()
+        _ = scene.connect(needsRelay: true)
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.setState(.suspended, additions: 0, call(1)))
+        _ = scene.take(.barrierPassed(1))
+        _ = scene.take(.ownerChanged(""))
+        #expect(scene.take(.deadlinePassed) == [.putRules, .askBarrier(2)])
+        #expect(scene.half.gate == .opening)
+        #expect(scene.take(.barrierPassed(2)) == [.publish(.foreground), .confirmRegistrations])
+        #expect(scene.half.isOpen && scene.takeReplayed().isEmpty)
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import NotifyWire
+
+/// How the values of a message are read in place.
+@Suite struct WireReaderTests {
+    /// What a reader makes of bytes, and how far it gets.
+    private func read<Value>(
+        _ bytes: [UInt8],
+        from start: Int = 0,
+        isBigEndian: Bool = false,
+        _ read: (inout WireReader) -> Value
+    ) -> (value: Value, position: Int) {
+        bytes.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes, start..<bytes.count, isBigEndian: isBigEndian)
+            return (read(&reader), reader.position)
+        }
+    }
+
+    @Test func `numbers are aligned, in both byte orders, and end where the message does`() {
+        let bytes: [UInt8] = [9, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+        #expect(read(bytes, from: 1) { $0.uint32() } == (0x0403_0201, 8))
+        #expect(read(bytes, from: 1, isBigEndian: true) { $0.uint32() } == (0x0102_0304, 8))
+        #expect(read(bytes, from: 3) { $0.uint16() } == (0x0201, 6))
+        #expect(read(bytes, from: 3, isBigEndian: true) { $0.uint16() } == (0x0102, 6))
+        #expect(read(bytes, from: 8) { $0.uint64() } == (0x0c0b_0a09_0807_0605, 16))
+        #expect(read(bytes, from: 8, isBigEndian: true) { $0.uint64() } == (0x0506_0708_090a_0b0c, 16))
+        // As they are, wherever they begin.
+        #expect(read(bytes, from: 5) { $0.fourBytes() } == (0x0504_0302, 9))
+        #expect(read(bytes) { $0.byte() } == (9, 1))
+        #expect(read([1, 2, 3]) { $0.uint32() }.value == nil && read([1, 2, 3]) { $0.fourBytes() }.value == nil)
+        #expect(read([1]) { $0.uint16() }.value == nil && read([]) { $0.byte() }.value == nil)
+        #expect(read(Array(bytes[..<7])) { $0.uint64() }.value == nil)
+        #expect(read([1, 2, 3, 4]) { $0.uint32() } == (0x0403_0201, 4))
+        #expect(read([1, 2]) { $0.uint16() } == (0x0201, 2))
+    }
+
+    @Test func `only zeros fill the space before a value, and there must be enough of it`() {
+        #expect(read([9, 0, 0, 0], from: 1) { $0.align(to: 4) } == (true, 4))
+        #expect(read([9, 0, 0, 1], from: 1) { $0.align(to: 4) }.value == false)
+        #expect(read([9, 0, 0], from: 1) { $0.align(to: 4) }.value == false)
+        #expect(read([9, 9, 9, 9], from: 0) { $0.align(to: 8) } == (true, 0))
+        #expect(read([9, 0, 1, 2], from: 1) { $0.uint16() } == (0x0201, 4))
+        #expect(read([9, 7, 1, 2], from: 1) { $0.uint16() }.value == nil)
+    }
+
+    @Test func `a text ends with the only NUL, within the message`() {
+        func string(_ bytes: [UInt8]) -> ([UInt8]?, Int) { read(bytes) { $0.string().map { Array($0) } } }
+        func signature(_ bytes: [UInt8]) -> ([UInt8]?, Int) { read(bytes) { $0.signature().map { Array($0) } } }
+        #expect(string([2, 0, 0, 0, 65, 66, 0, 9]) == ([65, 66], 7))
+        #expect(string([0, 0, 0, 0, 0]) == ([], 5))
+        #expect(string([2, 0, 0, 0, 65, 66]).0 == nil && string([2, 0, 0, 0, 65, 66, 67]).0 == nil)
+        #expect(string([2, 0, 0, 0, 65, 0, 0]).0 == nil && string([255, 255, 255, 255, 65, 0]).0 == nil)
+        #expect(string([1, 0, 0]).0 == nil)
+        #expect(signature([1, 115, 0, 9]) == ([115], 3))
+        #expect(signature([]).0 == nil && signature([1, 115]).0 == nil && signature([1, 115, 1]).0 == nil)
+    }
+
+    @Test func `an array is within the message, and no longer than the specification allows`() {
+        #expect(read([4, 0, 0, 0, 1, 2, 3, 4]) { $0.arrayEnd(alignment: 1) } == (8, 4))
+        #expect(read([0, 0, 0, 0, 0, 0, 0, 0]) { $0.arrayEnd(alignment: 8) } == (8, 8))
+        #expect(read([5, 0, 0, 0, 1, 2, 3, 4]) { $0.arrayEnd(alignment: 1) }.value == nil)
+        #expect(read([0, 0, 0, 0, 0, 0, 0]) { $0.arrayEnd(alignment: 8) }.value == nil)
+        let longest = [UInt8](repeating: 0, count: 67_108_864 + 8)
+        for (more, isValid): (UInt8, Bool) in [(0, true), (1, false)] {
+            #expect((read([more, 0, 0, 4] + longest) { $0.arrayEnd(alignment: 1) }.value != nil) == isValid)
+        }
+    }
+
+    @Test func `skipping goes forward only, to the end at most, and what was read may be read again`() {
+        let bytes: [UInt8] = [1, 2, 3, 4]
+        #expect(read(bytes, from: 1) { $0.skip(to: 4) } == (true, 4))
+        #expect(read(bytes, from: 1) { $0.skip(to: 1) } == (true, 1))
+        #expect(read(bytes, from: 1) { $0.skip(to: 5) } == (false, 1))
+        #expect(read(bytes, from: 1) { $0.skip(to: 0) } == (false, 1))
+        #expect(read(bytes) { reader in (reader.fourBytes(), reader.isAtEnd) }.value == (0x0403_0201, true))
+        let again = read(bytes) { reader in
+            _ = reader.fourBytes()
+            reader.goBack(3)
+            return (reader.byte(), reader.isAtEnd)
+        }
+        #expect(again.value == (2, false) && again.position == 2)
+    }
+}

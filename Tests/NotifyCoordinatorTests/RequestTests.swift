@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyCoordinator
+
+/// Who may ask for what, for whom it counts, and what is said if it takes too long.
+@Suite struct RequestTests {
+    private static let own: UInt32 = 1_000
+    private static let other: UInt32 = 2_000
+
+    /// Two processes of an application, each of another user; and one more of the first user.
+    private func makeWorld(_ change: (inout Coordinator.Configuration) -> Void = { _ in }) throws -> World {
+        var configuration = Coordinator.Configuration()
+        change(&configuration)
+        var world = World(configuration)
+        for (number, user): (Int32, UInt32) in [(11, Self.own), (12, Self.other)] {
+            let process = World.process(number, user: user)
+            _ = try world.register(":1.\(number)", process, ["com.example.a"], application: "org.example.App")
+        }
+        _ = try world.register(":1.13", World.process(13), ["com.example.a"], application: "org.example.Other")
+        world.settle()
+        return world
+    }
+
+    private func request(
+        _ world: inout World,
+        _ target: String,
+        _ state: LifecycleState,
+        by caller: Caller,
+        freezes: Bool = false,
+        strangers: Set<ProcessID> = []
+    ) throws -> CallID {
+        let call = world.call()
+        let target = try #require(Target(target))
+        world.send(.setState(call, by: caller, target, state, freezes: freezes, strangers: strangers))
+        world.settle()
+        return call
+    }
+
+    private func release(_ world: inout World, _ target: String?, by caller: Caller) -> CallID {
+        let call = world.call()
+        world.send(.release(call, by: caller, target.flatMap { Target($0) }))
+        world.settle()
+        return call
+    }
+
+    private func state(_ world: World, _ name: String) -> LifecycleState? {
+        world.coordinator.id(of: name).flatMap { world.coordinator.entry(of: $0)?.state }
+    }
+
+    @Test func `a user changes only what belongs to it, and root everything`() throws {
+        var world = try makeWorld()
+        for target in [":1.12", "pid:12"] {
+            let call = try request(&world, target, .background, by: Caller(user: Self.own))
+            #expect(world.refusals[call]?.kind == .accessDenied)
+            let undo = release(&world, target, by: Caller(user: Self.own))
+            #expect(world.refusals[undo]?.kind == .accessDenied)
+        }
+        #expect(state(world, ":1.12") == .foreground)
+        let byRoot = try request(&world, "pid:12", .background, by: Caller(user: 0))
+        #expect(world.answers[byRoot] == .connections(1) && state(world, ":1.12") == .background)
+        let byOwner = try request(&world, ":1.12", .suspended, by: Caller(user: Self.other))
+        #expect(world.answers[byOwner] == .connections(1) && state(world, ":1.12") == .suspended)
+        let nobody = try request(&world, "pid:99", .background, by: Caller(user: 0))
+        #expect(world.refusals[nobody]?.kind == .noSuchTarget)
+    }
+
+    @Test func `of an application that others run too, only the caller's own part is meant`() throws {
+        var world = try makeWorld()
+        let call = try request(&world, "app:org.example.App", .background, by: Caller(user: Self.own))
+        #expect(world.answers[call] == .connections(1))
+        #expect(state(world, ":1.11") == .background && state(world, ":1.12") == .foreground)
+        #expect(state(world, ":1.13") == .foreground)
+        let stranger = try request(&world, "app:org.example.App", .background, by: Caller(user: 3_000))
+        #expect(world.refusals[stranger]?.kind == .accessDenied)
+        let root = release(&world, "app:org.example.App", by: Caller(user: 0))
+        #expect(world.answers[root] == .connections(2) && state(world, ":1.11") == .foreground)
+    }
+
+    @Test func `of a process that has connections as two users, neither may change a part`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(7, user: Self.own), ["com.example.a"])
+        _ = try world.register(":1.2", World.process(7, user: Self.other), ["com.example.a"])
+        let call = try request(&world, "pid:7", .background, by: Caller(user: Self.own))
+        #expect(world.refusals[call]?.kind == .accessDenied && state(world, ":1.1") == .foreground)
+    }
+
+    @Test func `a program in a sandbox changes nobody`() throws {
+        var world = try makeWorld()
+        let caller = Caller(user: Self.own, isSandboxed: true)
+        let set = try request(&world, ":1.11", .background, by: caller)
+        let undone = [release(&world, ":1.11", by: caller), release(&world, nil, by: caller)]
+        for call in [set] + undone { #expect(world.refusals[call]?.kind == .accessDenied) }
+        #expect(state(world, ":1.11") == .foreground)
+    }
+
+    @Test func `nobody takes an exempt application out of the foreground`() throws {
+        var world = try makeWorld { $0.exemptApplications = ["org.example.App"] }
+        for state: LifecycleState in [.background, .suspended] {
+            let call = try request(&world, "pid:11", state, by: Caller(user: 0))
+            #expect(world.refusals[call]?.kind == .accessDenied)
+        }
+        let call = try request(&world, "pid:11", .foreground, by: Caller(user: 0))
+        #expect(world.answers[call] == .connections(1))
+        let other = try request(&world, "pid:13", .background, by: Caller(user: 0))
+        #expect(world.answers[other] == .connections(1))
+    }
+
+    @Test func `what is frozen is suspended, may be stopped, and belongs to the caller alone`() throws {
+        var world = try makeWorld { $0.untouchables = [13] }
+        let caller = Caller(user: Self.own)
+        for state: LifecycleState in [.background, .foreground] {
+            let call = try request(&world, "pid:11", state, by: caller, freezes: true)
+            #expect(world.refusals[call]?.kind == .invalidArguments)
+        }
+        let untouchable = try request(&world, "pid:13", .suspended, by: caller, freezes: true)
+        #expect(world.refusals[untouchable]?.kind == .invalidArguments)
+        let process = World.process(11)
+        let stranger = try request(&world, "pid:11", .suspended, by: caller, freezes: true, strangers: [process])
+        #expect(world.refusals[stranger]?.kind == .accessDenied)
+        #expect(world.still.isEmpty && state(world, ":1.11") == .foreground)
+        let call = try request(&world, "pid:11", .suspended, by: caller, freezes: true)
+        #expect(world.answers[call] == .connections(1) && world.still == [process])
+        // A process that has connections as another user is stopped with them, so it is not the caller's alone.
+        _ = try world.register(":1.5", World.process(15, user: Self.own), ["com.example.a"])
+        _ = try world.register(":1.6", World.process(15, user: Self.other), ["com.example.a"])
+        let shared = try request(&world, ":1.5", .suspended, by: caller, freezes: true)
+        #expect(world.refusals[shared]?.kind == .accessDenied && world.still == [process])
+        let byRoot = try request(&world, ":1.5", .suspended, by: Caller(user: 0), freezes: true)
+        #expect(world.answers[byRoot] == .connections(2) && world.still.count == 3)
+    }
+
+    @Test func `a process whose exit would not be noticed is not frozen`() throws {
+        var world = World()
+        let call = world.call()
+        var facts = Newcomer.ProcessFacts(id: World.process(9))
+        facts.isWatched = false
+        let newcomer = Newcomer(
+            name: ":1.9",
+            user: Self.own,
+            process: facts,
+            hasSocket: true,
+            statement: Newcomer.Statement(try Subjects(names: ["com.example.a"], prefixes: []))
+        )
+        world.send(.register(call, newcomer))
+        let frozen = try request(&world, "pid:9", .suspended, by: Caller(user: Self.own), freezes: true)
+        #expect(world.refusals[frozen]?.kind == .invalidArguments && world.still.isEmpty)
+    }
+
+    @Test func `what was set counts for later connections and processes until it is released`() throws {
+        var world = try makeWorld()
+        let caller = Caller(user: Self.own)
+        _ = try request(&world, "app:org.example.App", .background, by: caller)
+        _ = try request(&world, "pid:13", .suspended, by: caller)
+        for (number, user): (Int32, UInt32) in [(21, Self.own), (22, Self.other)] {
+            let process = World.process(number, user: user)
+            _ = try world.register(":1.\(number)", process, ["com.example.a"], application: "org.example.App")
+        }
+        _ = try world.register(":1.23", World.process(13), ["com.example.a"], application: "org.example.Other")
+        world.settle()
+        #expect(state(world, ":1.21") == .background && state(world, ":1.22") == .foreground)
+        #expect(state(world, ":1.23") == .suspended)
+        // Released as one of the application, whatever else is set for that.
+        _ = release(&world, "pid:21", by: caller)
+        _ = try world.register(":1.31", World.process(21), ["com.example.a"], application: "org.example.App")
+        _ = try world.register(":1.32", World.process(32), ["com.example.a"], application: "org.example.App")
+        world.settle()
+        #expect(state(world, ":1.31") == .foreground && state(world, ":1.32") == .background)
+        _ = release(&world, "app:org.example.App", by: caller)
+        _ = try world.register(":1.33", World.process(33), ["com.example.a"], application: "org.example.App")
+        world.settle()
+        #expect(state(world, ":1.32") == .foreground && state(world, ":1.33") == .foreground)
+    }
+
+    @Test func `whoever releases everything releases its own, and root that of all`() throws {
+        var world = try makeWorld()
+        _ = try request(&world, "app:org.example.App", .background, by: Caller(user: Self.own))
+        _ = try request(&world, "app:org.example.App", .background, by: Caller(user: Self.other))
+        _ = try request(&world, "pid:13", .background, by: Caller(user: Self.own))
+        let call = release(&world, nil, by: Caller(user: Self.own))
+        #expect(world.answers[call] == .connections(2))
+        #expect(state(world, ":1.11") == .foreground && state(world, ":1.13") == .foreground)
+        #expect(state(world, ":1.12") == .background)
+        func newcomers(_ first: Int32) throws -> [LifecycleState?] {
+            let processes = [World.process(first), World.process(first + 1, user: Self.other), World.process(13)]
+            let applications = ["org.example.App", "org.example.App", "org.example.Other"]
+            for (process, application) in zip(processes, applications) {
+                let name = ":1.\(first)\(process.pid)"
+                _ = try world.register(name, process, ["com.example.a"], application: application)
+            }
+            world.settle()
+            return processes.map { state(world, ":1.\(first)\($0.pid)") }
+        }
+        #expect(try newcomers(41) == [.foreground, .background, .foreground])
+        let byRoot = release(&world, nil, by: Caller(user: 0))
+        #expect(world.answers[byRoot] == .connections(2))
+        #expect(try newcomers(51) == [.foreground, .foreground, .foreground])
+        // Nobody is left to release.
+        let empty = release(&world, nil, by: Caller(user: 0))
+        #expect(world.answers[empty] == .connections(0))
+    }
+
+    @Test func `a change that takes more than five seconds is refused, naming three who hold it up`() throws {
+        var world = World()
+        for number: Int32 in 1...5 {
+            _ = try world.register(
+                ":1.\(number)",
+                World.process(number),
+                ["com.example.a"],
+                application: "org.example.App"
+            )
+        }
+        world.settle()
+        let call = try world.set("app:org.example.App", .background)
+        world.time = ChangeRequest.limit - 1
+        world.send(.alarm)
+        #expect(world.refusals[call] == nil)
+        world.time = ChangeRequest.limit
+        world.send(.alarm)
+        #expect(
+            world.refusals[call]
+                == Refusal(
+                    .timedOut,
+                    "The change did not take effect within 5 seconds for :1.1 (process \(World.process(1))), "
+                        + ":1.2 (process \(World.process(2))), :1.3 (process \(World.process(3))) and 2 more."
+                )
+        )
+        // It goes on nevertheless.
+        world.settle()
+        #expect(state(world, ":1.5") == .background)
+        let next = try world.set("pid:2", .foreground)
+        world.time = 2 * ChangeRequest.limit
+        world.send(.alarm)
+        #expect(
+            world.refusals[next]?.message
+                == "The change did not take effect within 5 seconds for :1.2 (process \(World.process(2)))."
+        )
+    }
+
+    // MARK: - States of names
+
+    private func setNameState(_ world: inout World, _ name: String, by user: UInt32) throws -> CallID {
+        let call = world.call()
+        world.send(.setNameState(call, by: Caller(user: user), try NotifyName(name), 7))
+        return call
+    }
+
+    private func nameState(_ world: inout World, _ name: String) throws -> Effect.Answer? {
+        let call = world.call()
+        world.send(.getNameState(call, try NotifyName(name)))
+        return world.answers[call]
+    }
+
+    @Test func `the state of a name is set by who may post it, while somebody observes it`() throws {
+        var configuration = Coordinator.Configuration()
+        configuration.events = ["org.notifybus.session.lock"]
+        configuration.pinnedStates = ["com.example.pinned": 3]
+        configuration.reservesNames = true
+        var world = World(configuration)
+        let process = World.process(1)
+        let names = [
+            "com.example.a", "user.uid.1000.a", "com.apple.system.a", "org.notifybus.session.lock",
+        ]
+        _ = try world.register(":1.1", process, names, prefixes: ["com.example.prefixed."])
+        let event = try setNameState(&world, "org.notifybus.session.lock", by: 0)
+        #expect(world.refusals[event]?.kind == .accessDenied)
+        for (name, owner): (String, UInt32) in [("user.uid.1000.a", Self.own), ("com.apple.system.a", 0)] {
+            let denied = try setNameState(&world, name, by: Self.other)
+            #expect(world.refusals[denied]?.kind == .accessDenied, "\(name)")
+            for user in [owner, 0] {
+                let call = try setNameState(&world, name, by: user)
+                #expect(world.answers[call] != nil, "\(name)")
+            }
+        }
+        for unobserved in ["com.example.b", "com.example.prefixed.a"] {
+            let call = try setNameState(&world, unobserved, by: 0)
+            #expect(world.refusals[call]?.kind == .notObserved)
+        }
+        #expect(try nameState(&world, "com.example.pinned") == .value(3))
+        let pinned = try setNameState(&world, "com.example.pinned", by: Self.other)
+        let usual = try setNameState(&world, "com.example.a", by: Self.other)
+        #expect(world.answers[pinned] != nil && world.answers[usual] != nil)
+        // Each has a stamp of its own.
+        #expect(world.answers[pinned] != world.answers[usual])
+        #expect(try nameState(&world, "com.example.a") == .value(7))
+        // It goes with its last observer, but for what is kept.
+        world.send(.removeNames(world.call(), from: ":1.1", try Subjects(names: names, prefixes: [])))
+        #expect(try nameState(&world, "com.example.a") == .value(0))
+        #expect(try nameState(&world, "com.example.pinned") == .value(7))
+        // The agent itself says what those of events are.
+        world.send(.eventState("org.notifybus.session.lock", 1))
+        #expect(try nameState(&world, "org.notifybus.session.lock") == .value(1))
+    }
+
+    @Test func `a restarted agent believes the newest states that observers had set, as far as they may`() throws {
+        var configuration = Coordinator.Configuration()
+        configuration.events = ["com.example.event"]
+        configuration.reservesNames = true
+        var world = World(configuration)
+        world.time = 100
+        func register(_ name: String, _ states: [(String, UInt64, UInt64)]) throws {
+            let names = ["com.example.a", "com.example.event", "com.apple.system.a"]
+            _ = try world.register(name, World.process(1), names) { statement in
+                statement.states = states.compactMap { text, value, stamp in
+                    (try? NotifyName(text)).map { (name: $0, entry: .init(value: value, stamp: stamp)) }
+                }
+            }
+        }
+        let forged: [(String, UInt64, UInt64)] = [
+            ("com.example.event", 5, 10), ("com.apple.system.a", 5, 10), ("com.example.unobserved", 5, 10),
+        ]
+        try register(":1.1", [("com.example.a", 5, 10)] + forged)
+        #expect(try nameState(&world, "com.example.a") == .value(5))
+        for (name, _, _) in forged { #expect(try nameState(&world, name) == .value(0), "\(name)") }
+        try register(":1.2", [("com.example.a", 6, 9)])
+        #expect(try nameState(&world, "com.example.a") == .value(5))
+        try register(":1.3", [("com.example.a", 7, 11)])
+        #expect(try nameState(&world, "com.example.a") == .value(7))
+        // What claims to come from the future counts as set now.
+        try register(":1.4", [("com.example.a", 8, 1_000)])
+        #expect(try nameState(&world, "com.example.a") == .value(8))
+        world.time = 200
+        _ = try setNameState(&world, "com.example.a", by: Self.own)
+        try register(":1.5", [("com.example.a", 9, 150)])
+        #expect(try nameState(&world, "com.example.a") == .value(7))
+        // A connection that registers again says it once more.
+        try register(":1.5", [("com.example.a", 10, 300)])
+        #expect(try nameState(&world, "com.example.a") == .value(7))
+        world.time = 300
+        try register(":1.5", [("com.example.a", 10, 300)])
+        #expect(try nameState(&world, "com.example.a") == .value(10))
+    }
+
+    // MARK: - What is shown
+
+    @Test func `every connection is listed, and counted by its state`() throws {
+        var world = try makeWorld()
+        #expect(world.coordinator.totals.observers == 3 && world.coordinator.totals.processes == 3)
+        #expect(world.coordinator.totals.foreground == 3 && world.coordinator.totals.held == 0)
+        _ = try request(&world, "pid:11", .background, by: Caller(user: 0))
+        _ = try request(&world, "pid:12", .suspended, by: Caller(user: 0))
+        _ = try world.register(":1.14", World.process(13), prefixes: ["com.example.b."])
+        var totals = world.coordinator.totals
+        #expect(totals.observers == 4 && totals.processes == 3 && totals.parked == 0 && totals.held == 1)
+        #expect(totals.foreground == 2 && totals.background == 1 && totals.suspended == 1)
+        #expect(world.coordinator.list.map(\.name) == [":1.11", ":1.12", ":1.13", ":1.14"])
+        let entry = try #require(world.coordinator.list.first)
+        #expect(entry.state == .background && entry.decider == .person && entry.user == Self.own)
+        #expect(entry.application == "org.example.App" && !entry.isParked && !entry.hasFocus && entry.pending == 0)
+        world.send(.posted("com.example.a"))
+        #expect(world.coordinator.list.map(\.pending) == [0, 1, 0, 0])
+        world.send(.processStopped(World.process(13)))
+        world.settle()
+        totals = world.coordinator.totals
+        #expect(totals.parked == 2 && totals.suspended == 3 && totals.held == 2)
+        #expect(world.coordinator.list.map(\.isParked) == [false, false, true, true])
+    }
+}
