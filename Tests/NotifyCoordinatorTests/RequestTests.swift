@@ -88,15 +88,6 @@ import Testing
         #expect(world.refusals[call]?.kind == .accessDenied && state(world, ":1.1") == .foreground)
     }
 
-    @Test func `a program in a sandbox changes nobody`() throws {
-        var world = try makeWorld()
-        let caller = Caller(user: Self.own, isSandboxed: true)
-        let set = try request(&world, ":1.11", .background, by: caller)
-        let undone = [release(&world, ":1.11", by: caller), release(&world, nil, by: caller)]
-        for call in [set] + undone { #expect(world.refusals[call]?.kind == .accessDenied) }
-        #expect(state(world, ":1.11") == .foreground)
-    }
-
     @Test func `nobody takes an exempt application out of the foreground`() throws {
         var world = try makeWorld { $0.exemptApplications = ["org.example.App"] }
         for state: LifecycleState in [.background, .suspended] {
