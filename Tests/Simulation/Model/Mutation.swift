@@ -9,7 +9,6 @@ package enum Mutation: String, CaseIterable, Sendable {
     case confirmsAtOnce = "registrations are confirmed before the agent has said in which state they begin"
     case forgetsNames = "the observer does not tell the agent about names added later"
     case sendsRulesFirst = "an observer sends its rules before it tells the agent about a name"
-    case suspendsBehind = "an observer is suspended before what was entered just before has been carried out"
     case closesBehind = "an observer is suspended before the agent has taken note of names added just before"
     case confirmsUnheld = "while a program is suspended, registrations are confirmed before the agent holds their names"
     case parksBehind = "a program is parked before the agent has taken note of names added just before"

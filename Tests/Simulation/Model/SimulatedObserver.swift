@@ -186,7 +186,7 @@ final class SimulatedObserver {
         switch message {
         case .setState(let serial, let state, let additions):
             // The agent is told what was added before it may suspend the program.
-            if world.mutation != .suspendsBehind { carryOut(world) }
+            carryOut(world)
             let count = world.mutation == .closesBehind ? .max : additions
             run(.setState(state, additions: count, call(serial)), world)
         case .deliver(let serial, let names):
