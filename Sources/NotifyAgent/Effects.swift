@@ -54,6 +54,9 @@ extension Agent {
             if let ticket { subscribe(ticket, [], []) }
         case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)))
         case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)))
+        case .freezeProgram(let program, let members): programs.freeze(program, members)
+        case .thawProgram(let program): programs.thaw(program)
+        case .followUses(let question): uses.follow(question)
         case .look(let process, let mustLook):
             let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
             processes.look(at: process, mustLook, isAnnounced: isAnnounced)
@@ -79,6 +82,7 @@ extension Agent {
             link.emptyCaches()
             Memory.giveBack()
         case .alarm(let time): alarms.set(.coordinator, at: time)
+        case .napAlarm(let time): alarms.set(.naps, at: time)
         }
     }
 

@@ -61,6 +61,11 @@ final class ProcessTable {
         watcher.look(at: entry.number, mustLook, isAnnounced: isAnnounced)
     }
 
+    /// Looks at once whether these are stopped, if that matters.
+    func look(at pid: Int32) {
+        for (id, entry) in entries where id.pid == pid { watcher.look(at: entry.number) }
+    }
+
     /// Those that a user currently may not stop.
     func strangers(to user: UInt32, among processes: [ProcessID]) -> Set<ProcessID> {
         Set(processes.filter { entries[$0]?.handle.mayBeStopped(by: user) != true })
