@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
 import NotifyNames
 
 /// A world on its way through a scope, and how often something has been done to it.
