@@ -45,8 +45,8 @@ TARGETS = """
     NotifyCoordinatorTests NotifyBusTests
 """.split()
 TESTS = """
-    CoalescingQueueTests.swift MessageReaderTests.swift ObserverLifecycleTests.swift OutgoingMessageTests.swift
-    RelayReportsTests.swift StreamReaderTests.swift WireFormatTests.swift WireReaderTests.swift
+    CoalescingQueueTests.swift MessageReaderTests.swift ObserverLifecycleTests.swift RelayReportsTests.swift
+    StreamReaderTests.swift WireReaderTests.swift
 """.split()
 
 # What notices, the quickest first. None of them may take more than a few times the processor time that it needs without
