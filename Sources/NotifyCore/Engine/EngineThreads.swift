@@ -96,8 +96,13 @@ final class EngineThreads: Sendable {
     }
 
     /// Notes that the leader has finished the batch.
+    ///
+    /// - Parameter interval: how long after the batch before it began, in nanoseconds. The alarm stays set while batches
+    ///   follow each other closely, since setting it takes up to 2 µs, before a callback: the follower wakes up once in 5 ms
+    ///   instead, and once after the last.
     @inline(__always)
-    func endBatch() {
+    func endBatch(interval: Int64) {
+        if interval < FollowerAlarm.timeLimit / 2 { return }
         // What stops the threads may have rung just before the alarm was turned off.
         if alarm.stop(), stopping.load(ordering: .sequentiallyConsistent) { alarm.ring() }
     }
@@ -235,9 +240,10 @@ extension Engine {
             }
             if delivers { leads = run(takeWork(orGiveUp: true), as: number, of: threads, leads: leads, givesUp: true) }
             if leads {
-                threads.endBatch()
+                let interval = batch - lastBatch
+                threads.endBatch(interval: interval)
                 let posted = counters.posted.load(ordering: .relaxed)
-                pause.pauseIfNeeded(arrivals: arrivals, interval: batch - lastBatch, posted: posted)
+                pause.pauseIfNeeded(arrivals: arrivals, interval: interval, posted: posted)
             }
             lastBatch = batch
         }
@@ -402,18 +408,22 @@ extension Engine {
 
 /// Lets a stream of posts accumulate a little, so that the bus need not wake the leader for each of them.
 ///
-/// A busy bus would otherwise spend most of its time on that: with ten observers, dbus-daemon delivers twice as many
-/// posts this way.
+/// A busy bus would otherwise spend most of its time on that: with ten observers, dbus-daemon delivers up to twice as many
+/// posts this way. How long that takes depends on the machine, and a pause in which nothing accumulates costs a wake-up
+/// more. So a pause is as long as a few posts take, and the next ones are left out if it was in vain.
 struct StreamPause {
-    /// Batches that follow each other within this many nanoseconds form a stream.
-    private static let interval: Int64 = 120_000
     /// With this many posts at once, the cost of waking up per post is small.
     private static let fullBatch = 4
-    /// In nanoseconds. The kernel adds 50 µs, so a pause is below 0.1 ms. It is bounded, whereas sched_yield(2) may take
-    /// until the bus has queued too much for us.
-    private static let length = 40_000
+    /// The longest pause, and how far apart posts may be, in nanoseconds. The kernel adds 50 µs. It is bounded, whereas
+    /// sched_yield(2) may take until the bus has queued too much for us.
+    private static let limit: Int64 = 300_000
+    /// How many batches have no pause after one in vain: twice as many after each.
+    private static let omissions = 1...1_024
 
     private var lastPosted = 0
+    private var hasPaused = false
+    private var omitted = 0
+    private var nextOmissions = StreamPause.omissions.lowerBound
 
     /// Pauses if a stream arrives.
     ///
@@ -423,11 +433,25 @@ struct StreamPause {
     ///   - posted: how many posts this center has made. One that makes some may be answering, and somebody waiting for
     ///     the answer.
     mutating func pauseIfNeeded(arrivals: Int, interval: Int64, posted: Int) {
-        defer { lastPosted = posted }
-        guard 1..<StreamPause.fullBatch ~= arrivals, interval < StreamPause.interval, posted == lastPosted else {
+        let isAnswering = posted != lastPosted
+        lastPosted = posted
+        if hasPaused, arrivals > 1 {
+            nextOmissions = StreamPause.omissions.lowerBound
+        } else if hasPaused {
+            omitted = nextOmissions
+            nextOmissions = min(2 * nextOmissions, StreamPause.omissions.upperBound)
+        }
+        hasPaused = false
+        if omitted > 0 {
+            omitted -= 1
             return
         }
-        var time = timespec(tv_sec: 0, tv_nsec: StreamPause.length)
+        guard 1..<StreamPause.fullBatch ~= arrivals, !isAnswering else { return }
+        let each = interval / Int64(arrivals)
+        guard each < StreamPause.limit else { return }
+        hasPaused = true
+        let length = min(each * Int64(StreamPause.fullBatch - 1), StreamPause.limit)
+        var time = timespec(tv_sec: 0, tv_nsec: Int(length))
         nanosleep(&time, nil)
     }
 }
