@@ -78,7 +78,7 @@ extension Coordinator {
                 observer.parking = .draining
                 observer.stateAfterParking = observer.transition.wish
             }
-            // What it added before it was stopped has arrived by then.
+            // What the bus has read of what it added has arrived by then.
             subscribe(observer.subjects, for: connection, then: .parking, synchronizes: true)
         }
     }

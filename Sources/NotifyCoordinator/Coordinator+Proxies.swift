@@ -100,8 +100,9 @@ extension Coordinator {
             observer.returns = false
             observer.unconfirmed = observer.returning
             observer.returning = []
+            observer.gaps = Subjects()
         }
-        answer(call, .registered(.foreground, pending: observer.returning, isComplete: true))
+        answer(call, .registered(.foreground, pending: observer.returning, isComplete: observer.gaps.prefixes.isEmpty))
         tellDecider(id)
         perform(directory[id]?.transition.entered(isInForce: true), for: id)
         perform(directory[id]?.transition.want(.foreground, by: []), for: id)

@@ -104,11 +104,16 @@ extension Coordinator {
         directory.change(id) { observer in
             observer.stateAfterParking = old.isParked ? old.stateAfterParking : old.transition.wish
             observer.returns = observer.state == .suspended && observer.stateAfterParking == .foreground
+            // The agent is not told what it adds while it registers.
+            let known = old.isParked && old.hasSocket ? Subjects() : old.subjects.subtracting(old.gaps)
+            observer.gaps = observer.subjects.subtracting(known)
             (observer.dropped, observer.reportedDropped) = (old.dropped, old.reportedDropped)
         }
         guard let observer = directory[id] else { return }
         let names = old.unconfirmed + old.returning + takeDelivered(to: previous) + takePending(of: previous)
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
+        // A spurious notification beats silence.
+        for name in observer.gaps.names { _ = keep(name, for: id) }
         if case .draining = old.parking { successors[previous] = id }
         // The names are handed over directly: rules that both need stay on the bus.
         if observer.state == .suspended, !observer.isRelayed {
@@ -163,7 +168,10 @@ extension Coordinator {
             )
         }
         try ledger.observe(new, by: user)
-        directory[id]?.subjects.formUnion(new)
+        directory.change(id) { observer in
+            observer.subjects.formUnion(new)
+            if observer.isParked, !observer.hasSocket { observer.gaps.formUnion(new) }
+        }
         observedNames.insert(new)
         holdIfNeeded(added, for: id, then: .addition(call))
     }

@@ -47,6 +47,9 @@ struct ObservingConnection: Hashable {
     var stateAfterParking = LifecycleState.foreground
     /// Whether it replaces one that was parked or cut off while its names were subscribed, and is to hear again.
     var returns = false
+    /// What it added when the bus had forgotten it and the agent had not subscribed yet: posts of that may have reached
+    /// nobody.
+    var gaps = Subjects()
     /// What is pending for one that returns, to be reported once it hears again.
     var returning: [NotifyName] = []
     /// What the reply to its registration has reported, until it is known to have read that.

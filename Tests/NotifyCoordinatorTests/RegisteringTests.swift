@@ -62,4 +62,31 @@ extension World {
     fileprivate func names(of name: String) -> Set<NotifyName>? {
         coordinator.id(of: name).flatMap { coordinator.directory[$0]?.subjects.names }
     }
+
+    /// When it adds a name, and what it is told when it registers again.
+    enum Addition: CaseIterable { case beforeItStops, whileItIsParked, ofPrefix, untold }
+
+    @Test(arguments: Addition.allCases)
+    func `a program hears of what it added while it was parked, posted or not`(_ addition: Addition) throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        world.settle()
+        func add(_ names: [String], _ prefixes: [String] = []) throws {
+            world.send(.addNames(world.call(), from: ":1.1", try Subjects(names: names, prefixes: prefixes)))
+        }
+        if addition == .beforeItStops { try add(["com.example.b"]) }
+        world.send(.processStopped(process))
+        // The agent has subscribed to its names, and ends its connection.
+        world.stepBus()
+        if addition == .whileItIsParked { try add(["com.example.b"]) }
+        if addition == .ofPrefix { try add([], ["com.example.b"]) }
+        world.send(.processContinued(process))
+        let names = ["com.example.a"] + (addition == .ofPrefix ? [] : ["com.example.b"])
+        let prefixes = addition == .ofPrefix ? ["com.example.b"] : []
+        let call = try world.register(":1.2", process, names, prefixes: prefixes) { $0.previous = ":1.1" }
+        world.settle()
+        let pending = try addition == .whileItIsParked || addition == .untold ? [NotifyName("com.example.b")] : []
+        #expect(world.answers[call] == .registered(.foreground, pending: pending, isComplete: addition != .ofPrefix))
+    }
 }

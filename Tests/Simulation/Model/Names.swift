@@ -49,6 +49,13 @@ enum Subject {
         return prefixes.firstIndex(of: prefix).map { $0 + nameCount }
     }
 
+    /// A bit for each.
+    static func mask(of subjects: [Int]) -> UInt8 { subjects.reduce(0) { $0 | 1 << UInt8($1) } }
+
+    static func numbers(_ names: [String], _ prefixes: [String]) -> [Int] {
+        (0..<count).filter { (isPrefix($0) ? prefixes : names).contains(texts[$0]) }
+    }
+
     static func names(of subjects: [Int]) -> [String] { subjects.filter { !isPrefix($0) }.map { texts[$0] } }
     static func prefixes(of subjects: [Int]) -> [String] { subjects.filter { isPrefix($0) }.map { texts[$0] } }
 }

@@ -41,6 +41,33 @@ extension Oracle {
         }
     }
 
+    /// The agent has noticed that a program is stopped.
+    mutating func stopIsNoticed(_ observer: Int, told: UInt8) { contracts[observer].told = told }
+
+    /// The agent is about to end the connection of a stopped program.
+    mutating func isParked(_ observer: Int) {
+        contracts[observer].unheard = ~contracts[observer].told
+        for index in registrations.indices where registrations[index].observer == observer { allowIfUnheard(index) }
+    }
+
+    mutating func isRegisteredAgain(_ observer: Int) { (contracts[observer].told, contracts[observer].unheard) = (0, 0) }
+
+    /// What the program adds may be heard by nobody until it has registered again.
+    mutating func allowIfUnheard(_ registration: Int) {
+        let (observer, subject) = (registrations[registration].observer, registrations[registration].subject)
+        guard contracts[observer].unheard >> UInt8(subject) & 1 == 1 else { return }
+        if Subject.isPrefix(subject) {
+            allowEachName(of: observer, .addedWhileParked)
+            return
+        }
+        // Others hear it with this one.
+        for index in registrations.indices
+        where registrations[index].observer == observer && Subject.matches(registrations[index].subject, subject) {
+            registrations[index].unposted[subject] += 1
+            registrations[index].unpostedRow = .addedWhileParked
+        }
+    }
+
     /// A post is in the stream of a stopped program, and the agent hears it as well. Its name may be kept from each.
     mutating func standsTwice(_ name: Int, _ observer: Int) {
         for index in registrations.indices
@@ -98,6 +125,7 @@ extension Oracle {
     /// The agent has died, and what it had noted is lost.
     mutating func agentDied() {
         for observer in contracts.indices {
+            isRegisteredAgain(observer)
             if contracts[observer].known != nil, stopped.contains(observer) {
                 // It was stopped, so it does not know what was set meanwhile.
                 disturb(observer, .agentDied, drops: true)

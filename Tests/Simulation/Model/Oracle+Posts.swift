@@ -152,6 +152,7 @@ extension Oracle {
             }
             let old = contracts[observer.number]
             contracts[observer.number] = .settled(observer.connection == nil ? nil : state)
+            (contracts[observer.number].told, contracts[observer.number].unheard) = (old.told, old.unheard)
             contracts[observer.number].isByPerson = old.isByPerson && old.known == state
             guard state == .suspended else { continue }
             contracts[observer.number].agentLost = old.agentLost && !hasAgent

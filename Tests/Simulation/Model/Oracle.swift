@@ -53,6 +53,7 @@ struct Oracle {
         registrations.append(new)
         let contract = contracts[observer]
         for _ in 0..<contract.unposted { allowEachName(registrations.count - 1, contract.unpostedRow) }
+        allowIfUnheard(registrations.count - 1)
         for other in registrations where other.observer == observer && other.unposted != .zero {
             let names = other.unposted &* Subject.each(subject)
             let more = registrations[registrations.count - 1].unposted .< names
@@ -132,6 +133,7 @@ struct Oracle {
         if stoppedChanging.contains(observer) { return contracts[observer].isDisturbed = true }
         let old = contracts[observer]
         contracts[observer] = .settled(state)
+        (contracts[observer].told, contracts[observer].unheard) = (old.told, old.unheard)
         if state == .suspended || stopped.contains(observer) {
             contracts[observer].agentLost = old.agentLost
             (contracts[observer].unposted, contracts[observer].unpostedRow) = (old.unposted, old.unpostedRow)

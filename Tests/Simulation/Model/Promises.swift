@@ -30,6 +30,12 @@ extension Oracle {
         /// How often each name may be heard, posted or not, and which row allows that.
         var unposted: UInt8 = 0
         var unpostedRow = Row.agentDied
+        /// What the bus had read of what the program tells the agent when that noticed that it was stopped: a bit for each
+        /// subject.
+        var told: UInt8 = 0
+        /// What the agent may not have heard for a stopped program when it ended its connection, until that has registered
+        /// again.
+        var unheard: UInt8 = 0
 
         static func settled(_ state: LifecycleState?) -> Contract { Contract(known: state) }
     }

@@ -13,6 +13,8 @@ package enum Row: Int, CaseIterable, Sendable {
     case beingResumed
     /// Instead of a post, only its name is heard, which may stand for several posts.
     case stopped
+    /// A name is heard without a post; for a prefix each name is, and posts are lost.
+    case addedWhileParked
     /// A name is heard without a post; for a prefix a post is lost.
     case torn
     /// Each name is heard once, for each such agent, or a post twice; for a prefix posts are lost.
@@ -36,6 +38,7 @@ package enum Row: Int, CaseIterable, Sendable {
         case .beingSuspended: "being suspended"
         case .beingResumed: "being resumed"
         case .stopped: "stopped, not yet noticed"
+        case .addedWhileParked: "adding a name while it is parked"
         case .torn: "stopped in the middle of reading a post"
         case .agentDied: "suspended, parked or being resumed, and the agent dies"
         case .resumeDisturbed: "stopped, or its connection lost, while it is being resumed"

@@ -330,6 +330,14 @@ extension Scope {
             [Move(1, post(other)), Move(1, .observe(0, other)), Move(1, .stop(process: 0, tears: false))]
         ),
         Scope(
+            "parking held",
+            .medium,
+            "an observer is stopped while it adds a name, and the agent holds the other one for another observer",
+            setting([0, 1], [(0, name), (1, name)], [name, other]),
+            prelude: [.rest(1), change(.suspended, 1), .rest(2)],
+            [Move(1, .observe(0, other)), Move(1, .stop(process: 0, tears: false))]
+        ),
+        Scope(
             "delivery",
             .medium,
             "an observer is stopped and continued while it is handed a name that was posted while it was suspended",

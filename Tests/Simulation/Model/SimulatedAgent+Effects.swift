@@ -146,6 +146,9 @@ extension SimulatedAgent {
                 isComplete: isComplete
             )
             message = .registered(caller.serial, welcome)
+            if let index = world.bus.index(of: caller.name), case .observer(let observer) = world.bus[index].owner {
+                world.oracle.isRegisteredAgain(observer)
+            }
         } else if case .stamp(let stamp) = answer {
             message = .stamp(caller.serial, stamp)
         } else {

@@ -12,6 +12,7 @@ extension SimulatedAgent {
             return news.append(.found(id, []))
         }
         send(id, .mark(id.number), world)
+        world.oracle.isParked(observer)
         drains.append(Drain(id: id, connection: index, process: world.observers[observer].process))
     }
 

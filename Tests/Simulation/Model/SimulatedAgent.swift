@@ -186,6 +186,11 @@ final class SimulatedAgent {
             followers = Set(list.filter(\.decider.isDesktop).map(\.id))
             if world.mutation == .saysLockedEarly { return world.desktopIsInForce(number, self) }
         }
+        if case .processStopped(let process) = event {
+            for observer in world.observers where SimulatedAgent.process(observer.process) == process {
+                world.oracle.stopIsNoticed(observer.number, told: observer.told & ~observer.unread(world))
+            }
+        }
         guard case .drained(let id) = event, case .found(id, let names) = news.popFirst() else {
             return feed(event, world)
         }

@@ -32,6 +32,15 @@ extension SimulatedObserver {
         world.bus.write(.send(to: agent, message), connection)
     }
 
+    /// What it has told the agent that it observes and the bus has not read yet: a bit for each subject.
+    func unread(_ world: World) -> UInt8 {
+        guard let connection else { return 0 }
+        return world.bus[connection].outbox.waiting.reduce(0) { mask, message in
+            guard case .send(_, .names(_, let added)) = message else { return mask }
+            return mask | Subject.mask(of: Subject.numbers(added.names, added.prefixes))
+        }
+    }
+
     func findAgent(_ search: Int, _ owner: String?, _ world: World) {
         askBus(owner.map { .user(search: search, owner: $0) } ?? .findOwner(search: search), world)
     }
@@ -55,6 +64,7 @@ extension SimulatedObserver {
                     return .init(name: Subject.texts[name], number: state.value, stamp: stamp)
                 }
             }
+            told = Subject.mask(of: subjects)
             lastSerial += 1
             questions.add(lastSerial, .register(agent: agent))
             send(agent, .register(lastSerial, registration), world)
@@ -112,12 +122,14 @@ extension SimulatedObserver {
     func tell(_ agent: String, _ statement: ObserverLifecycle.Statement, asking number: Int?, _ world: World) {
         switch statement {
         case .observes(let names, let prefixes):
+            told |= Subject.mask(of: Subject.numbers(names, prefixes))
             let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
             guard let number else { return send(agent, .names(-1, message), world) }
             lastSerial += 1
             questions.add(lastSerial, .addition(number))
             send(agent, .names(lastSerial, message), world)
         case .observesNoMore(let names, let prefixes):
+            told &= ~Subject.mask(of: Subject.numbers(names, prefixes))
             send(agent, .noNames(AgentInterface.RemoveNames(names: names, prefixes: prefixes)), world)
         case .followsDesktop(let follows):
             if world.mutation != .forgetsFollowing { send(agent, .follow(follows), world) }

@@ -80,6 +80,8 @@ final class SimulatedObserver {
     var followsDesktop: Bool
     /// The states of names that it has set, which it tells the next agent.
     var nameStates: [Int: NameState] = [:]
+    /// What it has told the agent that it observes: a bit for each subject.
+    var told: UInt8 = 0
     /// Whether the bus has cut it off and is still running.
     var wasCutOff = false
     /// Which bus it was last connected to.
@@ -114,6 +116,7 @@ final class SimulatedObserver {
         callbacks = other.callbacks
         followsDesktop = other.followsDesktop
         nameStates = other.nameStates
+        told = other.told
         wasCutOff = other.wasCutOff
         busNumber = other.busNumber
     }

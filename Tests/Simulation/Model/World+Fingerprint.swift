@@ -82,6 +82,7 @@ extension SimulatedObserver {
         hasher.combine(callbacks)
         hasher.combine(followsDesktop)
         hasher.combine(nameStates)
+        hasher.combine(told)
         hasher.combine(wasCutOff)
         hasher.combine(busNumber)
     }
