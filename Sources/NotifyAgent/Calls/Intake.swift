@@ -26,9 +26,9 @@ final class Intake {
         deinit { intake.turns.end(charge) }
     }
 
-    /// How long calls are handled before the bus is read again, in nanoseconds. It must be short: a dbus-daemon has one
-    /// queue for everybody's calls, and what is in it must be read before another user's call is found behind it.
-    private static let slice: Int64 = 1_000_000
+    /// How long calls are handled before the bus is read again, in nanoseconds. It must be short: what a bus keeps for the
+    /// agent is one queue of everybody's calls, and all of it must be read before another user's call is found behind it.
+    private static let slice: Int64 = 250_000
 
     /// Calls of observers that may come faster than the agent takes them, and that nobody repeats if they are refused.
     fileprivate static let statements = [
