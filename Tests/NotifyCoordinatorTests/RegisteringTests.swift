@@ -86,7 +86,7 @@ extension World {
         let prefixes = addition == .ofPrefix ? ["com.example.b"] : []
         let call = try world.register(":1.2", process, names, prefixes: prefixes) { $0.previous = ":1.1" }
         world.settle()
-        let pending = try addition == .whileItIsParked || addition == .untold ? [NotifyName("com.example.b")] : []
+        let pending = addition == .whileItIsParked || addition == .untold ? [NotifyName("com.example.b")] : []
         #expect(world.answers[call] == .registered(.foreground, pending: pending, isComplete: addition != .ofPrefix))
     }
 }
