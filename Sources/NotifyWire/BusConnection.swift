@@ -132,8 +132,10 @@ package final class BusConnection {
         switch reader.next() {
         case .message(let message):
             if message.looksLikePost || message.kind == .longCall { return message }
-            guard message.isFrom(BusMessage.busName) || isValid(message) else { return BusMessage(kind: .invalid) }
             current = message
+            // Many calls are refused whatever they ask for: see `arguments`.
+            if message.kind == .call { return message }
+            guard message.isFrom(BusMessage.busName) || isValid(message) else { return BusMessage(kind: .invalid) }
             return message
         case .passedOver:
             return BusMessage(kind: .invalid)
@@ -160,8 +162,10 @@ package final class BusConnection {
 
     /// The arguments of the message that `next` last returned, which may be requested once.
     ///
-    /// - Returns: nil if they are nested too deeply or are too many. Descriptors among them belong to the caller.
+    /// - Returns: nil if they are nested too deeply or are too many, or are those of a call that is not valid. Descriptors
+    ///   among them belong to the caller.
     package func arguments() -> [BusValue]? {
+        if current.kind == .call, !isValid(current) { return nil }
         var values = BusValueReader(current.bodyReader)
         var descriptors = reader.takeDescriptors()
         return values.values(current.signature, &descriptors)

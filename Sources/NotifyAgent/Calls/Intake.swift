@@ -28,7 +28,7 @@ final class Intake {
 
     /// How long calls are handled before the bus is read again, in nanoseconds. It must be short: what a bus keeps for the
     /// agent is one queue of everybody's calls, and all of it must be read before another user's call is found behind it.
-    private static let slice: Int64 = 250_000
+    private static let slice: Int64 = 100_000
 
     /// Calls of observers that may come faster than the agent takes them, and that nobody repeats if they are refused.
     fileprivate static let statements = [
