@@ -51,9 +51,12 @@ static struct {
 struct x11_display {
     xcb_connection_t *connection;
     xcb_window_t root;
-    xcb_atom_t active_window, wm_pid, wm_machine, supporting;
+    xcb_atom_t active_window, wm_pid, wm_machine, supporting, wm_state, fullscreen;
     int has_resource;
     char host[256];
+    /* Of the last active window. */
+    xcb_window_t window;
+    char class[257];
 };
 
 /* libxcb writes to this on first use, under its own lock. */
@@ -162,6 +165,8 @@ x11_display *x11_open(const char *name) {
     display->wm_pid = atom(display, "_NET_WM_PID");
     display->wm_machine = atom(display, "WM_CLIENT_MACHINE");
     display->supporting = atom(display, "_NET_SUPPORTING_WM_CHECK");
+    display->wm_state = atom(display, "_NET_WM_STATE");
+    display->fullscreen = atom(display, "_NET_WM_STATE_FULLSCREEN");
     display->has_resource = has_resource(display);
     gethostname(display->host, sizeof display->host - 1);
     if (!display->active_window || xcb.connection_has_error(connection)) goto failed;
@@ -243,5 +248,23 @@ int64_t x11_active_process(x11_display *display) {
     int64_t process = 0;
     if (property(display, display->root, display->active_window, 32, &window, 4) == 4 && window)
         process = display->has_resource ? process_by_resource(display, window) : process_by_property(display, window);
+    display->window = window;
     return xcb.connection_has_error(display->connection) ? -1 : process > INT32_MAX ? 0 : process;
+}
+
+const char *x11_active_class(x11_display *display) {
+    char *class = display->class;
+    int length = display->window ? property(display, display->window, XCB_ATOM_WM_CLASS, 8, class, 256) : -1;
+    class[length > 0 ? length : 0] = 0;
+    /* The name of the instance comes first. */
+    size_t first = strlen(class);
+    return length > 0 && (int)first + 1 < length ? class + first + 1 : class;
+}
+
+int x11_active_is_fullscreen(x11_display *display) {
+    uint32_t states[64];
+    int length = display->window ? property(display, display->window, display->wm_state, 32, states, sizeof states) : -1;
+    for (int index = 0; index < length / 4; index++)
+        if (states[index] == display->fullscreen) return 1;
+    return 0;
 }

@@ -194,9 +194,12 @@ package struct ProcessFolder: ~Copyable {
         return [found.unified, found.systemd].compactMap(\.self)
     }
 
+    /// The path of its version 2 cgroup; nil if it can't be determined.
+    package var unifiedCgroup: String? { AppIdentity.cgroups(in: text(of: "cgroup") ?? "").unified }
+
     /// The directory of its version 2 cgroup; nil if that is the root, or can't be determined.
     package var cgroupFolder: String? {
-        AppIdentity.cgroups(in: text(of: "cgroup") ?? "").unified.flatMap { CgroupMount.folder(of: $0) }
+        unifiedCgroup.flatMap { CgroupMount.folder(of: $0) }
     }
 
     /// The same for a process whose number is known.

@@ -76,7 +76,7 @@ final class SwaySource: Source {
             guard isWaitingForTree, let tree = JSONValue(message.payload) else { return SwaySource.nonsense }
             isWaitingForTree = false
             if mustAskForTree { return askForTree() ? nil : SwaySource.gone }
-            return report(SwayWire.focusedProcess(in: tree))
+            return report(SwayWire.focusedWindow(in: tree))
         case SwayWire.Kind.windowEvent:
             guard let event = JSONValue(message.payload), let change = event["change"]?.text,
                 let container = event["container"]
@@ -84,7 +84,7 @@ final class SwaySource: Source {
             if change == "focus" {
                 // A tree that is under way is older than this.
                 mustAskForTree = isWaitingForTree
-                return report(SwayWire.process(of: container))
+                return report(SwayWire.window(of: container))
             }
             return change == "title" || change == "mark" || change == "urgent" ? nil : look()
         case SwayWire.Kind.workspaceEvent:
@@ -108,10 +108,12 @@ final class SwaySource: Source {
         return send(SwayWire.message(SwayWire.Kind.tree))
     }
 
-    private func report(_ process: Int32?) -> String? {
-        guard let process else { return "the compositor does not report which process a window belongs to" }
-        driver?.isLive()
-        driver?.report(.fact(.focus(process == 0 ? [] : [FocusedProcess(pid: process)])))
+    private func report(_ focus: SwayWire.Focus) -> String? {
+        switch focus {
+        case .unknown: return "the compositor does not report which process a window belongs to"
+        case .nobody: driver?.reportFocus(nil)
+        case .window(let window): driver?.reportFocus(window)
+        }
         return nil
     }
 

@@ -68,10 +68,14 @@ final class X11Source: Source {
             last = nil
             return true
         }
-        driver.isLive()
+        if process == last { driver.isLive() }
         if process != last {
-            let focused = process == 0 ? [] : [FocusedProcess(pid: Int32(truncatingIfNeeded: process))]
-            driver.report(.fact(.focus(focused)))
+            let window = DesktopWindow(
+                pid: Int32(truncatingIfNeeded: process),
+                application: String(cString: x11_active_class(server)),
+                isFullscreen: x11_active_is_fullscreen(server) != 0
+            )
+            driver.reportFocus(process == 0 ? nil : window)
         }
         last = process
         return true
