@@ -90,7 +90,8 @@ package final class Agent: BusPeer {
             link: link,
             session: session,
             machine: MachineServices(on: loop),
-            servesMachine: servesMachine
+            servesMachine: servesMachine,
+            seesFullscreen: configuration.naps.contains { $0.keeps.contains(.fullscreen) }
         )
         uses = UseWatch(on: loop, environment) { uses, question in
             me.agent?.handle(.areUsed(uses, question: question))

@@ -32,9 +32,10 @@ void x11_close(x11_display *display);
 int x11_descriptor(x11_display *display);
 
 /* x11_follow() - subscribe to changes of _NET_ACTIVE_WINDOW. See Extended Window Manager Hints.
+ * @follows_state: whether to subscribe also to changes of _NET_WM_STATE of the window that it names
  *
  * Return: 0, or -1 if the connection is gone. */
-int x11_follow(x11_display *display);
+int x11_follow(x11_display *display, int follows_state);
 
 /* x11_take_events() - read pending events
  *

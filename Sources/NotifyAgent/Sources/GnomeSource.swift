@@ -86,15 +86,7 @@ final class GnomeSource: Source {
         let watch = inotify.add(path, IN_CREATE | IN_DELETE | IN_ONLYDIR)
         guard watch >= 0 else { return }
         slices[watch] = path
-        guard let stream = opendir(path) else { return }
-        defer { closedir(stream) }
-        while let entry = readdir(stream) {
-            guard entry.pointee.d_type == UInt8(DT_DIR) else { continue }
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            enter(name, in: path, depth: depth)
-        }
+        for entry in SystemFile.entries(of: path) ?? [] where entry.isFolder { enter(entry.name, in: path, depth: depth) }
     }
 
     private func enter(_ name: String, in slice: String, depth: Int = 2) {
@@ -166,6 +158,10 @@ final class GnomeSource: Source {
         }
         let touched = Set(events.map(\.watch))
         let hasLostEvents = events.contains(where: \.isOverflow)
+        if hasLostEvents, let units {
+            for (path, folder) in folders where folder.isUnit && access(path, F_OK) != 0 { leave(path) }
+            watch(slice: units)
+        }
         for (watch, path) in pathOfWatch where hasLostEvents || touched.contains(watch) {
             folders[path]?.hasFocus = GnomeSource.hasFocus(path)
         }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
 import Glibc
-import NotifyCoordinator
 
 /// The focus in Hyprland: its events say when to ask, and the answer names the process.
 final class HyprlandSource: Source {
     private let folder: String
-    private var events: Int32 = -1
-    private var question: Int32 = -1
+    private var events: SocketStream?
+    private var question: SocketStream?
     private var answer: [UInt8] = []
     /// Whether something has happened since the question.
     private var mustAskAgain = false
@@ -32,32 +30,24 @@ final class HyprlandSource: Source {
     }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        events = linux_connect_unix(folder + "/.socket2.sock")
-        guard events >= 0 else { throw .system("Hyprland can't be reached in \(folder)") }
+        events = SocketStream(folder + "/.socket2.sock", on: driver.loop) { [weak self] bytes in self?.takeEvents(bytes) }
+        guard events != nil else { throw .system("Hyprland can't be reached in \(folder)") }
         self.driver = driver
-        driver.loop.watch(events) { [weak self] in self?.readEvents() }
         guard ask() else { throw SourceFault(HyprlandSource.gone) }
     }
 
-    func end() {
-        guard events >= 0 else { return }
-        endQuestion()
-        driver?.loop.forget(events)
-        close(events)
-        (events, driver, lines, mustAskAgain) = (-1, nil, LineSplitter(), false)
-    }
+    func end() { (events, question, driver, lines, mustAskAgain) = (nil, nil, nil, LineSplitter(), false) }
 
     private static let gone = "Hyprland went away"
     private static let nonsense = "Hyprland sent something unintelligible"
 
-    private func readEvents() {
-        guard let bytes = SocketReading.some(of: events) else { return }
+    private func takeEvents(_ bytes: [UInt8]) {
         guard !bytes.isEmpty, let complete = lines.take(bytes) else {
             driver?.fail(SourceFault(bytes.isEmpty ? HyprlandSource.gone : HyprlandSource.nonsense))
             return
         }
         guard complete.contains(where: HyprlandWire.concernsFocus) else { return }
-        if question >= 0 {
+        if question != nil {
             mustAskAgain = true
         } else if !ask() {
             driver?.fail(SourceFault(HyprlandSource.gone))
@@ -68,29 +58,21 @@ final class HyprlandSource: Source {
 
     /// Each takes a connection of its own, which ends behind the answer.
     private func ask() -> Bool {
-        let socket = linux_connect_unix(folder + "/.socket.sock")
-        guard socket >= 0 else { return false }
-        (question, answer, mustAskAgain) = (socket, [], false)
-        driver?.loop.watch(socket) { [weak self] in self?.readAnswer() }
-        let text = HyprlandWire.question
-        return send(socket, text, text.count, Int32(MSG_NOSIGNAL)) == text.count
+        guard let driver else { return false }
+        (answer, mustAskAgain) = ([], false)
+        question = SocketStream(folder + "/.socket.sock", on: driver.loop) { [weak self] bytes in
+            self?.takeAnswer(bytes)
+        }
+        return question?.send(HyprlandWire.question) == true
     }
 
-    private func endQuestion() {
-        guard question >= 0 else { return }
-        driver?.loop.forget(question)
-        close(question)
-        question = -1
-    }
-
-    private func readAnswer() {
-        guard let bytes = SocketReading.some(of: question) else { return }
+    private func takeAnswer(_ bytes: [UInt8]) {
         answer += bytes
         guard bytes.isEmpty else {
             if answer.count > 1_048_576 { driver?.fail(SourceFault(HyprlandSource.nonsense)) }
             return
         }
-        endQuestion()
+        question = nil
         // What was asked before the last event is out of date.
         if mustAskAgain {
             if !ask() { driver?.fail(SourceFault(HyprlandSource.gone)) }

@@ -32,24 +32,3 @@ package enum HyprlandWire {
         return .window(DesktopWindow(pid: pid, application: value["class"]?.text ?? "", isFullscreen: isFullscreen))
     }
 }
-
-/// Splits a stream into lines.
-package struct LineSplitter {
-    /// A window list of thousands of windows has a few megabytes.
-    private static let maximum = 16_777_216
-
-    private var rest: [UInt8] = []
-
-    package init() {}
-
-    /// - Returns: the lines that are complete; nil if one is too long.
-    package mutating func take(_ bytes: [UInt8]) -> [[UInt8]]? {
-        rest += bytes
-        guard let end = rest.lastIndex(of: UInt8(ascii: "\n")) else {
-            return rest.count <= LineSplitter.maximum ? [] : nil
-        }
-        let lines = rest[..<end].split(separator: UInt8(ascii: "\n")).map { Array($0) }
-        rest.removeSubrange(...end)
-        return lines
-    }
-}

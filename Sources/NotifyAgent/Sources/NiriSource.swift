@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
-import Glibc
-import NotifyCoordinator
-
 /// The focus in niri, whose event stream names the process of each window.
 final class NiriSource: Source {
     private let path: String
-    private var socket: Int32 = -1
+    private var stream: SocketStream?
     private weak var driver: SourceDriver?
     private var lines = LineSplitter()
     private var wire = NiriWire()
@@ -20,28 +16,18 @@ final class NiriSource: Source {
     }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        socket = linux_connect_unix(path)
-        guard socket >= 0 else { throw .system("niri can't be reached at $NIRI_SOCKET") }
+        stream = SocketStream(path, on: driver.loop) { [weak self] bytes in self?.read(bytes) }
+        guard let stream else { throw .system("niri can't be reached at $NIRI_SOCKET") }
         self.driver = driver
-        driver.loop.watch(socket) { [weak self] in self?.read() }
-        let request = NiriWire.request
-        guard send(socket, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
-            throw SourceFault(NiriSource.gone)
-        }
+        guard stream.send(NiriWire.request) else { throw SourceFault(NiriSource.gone) }
     }
 
-    func end() {
-        guard socket >= 0 else { return }
-        driver?.loop.forget(socket)
-        close(socket)
-        (socket, driver, lines, wire) = (-1, nil, LineSplitter(), NiriWire())
-    }
+    func end() { (stream, driver, lines, wire) = (nil, nil, LineSplitter(), NiriWire()) }
 
     private static let gone = "niri went away"
     private static let nonsense = "niri sent something unintelligible"
 
-    private func read() {
-        guard let bytes = SocketReading.some(of: socket) else { return }
+    private func read(_ bytes: [UInt8]) {
         guard !bytes.isEmpty, let complete = lines.take(bytes) else {
             driver?.fail(SourceFault(bytes.isEmpty ? NiriSource.gone : NiriSource.nonsense))
             return
@@ -63,19 +49,5 @@ final class NiriSource: Source {
             return
         }
         driver.reportFocus(wire.window)
-    }
-}
-
-/// Reading from a socket that doesn't block.
-enum SocketReading {
-    /// - Returns: nil if there is nothing yet; nothing if the other side has gone.
-    static func some(of socket: Int32) -> [UInt8]? {
-        var (count, code): (Int, Int32) = (0, 0)
-        let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
-            count = recv(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
-            if count < 0 { code = errno }
-            initialized = max(0, count)
-        }
-        return code == EAGAIN || code == EINTR ? nil : bytes
     }
 }

@@ -22,6 +22,9 @@ package struct NiriWire {
     /// Asks for the event stream, which begins with what is there.
     package static let request = Array("\"EventStream\"\n".utf8)
 
+    /// More than anybody has.
+    private static let maximumWindows = 16_384
+
     private var windows: [Double: DesktopWindow] = [:]
     private var focused: Double?
     private var hasBegun = false
@@ -64,7 +67,7 @@ package struct NiriWire {
     }
 
     private mutating func enter(_ window: JSONValue) throws(Fault) {
-        guard let id = window["id"]?.number else { throw .unintelligible }
+        guard let id = window["id"]?.number, windows.count < NiriWire.maximumWindows else { throw .unintelligible }
         windows[id] = DesktopWindow(
             pid: window["pid"]?.integer.flatMap { $0 > 0 ? $0 : nil } ?? 0,
             application: window["app_id"]?.text ?? ""

@@ -13,6 +13,8 @@ struct SourceEnvironment {
     let machine: any ServiceBus
     /// Whether the agent serves everyone; desktops do not concern it.
     let servesMachine: Bool
+    /// Whether somebody wants to know which windows are fullscreen.
+    let seesFullscreen: Bool
     let variables = SystemFile.environment(
         "DISPLAY",
         "WAYLAND_DISPLAY",
@@ -67,7 +69,8 @@ struct DecidingSource: Sendable {
         },
         DecidingSource("x11", unless: { $0.absence ?? X11Source.obstacle($0.variables) }) { environment in
             let display = environment.variables["DISPLAY"] ?? ""
-            return ThreadedSource("x11") { X11Source(display: display) }
+            let seesFullscreen = environment.seesFullscreen
+            return ThreadedSource("x11") { X11Source(display: display, seesFullscreen: seesFullscreen) }
         },
         DecidingSource("sway", unless: { $0.absence ?? SwaySource.obstacle($0.variables) }) { environment in
             let path = environment.variables["SWAYSOCK"] ?? ""

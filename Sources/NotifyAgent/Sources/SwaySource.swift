@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
-import Glibc
-import NotifyCoordinator
-
 /// The focus in sway, and in other compositors that speak as it does: the events of its windows name the process.
 final class SwaySource: Source {
     private let path: String
-    private var socket: Int32 = -1
+    private var stream: SocketStream?
     private weak var driver: SourceDriver?
     private var buffer: [UInt8] = []
     private var isWaitingForTree = false
@@ -21,38 +17,24 @@ final class SwaySource: Source {
     }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        socket = linux_connect_unix(path)
-        guard socket >= 0 else { throw .system("sway can't be reached at $SWAYSOCK") }
+        stream = SocketStream(path, on: driver.loop) { [weak self] bytes in
+            if let reason = self?.take(bytes) { self?.driver?.fail(SourceFault(reason)) }
+        }
+        guard let stream else { throw .system("sway can't be reached at $SWAYSOCK") }
         self.driver = driver
-        driver.loop.watch(socket) { [weak self] in self?.read() }
         let greeting = SwayWire.message(SwayWire.Kind.subscribe, #"["window","workspace"]"#)
-        guard send(greeting), askForTree() else { throw SourceFault(SwaySource.gone) }
+        guard stream.send(greeting), askForTree() else { throw SourceFault(SwaySource.gone) }
     }
 
     func end() {
-        guard socket >= 0 else { return }
-        driver?.loop.forget(socket)
-        close(socket)
-        (socket, driver, buffer) = (-1, nil, [])
+        (stream, driver, buffer) = (nil, nil, [])
         (isWaitingForTree, mustAskForTree) = (false, false)
     }
 
-    private func read() {
-        guard let driver else { return }
-        if let reason = takeMessages() { driver.fail(SourceFault(reason)) }
-    }
-
     /// - Returns: why the connection is to be given up, if it is.
-    private func takeMessages() -> String? {
-        let size = 65_536
-        var count = 0
-        let chunk = [UInt8](unsafeUninitializedCapacity: size) { buffer, initialized in
-            count = Glibc.read(socket, buffer.baseAddress, size)
-            initialized = max(0, count)
-        }
-        if count < 0, errno == EAGAIN || errno == EINTR { return nil }
-        guard count > 0 else { return SwaySource.gone }
-        buffer += chunk
+    private func take(_ bytes: [UInt8]) -> String? {
+        if bytes.isEmpty { return SwaySource.gone }
+        buffer += bytes
         do throws(SwayWire.Fault) {
             while let message = try SwayWire.take(from: &buffer) {
                 if let reason = handle(message) { return reason }
@@ -105,7 +87,7 @@ final class SwaySource: Source {
     private func askForTree() -> Bool {
         isWaitingForTree = true
         mustAskForTree = false
-        return send(SwayWire.message(SwayWire.Kind.tree))
+        return stream?.send(SwayWire.message(SwayWire.Kind.tree)) == true
     }
 
     private func report(_ focus: SwayWire.Focus) -> String? {
@@ -115,10 +97,5 @@ final class SwaySource: Source {
         case .window(let window): driver?.reportFocus(window)
         }
         return nil
-    }
-
-    /// These few bytes fit into the socket, or its other end does not read.
-    private func send(_ bytes: [UInt8]) -> Bool {
-        Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
     }
 }

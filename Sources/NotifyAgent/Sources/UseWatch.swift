@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
 import Glibc
 import NotifyCoordinator
 import NotifyCore
@@ -79,7 +78,10 @@ final class UseWatch {
         var uses: [NapRule.Use: Set<FocusedProcess>] = [:]
         if question.uses.contains(.job) { uses[.job] = Set(terminals.map { FocusedProcess(pid: $0) }) }
         if question.uses.contains(.audio) {
-            uses[.audio] = Set((players?.processes ?? []).map { FocusedProcess(pid: $0) })
+            // A program in a sandbox knows only the number that it has there.
+            let players = players?.processes ?? []
+            let sandboxed = players.isEmpty ? [] : ProcessTree.namesakes(of: players, user: geteuid())
+            uses[.audio] = Set(players.union(sandboxed).map { FocusedProcess(pid: $0) })
         }
         if question.uses.contains(.inhibitor) {
             uses[.inhibitor] = inhibitors.reduce(into: []) { $0.formUnion($1.holders ?? []) }
@@ -90,42 +92,26 @@ final class UseWatch {
 
 /// The processes that play sound, by PulseAudio's protocol.
 private final class SoundPlayers {
-    private let loop: EventLoop
     private let changed: () -> Void
-    private var socket: Int32
+    private var stream: SocketStream?
     private var buffer: [UInt8] = []
     /// nil as long as they are not known.
     private(set) var processes: Set<Int32>?
 
-    var hasEnded: Bool { socket < 0 }
+    var hasEnded: Bool { stream == nil }
 
     init(_ path: String?, on loop: EventLoop, _ changed: @escaping () -> Void) {
-        (self.loop, self.changed) = (loop, changed)
-        socket = path.map { linux_connect_unix($0) } ?? -1
-        guard socket >= 0, send(PulseWire.greeting) else {
-            end()
-            return
+        self.changed = changed
+        stream = path.flatMap { path in
+            SocketStream(path, on: loop) { [weak self] bytes in self?.take(bytes) }
         }
-        loop.watch(socket) { [weak self] in self?.read() }
+        if stream?.send(PulseWire.greeting) != true { end() }
     }
-
-    deinit { end() }
 
     /// Without a server nobody plays.
-    private func end() {
-        if socket >= 0 {
-            loop.forget(socket)
-            close(socket)
-        }
-        (socket, processes) = (-1, [])
-    }
+    private func end() { (stream, processes) = (nil, []) }
 
-    private func send(_ bytes: [UInt8]) -> Bool {
-        Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
-    }
-
-    private func read() {
-        guard let bytes = SocketReading.some(of: socket) else { return }
+    private func take(_ bytes: [UInt8]) {
         buffer += bytes
         do throws(PulseWire.Fault) {
             if bytes.isEmpty { throw .unintelligible }
@@ -142,7 +128,7 @@ private final class SoundPlayers {
                 case .reply, .other: break
                 }
             }
-            if mustAsk, !send(PulseWire.listStreams) { throw .unintelligible }
+            if mustAsk, stream?.send(PulseWire.listStreams) != true { throw .unintelligible }
         } catch {
             end()
             changed()

@@ -16,30 +16,18 @@ enum ProcessTree {
         let foreground: Int32
 
         init?(of pid: Int32) {
-            guard let text = SystemFile.text(of: "/proc/\(pid)/stat"), let end = text.utf8.lastIndex(of: 0x29) else {
-                return nil
-            }
-            // "PID (NAME) STATE PARENT GROUP SESSION TERMINAL FOREGROUND …"
-            let fields = text[text.utf8.index(after: end)...].split(separator: " ").dropFirst(2).prefix(4).map {
-                Int32($0)
-            }
-            guard fields.count == 4, let group = fields[0], let session = fields[1], let terminal = fields[2],
-                let foreground = fields[3]
-            else { return nil }
-            (self.group, self.session, self.terminal, self.foreground) = (group, session, terminal, foreground)
+            // "PARENT GROUP SESSION TERMINAL FOREGROUND …"
+            let numbers = ProcessFolder(of: pid)?.numbers?.dropFirst().prefix(4).compactMap(\.self)
+            guard let numbers, numbers.count == 4 else { return nil }
+            (group, session, terminal, foreground) = (numbers[0], numbers[1], numbers[2], numbers[3])
         }
     }
 
     static func children(of pid: Int32) -> [Int32] {
-        guard let folder = opendir("/proc/\(pid)/task") else { return [] }
-        defer { closedir(folder) }
         var children: [Int32] = []
         // A child belongs to the thread that has started it.
-        while let entry = readdir(folder), children.count < maximum {
-            let thread = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { Int32(String(cString: $0)) }
-            }
-            guard let thread, let text = SystemFile.text(of: "/proc/\(pid)/task/\(thread)/children") else { continue }
+        for thread in SystemFile.entries(of: "/proc/\(pid)/task") ?? [] where children.count < maximum {
+            let text = SystemFile.text(of: "/proc/\(pid)/task/\(thread.name)/children") ?? ""
             children += text.split(separator: " ").compactMap { Int32($0) }
         }
         return children
@@ -57,6 +45,17 @@ enum ProcessTree {
             next += 1
         }
         return members
+    }
+
+    /// The processes of a user that have these numbers in namespaces of their own, as those in sandboxes do.
+    static func namesakes(of pids: Set<Int32>, user: UInt32) -> [Int32] {
+        let all = (SystemFile.entries(of: "/proc") ?? []).compactMap { Int32($0.name) }
+        return all.filter { process in
+            guard let folder = ProcessFolder(of: process), folder.innerNumber.map(pids.contains) == true else {
+                return false
+            }
+            return folder.users?.effective == user
+        }
     }
 
     // MARK: - Terminals

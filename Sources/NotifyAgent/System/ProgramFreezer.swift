@@ -67,10 +67,10 @@ final class ProgramFreezer {
     }
 
     private func freeze(_ folder: String, _ user: UInt32) -> Bool {
-        guard !folder.utf8.contains(UInt8(ascii: "\n")), belongs(folder, to: user), thawGuard.add(.cgroup(folder))
-        else {
-            return false
-        }
+        guard !folder.utf8.contains(UInt8(ascii: "\n")), belongs(folder, to: user),
+            // Whoever has frozen it will also thaw it.
+            SystemFile.text(of: folder + "/cgroup.freeze") == "0\n", thawGuard.add(.cgroup(folder))
+        else { return false }
         if Freezer.write("1", to: folder + "/cgroup.freeze") == 0 {
             // A set-user-ID program may have been executed in the meantime.
             if belongs(folder, to: user) { return true }
@@ -88,16 +88,9 @@ final class ProgramFreezer {
             // One that has ended in the meantime is no obstacle.
             if let process = ProcessFolder(of: pid), process.users?.areAll(user) == false { return false }
         }
-        guard let stream = opendir(folder) else { return false }
-        defer { closedir(stream) }
-        while let entry = readdir(stream) {
-            guard entry.pointee.d_type == UInt8(DT_DIR) else { continue }
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != ".", name != "..", !belongs(folder + "/" + name, to: user, depth: depth - 1) { return false }
-        }
-        return true
+        return SystemFile.entries(of: folder)?.allSatisfy { entry in
+            !entry.isFolder || belongs(folder + "/" + entry.name, to: user, depth: depth - 1)
+        } ?? false
     }
 
     // MARK: - By process
@@ -110,7 +103,8 @@ final class ProgramFreezer {
                 if stop.processes.contains(where: { $0.pid == pid }) { continue }
                 guard pid > 1, pid != ProcessHandle.own,
                     case .success(let member) = ProcessHandle.open(pid, user: program.user),
-                    member.mayBeStopped(by: program.user),
+                    // Whoever has stopped it will also let it continue.
+                    member.mayBeStopped(by: program.user), member.state != UInt8(ascii: "T"),
                     thawGuard.add(.process(pid, start: member.key.start))
                 else { continue }
                 isComplete = false

@@ -3,7 +3,6 @@
 import CLinux
 import Glibc
 import NotifyCore
-import NotifyEvents
 
 /// Something that the agent has stopped, and that must not stay stopped.
 package enum StoppedThing: Hashable, Sendable {
