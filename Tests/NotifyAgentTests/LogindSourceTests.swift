@@ -24,7 +24,7 @@ struct LogindSourceTests {
         try logind.addSession("9", user: 4_000_000)
         let scene = try makeScene(logind)
         let observer = try scene.startObserver()
-        try scene.waitForStatus("logind    live  1 fact: session 2 of user \(geteuid()) active\n")
+        try scene.waitForStatus("logind   live  1 fact: session 2 of user \(geteuid()) active\n")
         #expect(try scene.lines() == ["\(observer.pid) foreground default"])
 
         try logind.setLocked("2", true)
@@ -58,7 +58,7 @@ struct LogindSourceTests {
         try scene.wait(for: ["\(observer.pid) background logind"])
         try logind.kill()
         try scene.wait(for: ["\(observer.pid) foreground default"])
-        try scene.waitForStatus("logind    off   2 facts: systemd-logind went away")
+        try scene.waitForStatus("logind   off   2 facts: systemd-logind went away")
         try logind.restart()
         // It has no session yet, so the user's programs belong to none.
         try scene.waitForStatus("no session")

@@ -30,7 +30,7 @@ import Testing
     func `what Lomiri stops is parked at once, and hears each name once when it continues`(kind: BusKind) throws {
         let scene = try Scene(kind, environment: ["XDG_CURRENT_DESKTOP": "Lomiri"])
         let observer = try scene.startObserver()
-        try scene.waitForStatus("lomiri    live")
+        try scene.waitForStatus("lomiri live")
         observer.send(signal: SIGSTOP)
         let isStopped = waitUntil(timeout: .patience) { processState(observer.pid) == "T" }
         try #require(isStopped)
@@ -56,7 +56,7 @@ import Testing
     @Test func `nobody can have a program parked by saying that it was stopped`() throws {
         let scene = try Scene(.daemon, environment: ["XDG_CURRENT_DESKTOP": "Lomiri"])
         let observer = try scene.startObserver()
-        try scene.waitForStatus("lomiri    live")
+        try scene.waitForStatus("lomiri live")
         for process in [observer.pid, 1, scene.agentProcess] { try say("Paused", process, on: scene) }
         // The agent has heard of it by the time it answers this.
         #expect(try scene.lifecycle("list", "--json").contains(#""parked":false"#))

@@ -183,10 +183,13 @@ import Testing
         // Each opens a terminal: one for a program, one for a shell with a job, and one for a shell that waits.
         let job = "exec sh -i"
         let terminals = try ["exec cat", job, job].map {
-            try start("script", ["-q", "-c", $0, "/dev/null"], environment: ["PS1": "ready>"])
+            try start("script", ["-q", "-c", $0, "/dev/null"])
         }
-        try terminals[1].waitForOutput(containing: "ready>")
-        try terminals[2].waitForOutput(containing: "ready>")
+        for terminal in terminals.dropFirst() {
+            // What is typed is shown, too.
+            try terminal.writeInput("echo re''ady\n")
+            try terminal.waitForOutput(containing: "ready")
+        }
         try terminals[1].writeInput("cat\n")
         for (index, terminal) in terminals.enumerated() {
             _ = waitUntil(timeout: .patience) { isAtWork(terminal.pid) == (index < 2) }

@@ -27,7 +27,7 @@ import Testing
         try scene.lifecycle("suspend", "\(other.pid)")
         try scene.setForeground(other.pid)
         // The agent looks at the desktop's facts at most every 20 ms.
-        try scene.waitForStatus("shell     live  4 facts: process \(other.pid)\n")
+        try scene.waitForStatus("shell    live  4 facts: process \(other.pid)\n")
         #expect(try scene.lines() == ["\(one.pid) foreground person", "\(other.pid) suspended person"])
         // Once it returns the change is in force.
         try scene.lifecycle("release", "\(other.pid)")
@@ -38,7 +38,7 @@ import Testing
         // The desktop goes away, and its facts with it.
         scene.leaveDesktop()
         try scene.wait(for: ["\(one.pid) foreground default", "\(other.pid) foreground default"])
-        try scene.waitForStatus("shell     off   4 facts: the program that called SetForeground has left")
+        try scene.waitForStatus("shell    off   4 facts: the program that called SetForeground has left")
     }
 
     @Test(arguments: busKinds)
@@ -80,10 +80,10 @@ import Testing
         let scene = try Scene(kind, configuration: "exempt = app:org.example.None\n")
         let observer = try scene.startObserver()
         try scene.setForeground(1)
-        try scene.waitForStatus("shell     live  1 fact: process 1")
+        try scene.waitForStatus("shell    live  1 fact: process 1")
         #expect(try scene.lines() == ["\(observer.pid) foreground default"])
         try scene.setForeground(observer.pid)
-        try scene.waitForStatus("shell     live  2 facts")
+        try scene.waitForStatus("shell    live  2 facts")
         let json = try scene.lifecycle("list", "--json")
         #expect(json.contains(#""decider":"default","focused":true"#))
     }

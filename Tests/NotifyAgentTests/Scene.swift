@@ -119,9 +119,18 @@ final class Scene: Sendable {
     func waitForStatus(_ text: String, timeout: Duration = .patience) throws {
         var last = ""
         let isSo = try waitUntil(timeout: timeout) {
-            last = try lifecycle("status")
-            return last.contains(text)
+            last = try status()
+            return last.contains(Scene.withoutColumns(text))
         }
         #expect(isSo, "'\(text)' is not in:\n\(last)")
+    }
+
+    func statusHas(_ text: String) throws -> Bool { try status().contains(Scene.withoutColumns(text)) }
+
+    private func status() throws -> String { Scene.withoutColumns(try lifecycle("status")) }
+
+    /// How wide the columns of a table are depends on all that is in it.
+    private static func withoutColumns(_ text: String) -> String {
+        text.split(separator: " ").joined(separator: " ")
     }
 }

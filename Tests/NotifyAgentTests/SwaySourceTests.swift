@@ -45,9 +45,9 @@ import Testing
             + SwayWire.message(SwayWire.Kind.windowEvent, FakeSway.focusEvent(other.pid))
         for _ in 0..<100 { talk?.send(Array(repeatElement(pair, count: 50).joined())) }
         try scene.wait(for: ["\(one.pid) background sway", "\(other.pid) foreground sway"], timeout: .patience)
-        try scene.waitForStatus("sway      live  10001 facts: process \(other.pid)")
+        try scene.waitForStatus("sway     live  10001 facts: process \(other.pid)")
         talk = nil
-        try scene.waitForStatus("sway      off   10001 facts: sway went away")
+        try scene.waitForStatus("sway     off   10001 facts: sway went away")
         try scene.wait(for: ["\(one.pid) foreground default", "\(other.pid) foreground default"])
         // It comes back again.
         talk = try sway.accept()

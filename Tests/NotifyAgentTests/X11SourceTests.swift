@@ -51,7 +51,7 @@ struct X11SourceTests {
         let (one, first) = try startWindowed(scene, server)
         let (other, second) = try startWindowed(scene, server)
         // Without a window manager the source reports nothing, and everyone is in front.
-        try scene.waitForStatus("x11       off   0 facts: no window manager keeps _NET_ACTIVE_WINDOW")
+        try scene.waitForStatus("x11      off   0 facts: no window manager keeps _NET_ACTIVE_WINDOW")
         try scene.wait(for: ["\(one.pid) foreground default", "\(other.pid) foreground default"])
 
         let manager = try XClient(server)
@@ -59,7 +59,7 @@ struct X11SourceTests {
         try scene.wait(for: ["\(one.pid) foreground x11", "\(other.pid) background x11"])
         try manager.setActiveWindow([second])
         try scene.wait(for: ["\(one.pid) background x11", "\(other.pid) foreground x11"])
-        try scene.waitForStatus("x11       live  2 facts: process \(other.pid)")
+        try scene.waitForStatus("x11      live  2 facts: process \(other.pid)")
         try manager.setActiveWindow([0])
         try scene.wait(for: ["\(one.pid) background x11", "\(other.pid) background x11"])
         // A window that no longer exists, and one of this process, which doesn't observe.
@@ -100,7 +100,7 @@ struct X11SourceTests {
 
     @Test func `on Wayland or without a display the source is off, and says why`() throws {
         let wayland = try Scene(.daemon, environment: ["DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"])
-        #expect(try wayland.lifecycle("status").contains("x11       off   0 facts: this is a Wayland session"))
+        #expect(try wayland.statusHas("x11      off   0 facts: this is a Wayland session"))
         let ignored = try Scene(.daemon, configuration: "ignore = x11\nignore = sway\n")
         let status = try ignored.lifecycle("status")
         #expect(!status.contains("x11") && !status.contains("sway") && status.contains("gnome"))

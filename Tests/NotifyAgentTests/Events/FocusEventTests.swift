@@ -51,7 +51,7 @@ import Testing
     @Test func `nobody asks the desktop unless somebody wants to know`() throws {
         let sway = try FakeSway()
         let scene = try makeScene(.daemon, sway)
-        try scene.waitForStatus("sway      off   0 facts: idle until an observer registers")
+        try scene.waitForStatus("sway off   0 facts: idle until an observer registers")
         let status = try scene.lifecycle("status")
         #expect(!status.contains("org.notifybus.session.focus"))
     }
