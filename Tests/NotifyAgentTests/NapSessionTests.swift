@@ -103,6 +103,49 @@ import Testing
         kill(child, SIGKILL)
     }
 
+    @Test func `ten busy programs that nap use no processor time, and each hears its names once`() throws {
+        let desk = try Desk(.daemon, naps: "[nap]\napps = game*\nafter = 10ms\nstate = frozen\n")
+        let games = try (0..<10).map { _ in
+            try start(
+                productPath("notify-wait"),
+                [
+                    "--address", desk.scene.bus.address, "-f", "com.example.scene", "com.example.end",
+                    "--then", "echo $$ >&2; while :; do :; done",
+                ],
+                environment: withoutDesktop
+            )
+        }
+        let loops = try games.map { game in
+            try #require(pid_t(game.waitForErrorOutput(containing: "\n").split(separator: "\n")[0]))
+        }
+        defer { for loop in loops { kill(loop, SIGKILL) } }
+        for (number, game) in games.enumerated() { try desk.focus(game.pid, "game-\(number)") }
+        try desk.focus(1, "other")
+        for process in games.map(\.pid) + loops { try waitForState(process, isStopped: true) }
+        let before = try loops.map { try processorTime(of: $0) }
+        let names = Array(repeating: "com.example.scene", count: 3)
+        let post = try run(productPath("notify-post"), ["--address", desk.scene.bus.address] + names)
+        try #require(post.status == 0)
+        #expect(try desk.scene.lifecycle("status").contains("10 programs asleep"))
+        #expect(try loops.map { try processorTime(of: $0) } == before)
+        for (number, game) in games.enumerated() {
+            try desk.focus(game.pid, "game-\(number)")
+            #expect(try game.waitForOutputLines(1) == ["com.example.scene"])
+        }
+        try desk.scene.lifecycle("nap", "off")
+        try desk.scene.wait(for: Set(games.map { "\($0.pid) foreground default" }))
+        let end = try run(productPath("notify-post"), ["--address", desk.scene.bus.address, "com.example.end"])
+        try #require(end.status == 0)
+        for game in games { #expect(try game.waitForOutputLines(2) == ["com.example.scene", "com.example.end"]) }
+    }
+
+    /// In clock ticks. See proc(5).
+    private func processorTime(of process: pid_t) throws -> Int {
+        let text = try run("cat", ["/proc/\(process)/stat"]).output
+        let fields = try #require(text.split(separator: ")").last).split(separator: " ")
+        return try #require(Int(fields[11])) + #require(Int(fields[12]))
+    }
+
     @Test func `nobody stays stopped when the agent is killed, nor when it ends`() throws {
         let desk = try Desk(.daemon, naps: "[nap]\napps = game\nafter = 10ms\nstate = frozen\n")
         let loops = try (0..<3).map { _ in try start("/bin/sh", NapSessionTests.busyLoop) }

@@ -15,8 +15,8 @@ package struct FocusEvent {
         case unknown(String)
     }
 
-    /// In milliseconds.
-    package static let pause: Int64 = 30
+    /// In milliseconds. openbox takes some on an idle machine, and more than 30 when ten programs want the processor.
+    package static let pause: Int64 = 250
 
     private static let reason = "no source knows which program has the focus"
 
