@@ -183,7 +183,9 @@ private final class LogindInhibitors: InhibitorSource, ServiceClient {
 
     func ask() {
         logind?.call("ListInhibitors", of: LogindSource.manager, at: LogindSource.path) { [weak self] answer in
-            let entries = (try? answer.get())?.first?.elements ?? []
+            let values = (try? answer.get()) ?? []
+            values.closeDescriptors()
+            let entries = values.first?.elements ?? []
             var holders: Set<FocusedProcess> = []
             for entry in entries.prefix(4_096) {
                 // What, who, why, mode, user and process.
@@ -244,6 +246,7 @@ private final class SessionInhibitors: InhibitorSource, ServiceClient {
         let number = round
         session.call("GetInhibitors", of: SessionInhibitors.manager, at: SessionInhibitors.path) { [weak self] answer in
             let values = (try? answer.get()) ?? []
+            values.closeDescriptors()
             let paths = (values.first?.elements ?? []).prefix(SessionInhibitors.maximum).compactMap { value in
                 if case .text(UInt8(ascii: "o"), let path) = value { path } else { nil }
             }
@@ -260,7 +263,9 @@ private final class SessionInhibitors: InhibitorSource, ServiceClient {
         }
         session.call("GetAppId", of: SessionInhibitors.inhibitor, at: path) { [weak self] answer in
             var found = found
-            if let id = (try? answer.get())?.first?.string, !id.isEmpty {
+            let values = (try? answer.get()) ?? []
+            values.closeDescriptors()
+            if let id = values.first?.string, !id.isEmpty {
                 let stem = id.hasSuffix(".desktop") ? String(id.dropLast(8)) : id
                 found.insert(FocusedProcess(pid: 0, application: stem, user: geteuid()))
             }
