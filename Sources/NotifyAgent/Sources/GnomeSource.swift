@@ -86,7 +86,9 @@ final class GnomeSource: Source {
         let watch = inotify.add(path, IN_CREATE | IN_DELETE | IN_ONLYDIR)
         guard watch >= 0 else { return }
         slices[watch] = path
-        for entry in SystemFile.entries(of: path) ?? [] where entry.isFolder { enter(entry.name, in: path, depth: depth) }
+        for entry in SystemFile.entries(of: path) ?? [] where entry.isFolder {
+            enter(entry.name, in: path, depth: depth)
+        }
     }
 
     private func enter(_ name: String, in slice: String, depth: Int = 2) {

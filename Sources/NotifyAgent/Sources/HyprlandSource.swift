@@ -30,7 +30,8 @@ final class HyprlandSource: Source {
     }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        events = SocketStream(folder + "/.socket2.sock", on: driver.loop) { [weak self] bytes in self?.takeEvents(bytes) }
+        events = SocketStream(folder + "/.socket2.sock", on: driver.loop) { [weak self] bytes in self?.takeEvents(bytes)
+        }
         guard events != nil else { throw .system("Hyprland can't be reached in \(folder)") }
         self.driver = driver
         guard ask() else { throw SourceFault(HyprlandSource.gone) }
