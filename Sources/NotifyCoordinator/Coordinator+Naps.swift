@@ -33,9 +33,7 @@ extension Coordinator {
     /// - Returns: whether the program of a process is about to be stopped. Then it has said that it is ready for that,
     ///   and its report ends with the nap.
     mutating func isReadyForNap(_ id: ProcessID) -> Bool {
-        guard !naps.isEmpty, let process = directory[process: id] else { return false }
-        let program = NapProgram(application: process.application, user: id.user, pid: id.pid)
-        guard naps.isFalling(program) else { return false }
+        guard !naps.isEmpty, let program = program(of: id), naps.isFalling(program) else { return false }
         naps.isReady(id, of: program)
         mustReviewNaps = true
         return true
@@ -59,10 +57,12 @@ extension Coordinator {
         if !changed.isEmpty { reconsider(changed) }
     }
 
+    private func program(of id: ProcessID) -> NapProgram? {
+        directory[process: id].map { NapProgram(application: $0.application, user: id.user, pid: id.pid) }
+    }
+
     private func processes(of program: NapProgram) -> [ProcessID] {
-        directory.processes.values.filter { process in
-            NapProgram(application: process.application, user: process.id.user, pid: process.id.pid) == program
-        }.map(\.id).sorted()
+        directory.processes.keys.filter { self.program(of: $0) == program }.sorted()
     }
 
     /// Whether nothing but the nap has decided on a program's connections.
@@ -75,13 +75,15 @@ extension Coordinator {
     /// Decisions about these processes have changed: what is to hear or to drop posts runs before it is told so.
     mutating func endStops(of processes: [ProcessID]) {
         mustReviewNaps = true
-        for program in naps.frozen + naps.falling where !mayStop(program) { perform(naps.mustRun(program)) }
+        for program in Set(processes.compactMap { self.program(of: $0) }).sorted() where !mayStop(program) {
+            perform(naps.mustRun(program))
+        }
     }
 
     /// A process has something to do before it can be stopped again.
     mutating func endNap(of id: ProcessID) {
-        guard let process = directory[process: id] else { return }
-        perform(naps.mustRun(NapProgram(application: process.application, user: id.user, pid: id.pid)))
+        guard let program = program(of: id) else { return }
+        perform(naps.mustRun(program))
         mustReviewNaps = true
     }
 

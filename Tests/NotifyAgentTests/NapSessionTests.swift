@@ -159,6 +159,20 @@ import Testing
         }
     }
 
+    @Test func `nobody stays stopped when the process is killed that would see to it`() throws {
+        let desk = try Desk(.daemon, naps: "[nap]\napps = game\nafter = 10ms\nstate = frozen\n")
+        let loop = try start("/bin/sh", NapSessionTests.busyLoop)
+        // The second time it has a successor.
+        for _ in 0..<2 {
+            try desk.focus(loop.pid)
+            try desk.focus(1, "other")
+            try waitForState(loop.pid, isStopped: true)
+            let children = try run("sh", ["-c", "cat /proc/\(desk.scene.agentProcess)/task/*/children"]).output
+            kill(try #require(pid_t(children.filter { $0 != " " })), SIGKILL)
+            try waitForState(loop.pid, isStopped: false)
+        }
+    }
+
     /// Speaks PulseAudio's protocol at the socket `$1`: the process `$2` plays until a line comes.
     private static let soundServer = """
         import os, socket, struct, sys, threading

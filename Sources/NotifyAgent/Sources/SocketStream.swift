@@ -32,9 +32,7 @@ final class SocketStream {
     /// What is sent is short enough for the socket, or its other end does not read.
     ///
     /// - Returns: whether it could be sent.
-    func send(_ bytes: [UInt8]) -> Bool {
-        Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
-    }
+    func send(_ bytes: [UInt8]) -> Bool { linux_send(socket, bytes, bytes.count, nil, 0) == bytes.count }
 
     /// - Returns: nil if there is nothing yet.
     private static func receive(from socket: Int32) -> [UInt8]? {

@@ -18,7 +18,13 @@ final class ProgramFreezer {
     private let logger: Logger
     private var stops: [NapProgram: Stop] = [:]
 
-    init(_ thawGuard: ThawGuard, logger: Logger) { (self.thawGuard, self.logger) = (thawGuard, logger) }
+    init(_ thawGuard: ThawGuard, logger: Logger) {
+        (self.thawGuard, self.logger) = (thawGuard, logger)
+        thawGuard.hasGone = { [unowned self] in
+            logger.warning("lost the process that would let programs continue; they run on while they nap")
+            for program in stops.keys.sorted() { thaw(program) }
+        }
+    }
 
     func freeze(_ program: NapProgram, _ processes: [Int32]) {
         var stop = Stop()
@@ -67,7 +73,7 @@ final class ProgramFreezer {
     }
 
     private func freeze(_ folder: String, _ user: UInt32) -> Bool {
-        guard !folder.utf8.contains(UInt8(ascii: "\n")), belongs(folder, to: user),
+        guard belongs(folder, to: user),
             // Whoever has frozen it will also thaw it.
             SystemFile.text(of: folder + "/cgroup.freeze") == "0\n", thawGuard.add(.cgroup(folder))
         else { return false }

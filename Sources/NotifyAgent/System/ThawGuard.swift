@@ -47,13 +47,15 @@ package enum StoppedThing: Hashable, Sendable {
     }
 }
 
-/// Has what the agent has stopped continue if the agent is killed: a process of its own knows of it, and notices the end of
-/// the agent by a socket. It exists while something is stopped.
+/// Has what the agent has stopped continue if the agent is killed: a process of its own is told of each thing, and notices
+/// the end of the agent by their socket. It exists while something is stopped.
 final class ThawGuard {
     private let program: String?
     private let loop: EventLoop
     private var socket: Int32 = -1
     private var things: Set<StoppedThing> = []
+    /// Called when that process has been killed: nothing may stay stopped then.
+    var hasGone: () -> Void = {}
 
     /// - Parameter program: `notify-agent`; nil if there is to be no guard.
     init(_ program: String?, on loop: EventLoop) { (self.program, self.loop) = (program, loop) }
@@ -65,8 +67,7 @@ final class ThawGuard {
     /// - Returns: whether it will be seen to.
     func add(_ thing: StoppedThing) -> Bool {
         guard program != nil else { return true }
-        if socket < 0, !start() { return false }
-        guard send("+" + thing.text) else { return false }
+        guard socket >= 0 || start(), send("+" + thing.text) else { return false }
         things.insert(thing)
         return true
     }
@@ -78,22 +79,23 @@ final class ThawGuard {
         if things.isEmpty { end() }
     }
 
+    /// Each line is a packet.
     private func send(_ line: String) -> Bool {
-        let bytes = Array((line + "\n").utf8)
-        return Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
+        let bytes = Array(line.utf8)
+        return linux_send(socket, bytes, bytes.count, nil, 0) == bytes.count
     }
 
     private func end() {
         guard socket >= 0 else { return }
         loop.forget(socket)
         close(socket)
-        socket = -1
+        (socket, things) = (-1, [])
     }
 
     private func start() -> Bool {
         guard let program else { return false }
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return false }
         defer { close(ends[1]) }
         var actions = posix_spawn_file_actions_t()
@@ -114,13 +116,11 @@ final class ThawGuard {
             return false
         }
         socket = ends[0]
-        for thing in things where !send("+" + thing.text) { break }
         watchEnd(of: child)
-        // If it is killed, another takes its place.
+        // It sends nothing, so this is its end.
         loop.watch(socket) { [weak self] in
-            guard let self else { return }
-            end()
-            if !things.isEmpty { _ = start() }
+            self?.end()
+            self?.hasGone()
         }
         return true
     }
@@ -139,24 +139,22 @@ final class ThawGuard {
 
 /// The process that has everything continue: `notify-agent --thaw`.
 package enum Thawing {
+    /// More than a line can have.
+    private static let maximum = 8_192
+
     /// Reads what is stopped, and what no longer is, until the agent has ended.
     package static func run() {
         // The service manager may end the agent together with this process, which then has something to do.
         for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] { signal(number, SIG_IGN) }
         var things: Set<StoppedThing> = []
-        var rest: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 4_096)
+        var packet = [UInt8](repeating: 0, count: maximum)
         while true {
-            let count = read(STDIN_FILENO, &chunk, chunk.count)
+            let count = read(STDIN_FILENO, &packet, packet.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { break }
-            rest += chunk[..<count]
-            while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-                let line = String(decoding: rest[..<end], as: UTF8.self)
-                rest.removeFirst(end + 1)
-                guard let thing = StoppedThing(line.dropFirst()) else { continue }
-                if line.first == "+" { things.insert(thing) } else { things.remove(thing) }
-            }
+            let line = String(decoding: packet[..<count], as: UTF8.self)
+            guard let thing = StoppedThing(line.dropFirst()) else { continue }
+            if line.first == "+" { things.insert(thing) } else { things.remove(thing) }
         }
         for thing in things { thing.thaw() }
     }

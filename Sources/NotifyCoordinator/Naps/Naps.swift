@@ -90,10 +90,6 @@ package struct Naps: Sendable {
     /// Those that are to be stopped.
     var falling: [NapProgram] { programs { if case .falling = $0.step { true } else { false } } }
 
-    var frozen: [NapProgram] { programs { $0.step == .frozen } }
-
-    func isFrozen(_ program: NapProgram) -> Bool { entries[program]?.step == .frozen }
-
     /// Whether a process may say that it is ready to be stopped.
     func isFalling(_ program: NapProgram) -> Bool {
         if case .falling? = entries[program]?.step { true } else { false }
@@ -231,7 +227,7 @@ package struct Naps: Sendable {
 
     /// The agent ends.
     mutating func end() -> [Action] {
-        for program in frozen { actions.append(.thaw(program)) }
+        actions += programs { $0.step == .frozen }.map { .thaw($0) }
         entries = [:]
         return conclude()
     }
@@ -260,10 +256,14 @@ package struct Naps: Sendable {
         return true
     }
 
-    /// Programs that have ended are not noticed, unless something must be done about them.
+    /// Nobody says that a program has ended. So those without the focus are forgotten when there are too many: they are
+    /// awake until they have had it again.
     private mutating func makeRoom() {
         guard entries.count >= Naps.maximumPrograms else { return }
-        entries = entries.filter { $0.value.step != .asleep }
+        for program in programs(where: { $0.step != .focused }) {
+            wake(program)
+            entries[program] = nil
+        }
     }
 
     private mutating func wake(_ program: NapProgram) {
