@@ -4,17 +4,17 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Programs that Lomiri stops while nobody looks at them. The signals have the types of lomiri-app-launch's interface;
-/// this test stops the programs itself.
+@testable import NotifyAgent
+
+/// Programs that Lomiri stops while nobody looks at them. The signals have the types that lomiri-app-launch publishes, those
+/// from before 2017 included; this test stops the programs itself.
 @Suite struct LomiriTests {
-    private func say(_ member: String, _ process: pid_t, on scene: Scene) throws {
-        let signal = "com.lomiri.LomiriAppLaunch.Application\(member)"
+    private func say(_ member: String, _ process: pid_t, on scene: Scene, isOld: Bool = false) throws {
+        let signal = "\(LomiriSource.interfaces[isOld ? 1 : 0]).Application\(member)"
         let result = try run(
             "dbus-send",
-            [
-                "--bus=\(scene.bus.address)", "--type=signal", "/", signal, "string:org.example.App",
-                "array:uint64:\(process)",
-            ]
+            ["--bus=\(scene.bus.address)", "--type=signal", "/", signal, "string:org.example.App"]
+                + (isOld ? [] : ["string:1511"]) + ["array:uint64:\(process)"]
         )
         try #require(result.status == 0, "\(result.errorOutput)")
     }
@@ -26,8 +26,10 @@ import Testing
         try #require(isSo)
     }
 
-    @Test(arguments: busKinds)
-    func `what Lomiri stops is parked at once, and hears each name once when it continues`(kind: BusKind) throws {
+    @Test(arguments: busKinds, [false, true])
+    func `what Lomiri stops is parked at once, and hears each name once when it continues`(kind: BusKind, isOld: Bool)
+        throws
+    {
         let scene = try Scene(kind, environment: ["XDG_CURRENT_DESKTOP": "Lomiri"])
         let observer = try scene.startObserver()
         try scene.waitForStatus("lomiri live")
@@ -35,14 +37,14 @@ import Testing
         let isStopped = waitUntil(timeout: .patience) { processState(observer.pid) == "T" }
         try #require(isStopped)
         // Nothing is posted, so the agent has no other occasion to look at it.
-        try say("Paused", observer.pid, on: scene)
+        try say("Paused", observer.pid, on: scene, isOld: isOld)
         try waitUntilParked(true, scene)
         for _ in 0..<3 {
             let post = try run(productPath("notify-post"), ["--address", scene.bus.address, "com.example.scene"])
             try #require(post.status == 0)
         }
         observer.send(signal: SIGCONT)
-        try say("Resumed", observer.pid, on: scene)
+        try say("Resumed", observer.pid, on: scene, isOld: isOld)
         try waitUntilParked(false, scene)
         #expect(try observer.waitForOutputLines(1) == ["com.example.scene"])
         // What came first would have come twice by now.

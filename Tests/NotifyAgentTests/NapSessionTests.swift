@@ -45,6 +45,8 @@ import Testing
     }
 
     private static let busyLoop = ["-c", "while :; do :; done"]
+    /// More rounds, and figures.
+    private static let isLong = getenv("NOTIFYBUS_LONG") != nil
 
     private func waitForState(_ process: pid_t, isStopped: Bool) throws {
         let isSo = waitUntil(timeout: .patience) { (processState(process) == "T") == isStopped }
@@ -127,10 +129,21 @@ import Testing
         let post = try run(productPath("notify-post"), ["--address", desk.scene.bus.address] + names)
         try #require(post.status == 0)
         #expect(try desk.scene.lifecycle("status").contains("10 programs asleep"))
-        #expect(try loops.map { try processorTime(of: $0) } == before)
+        #expect(try sleeps(desk.scene.agentProcess, for: "2s"))
+        let used = zip(try loops.map { try processorTime(of: $0) }, before).map { $0 - $1 }
+        #expect(used == Array(repeating: 0, count: 10))
+        var waits: [Duration] = []
         for (number, game) in games.enumerated() {
+            let began = ContinuousClock.now
+            desk.talk.focus(game.pid, "game-\(number)")
+            try waitForState(game.pid, isStopped: false)
+            waits.append(ContinuousClock.now - began)
             try desk.focus(game.pid, "game-\(number)")
             #expect(try game.waitForOutputLines(1) == ["com.example.scene"])
+        }
+        if NapSessionTests.isLong {
+            waits.sort()
+            print("ten busy programs that nap used \(used) ticks; with the focus they ran after \(waits[5]), \(waits[9])")
         }
         try desk.scene.lifecycle("nap", "off")
         try desk.scene.wait(for: Set(games.map { "\($0.pid) foreground default" }))
@@ -149,7 +162,8 @@ import Testing
     @Test func `nobody stays stopped when the agent is killed, nor when it ends`() throws {
         let desk = try Desk(.daemon, naps: "[nap]\napps = game\nafter = 10ms\nstate = frozen\n")
         let loops = try (0..<3).map { _ in try start("/bin/sh", NapSessionTests.busyLoop) }
-        for round in 0..<(getenv("NOTIFYBUS_LONG") == nil ? 10 : 100) {
+        let rounds = NapSessionTests.isLong ? 100 : 10
+        for round in 0..<rounds {
             if round > 0 { try desk.restartAgent() }
             for loop in loops { try desk.focus(loop.pid) }
             try desk.focus(1, "other")
@@ -157,6 +171,7 @@ import Testing
             kill(desk.scene.agentProcess, round == 0 ? SIGTERM : SIGKILL)
             for loop in loops { try waitForState(loop.pid, isStopped: false) }
         }
+        if NapSessionTests.isLong { print("\(rounds) agents were killed, and everybody went on") }
     }
 
     @Test func `nobody stays stopped when the process is killed that would see to it`() throws {
@@ -167,8 +182,11 @@ import Testing
             try desk.focus(loop.pid)
             try desk.focus(1, "other")
             try waitForState(loop.pid, isStopped: true)
-            let children = try run("sh", ["-c", "cat /proc/\(desk.scene.agentProcess)/task/*/children"]).output
-            kill(try #require(pid_t(children.filter { $0 != " " })), SIGKILL)
+            let isThere = waitUntil(timeout: .patience) {
+                children(of: desk.scene.agentProcess, named: "notify-thaw").count == 1
+            }
+            try #require(isThere)
+            kill(children(of: desk.scene.agentProcess, named: "notify-thaw")[0], SIGKILL)
             try waitForState(loop.pid, isStopped: false)
         }
     }

@@ -11,11 +11,11 @@ import NotifyCore
 final class LomiriSource: Source {
     static let name = "lomiri"
     static let interfaces = ["com.lomiri.LomiriAppLaunch", "com.canonical.UbuntuAppLaunch"]
+    static let members = ["ApplicationPaused", "ApplicationResumed"]
     /// More than an application has.
     private static let maximumProcesses = 256
 
     private let link: BusLink
-    private weak var driver: SourceDriver?
 
     init(_ link: BusLink) { self.link = link }
 
@@ -26,32 +26,30 @@ final class LomiriSource: Source {
     }
 
     private static let rules = interfaces.flatMap { interface in
-        ["ApplicationPaused", "ApplicationResumed"].map { "type='signal',interface='\(interface)',member='\($0)'" }
+        members.map { "type='signal',interface='\(interface)',member='\($0)'" }
     }
 
     func begin(on driver: SourceDriver) {
-        self.driver = driver
         for rule in LomiriSource.rules { link.callBus("AddMatch", [.string(rule)]) }
         driver.isLive()
     }
 
     func end() {
         for rule in LomiriSource.rules { link.callBus("RemoveMatch", [.string(rule)]) }
-        driver = nil
     }
 
-    /// The processes of which a signal says that they were stopped, or continue: the ID of the application, and their
-    /// numbers.
-    static func processes(in signal: BusSignal) -> [Int32] {
-        guard interfaces.contains(signal.interface), signal.arguments.count == 2, signal.arguments[0].string != nil,
-            signal.member == "ApplicationPaused" || signal.member == "ApplicationResumed",
-            let numbers = signal.arguments[1].elements
+    /// The processes of which a signal says that they were stopped, or continue.
+    ///
+    /// Their numbers come behind the ID of the application and, since 2017, that of its instance. See
+    /// com.canonical.UbuntuAppLaunch.xml of ubuntu-app-launch.
+    ///
+    /// - Returns: the processes to look at.
+    func handle(_ signal: BusSignal) -> [Int32] {
+        guard LomiriSource.interfaces.contains(signal.interface), LomiriSource.members.contains(signal.member),
+            (2...3).contains(signal.arguments.count), let numbers = signal.arguments.last?.elements
         else { return [] }
-        return numbers.prefix(maximumProcesses).compactMap { value in
+        return numbers.prefix(LomiriSource.maximumProcesses).compactMap { value in
             value.uint64.flatMap { Int32(exactly: $0) }.flatMap { $0 > 0 ? $0 : nil }
         }
     }
-
-    /// - Returns: the processes to look at.
-    func handle(_ signal: BusSignal) -> [Int32] { LomiriSource.processes(in: signal) }
 }

@@ -144,6 +144,8 @@ package enum Thawing {
 
     /// Reads what is stopped, and what no longer is, until the agent has ended.
     package static func run() {
+        // It is started as /proc/self/exe, which would be its name.
+        linux_name_thread("notify-thaw")
         // The service manager may end the agent together with this process, which then has something to do.
         for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] { signal(number, SIG_IGN) }
         var things: Set<StoppedThing> = []
