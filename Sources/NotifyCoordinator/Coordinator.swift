@@ -112,6 +112,7 @@ package struct Coordinator {
         hasher.combine(ledger.accounts)
         hasher.combine(calls)
         hasher.combine(successors)
+        hasher.combine(naps)
     }
 
     mutating func emit(_ effect: Effect) { effects.append(effect) }

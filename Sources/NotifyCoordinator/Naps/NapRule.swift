@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Which programs nap when nobody looks at them, and how: a section of `nap.conf`.
-package struct NapRule: Equatable, Sendable {
+package struct NapRule: Hashable, Sendable {
     /// What becomes of a program that naps.
     package enum Depth: String, CaseIterable, Sendable {
         case background, suspended

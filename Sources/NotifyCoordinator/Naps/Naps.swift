@@ -6,8 +6,8 @@ import NotifyNames
 ///
 /// A program can nap once it has had the focus, so what has no window never does. It naps when it has been without the focus for
 /// a while and is not in use. If nobody knows who has the focus, everybody is awake.
-package struct Naps: Sendable {
-    enum Action: Equatable {
+package struct Naps: Hashable, Sendable {
+    enum Action: Hashable {
         /// The state that a nap gives a program has changed.
         case decide(NapProgram)
         /// Stop these processes, and what belongs to them. They are suspended.
@@ -20,7 +20,7 @@ package struct Naps: Sendable {
         case alarm(at: Int64?)
     }
 
-    private enum Step: Equatable {
+    private enum Step: Hashable {
         case focused
         /// It has lost the focus, and naps then unless it is in use.
         case waiting(until: Int64)
@@ -34,7 +34,7 @@ package struct Naps: Sendable {
         case frozen
     }
 
-    private struct Entry {
+    private struct Entry: Hashable {
         let rule: Int
         var isNamed: Bool
         /// Those that have had the focus, the last one at the end.
@@ -387,7 +387,7 @@ package struct Naps: Sendable {
 }
 
 /// What has to be known before a program naps. Answers bear the number of the last question.
-package struct UseQuestion: Equatable, Sendable {
+package struct UseQuestion: Hashable, Sendable {
     package let number: UInt64
     package let uses: Set<NapRule.Use>
     /// For those that may be terminals.

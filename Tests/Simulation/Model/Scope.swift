@@ -88,7 +88,7 @@ extension Scope {
     /// What can happen to programs other than by messages when the moves were made so often.
     func calm(after spent: SIMD16<UInt8>) -> Calm {
         var calm = Calm()
-        if freezesProcesses { (calm.isAgentUndisturbed, calm.areObserversUndisturbed) = (false, false) }
+        if freezesProcesses || setting.naps != nil { (calm.isAgentUndisturbed, calm.areObserversUndisturbed) = (false, false) }
         for number in moves.indices {
             for step in moves[number].steps(after: spent[number]) {
                 switch step {
@@ -444,6 +444,24 @@ extension Scope {
                 Move(2, post),
                 Move(
                     inOrder: .focus(source: 0, .process(1)),
+                    .focus(source: 0, .nobody),
+                    .focus(source: 0, .process(0))
+                ),
+            ]
+        ),
+        Scope(
+            "naps",
+            .small,
+            "an application loses the focus and is stopped, a name is posted, and it has the focus again",
+            setting([0], [(0, name)], [name]) { setting in
+                setting.hasDesktop = true
+                setting.applications = [0]
+                setting.naps = NapSetting(depth: .frozen, heedsSound: false)
+            },
+            [
+                Move(1, post), Move(1, .killAgent), Move(1, .startAgent),
+                Move(
+                    inOrder: .focus(source: 0, .process(0)),
                     .focus(source: 0, .nobody),
                     .focus(source: 0, .process(0))
                 ),

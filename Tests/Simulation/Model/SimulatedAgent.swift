@@ -87,6 +87,9 @@ final class SimulatedAgent {
         coordinator = other.coordinator
         isAlive = other.isAlive
         alarm = other.alarm
+        napAlarm = other.napAlarm
+        useQuestion = other.useQuestion
+        napping = other.napping
         drains = other.drains
         owned = other.owned
         news = other.news

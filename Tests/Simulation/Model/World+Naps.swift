@@ -29,7 +29,7 @@ package struct NapSetting: Sendable {
 }
 
 /// What there is to know about the application's nap without the agent's code.
-struct NapModel {
+struct NapModel: Hashable {
     /// Whether it has had the focus since the agent came, or since somebody last knew who has it.
     var isCandidate = false
     /// When it lost the focus; nil while it has it.

@@ -126,6 +126,7 @@ package final class World {
         requests = other.requests
         meantBy = other.meantBy
         desktop = other.desktop
+        nap = other.nap
         nameStates = other.nameStates
         unansweredSettings = other.unansweredSettings
         lastSerial = other.lastSerial
