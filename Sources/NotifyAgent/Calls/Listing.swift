@@ -97,7 +97,7 @@ extension AgentInterface.StatusReport {
 extension AgentInterface.FocusEntry {
     init(_ process: FocusedProcess?, by source: String) {
         self.init(
-            process: UInt32(process?.pid ?? 0),
+            process: UInt32(max(0, process?.pid ?? 0)),
             application: process?.application ?? "",
             window: process?.window ?? "",
             source: source

@@ -153,6 +153,8 @@ extension Agent {
     /// A source that is started learns what is already known.
     private func tellFocus() {
         guard eventPart.derived[SystemEvent.Source.focus.rawValue] != nil else { return }
+        // Without an observer KWin has not been asked yet.
+        if coordinator.sources.foremost == nil { sources.source(ShellSource.self)?.ask() }
         tell(focusEvent.take(coordinator.sources, focusSources))
     }
 
