@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCoordinator
 import NotifyNames
 
 /// A small world, and what may happen in it. All of its histories are explored.
