@@ -29,7 +29,7 @@ package struct History: Sendable {
         history.setting.exempts = rarity.chance(8)
         history.setting.reservesNames = rarity.chance(6)
         var drowsiness = SplitMix(seed: seed &* 0x9e6c_63d0_876a_46ad ^ 0x6e61_7073)
-        if !history.setting.applications.isEmpty, drowsiness.chance(3) {
+        if !history.setting.applications.isEmpty, drowsiness.chance(16) {
             history.setting.naps = .random(&drowsiness)
         }
         let world = World(history.setting, mutation: mutation)
