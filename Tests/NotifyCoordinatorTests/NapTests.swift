@@ -379,9 +379,16 @@ private struct Desk {
         desk.world.send(.setNaps(desk.world.call(), by: Caller(user: 1000), true))
         desk.pass(10 * Desk.second)
         #expect(desk.state(":1.1") == .suspended)
-        let stranger = desk.world.call()
-        desk.world.send(.setNaps(stranger, by: Caller(user: 1000, isSandboxed: true), false))
-        #expect(desk.world.refusals[stranger]?.kind == .accessDenied)
+    }
+
+    @Test func `only the user of the session and root turn naps off`() {
+        var desk = Desk(Desk.rule("org.example.Mail"), user: 1000)
+        for (user, mayTurn) in [(UInt32(1001), false), (1000, true), (0, true)] {
+            let call = desk.world.call()
+            desk.world.send(.setNaps(call, by: Caller(user: user), false))
+            #expect((desk.world.answers[call] == .done) == mayTurn)
+            #expect((desk.world.refusals[call]?.kind == .accessDenied) != mayTurn)
+        }
     }
 
     @Test func `on battery only, a program naps while the machine is known to run on it`() throws {

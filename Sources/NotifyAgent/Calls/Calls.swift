@@ -79,7 +79,9 @@ extension Agent {
                 since: started
             )
             report.faults = configuration.faults
-            report.focus = coordinator.sources.foremost.map { AgentInterface.FocusEntry($0.process, by: $0.source) }
+            if caller.confinement == nil {
+                report.focus = coordinator.sources.foremost.map { AgentInterface.FocusEntry($0.process, by: $0.source) }
+            }
             report.naps = coordinator.naps.text
             report.longestStep = UInt64(loop.longestStep / 1_000)
             link.reply(to: call, report.arguments)
@@ -248,7 +250,8 @@ enum Request {
         switch self {
         case .setState, .release, .setForeground, .list, .setNaps: true
         case .register, .addNames, .removeNames, .report, .followDesktop: false
-        case .setNameState, .getNameState, .status, .openRelay: false
+        case .getNameState(let name): !SystemEvent.isRelayed(name)
+        case .setNameState, .status, .openRelay: false
         }
     }
 

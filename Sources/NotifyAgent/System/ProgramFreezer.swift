@@ -29,7 +29,7 @@ final class ProgramFreezer {
     func freeze(_ program: NapProgram, _ processes: [Int32]) {
         var stop = Stop()
         for pid in processes {
-            guard case .success(let process) = ProcessHandle.open(pid, user: program.user),
+            guard case .success((let process, _)) = ProcessHandle.open(pid, user: program.user),
                 process.mayBeStopped(by: program.user)
             else { continue }
             if let folder = unit(of: process, program) {
@@ -108,7 +108,7 @@ final class ProgramFreezer {
             for pid in ProcessTree.members(of: process.pid) {
                 if stop.processes.contains(where: { $0.pid == pid }) { continue }
                 guard pid > 1, pid != ProcessHandle.own,
-                    case .success(let member) = ProcessHandle.open(pid, user: program.user),
+                    case .success((let member, _)) = ProcessHandle.open(pid, user: program.user),
                     // Whoever has stopped it will also let it continue.
                     member.mayBeStopped(by: program.user), member.state != UInt8(ascii: "T"),
                     thawGuard.add(.process(pid, start: member.key.start))
