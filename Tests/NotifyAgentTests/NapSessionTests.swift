@@ -37,10 +37,7 @@ import Testing
         /// Gives a window the focus, and returns once the agent knows: of changes that come faster it sees only the last.
         func focus(_ process: pid_t, _ application: String = "game") throws {
             talk.focus(process, application)
-            let isKnown = try waitUntil(timeout: .patience) {
-                try scene.lifecycle("focus", "--json").contains("\"pid\":\(process),")
-            }
-            try #require(isKnown)
+            try scene.waitForFocus(of: process)
         }
     }
 
@@ -143,7 +140,9 @@ import Testing
         }
         if NapSessionTests.isLong {
             waits.sort()
-            print("ten busy programs that nap used \(used) ticks; with the focus they ran after \(waits[5]), \(waits[9])")
+            print(
+                "ten busy programs that nap used \(used) ticks; with the focus they ran after \(waits[5]), \(waits[9])"
+            )
         }
         try desk.scene.lifecycle("nap", "off")
         try desk.scene.wait(for: Set(games.map { "\($0.pid) foreground default" }))

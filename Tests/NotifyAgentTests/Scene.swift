@@ -78,6 +78,15 @@ final class Scene: Sendable {
 
     // MARK: - The desktop
 
+    /// Waits until the agent knows that a process has the focus. Until a source knows who has it the command fails.
+    func waitForFocus(of process: pid_t) throws {
+        let isKnown = try waitUntil(timeout: .patience) {
+            try run(productPath("notify-lifecycle"), ["--address", bus.address, "focus", "--json"])
+                .output.contains("\"pid\":\(process),")
+        }
+        try #require(isKnown)
+    }
+
     func setForeground(_ pid: pid_t) throws {
         let reply = try desktop.withLock { desktop in
             let client = try desktop ?? RawBusClient(address: bus.address)

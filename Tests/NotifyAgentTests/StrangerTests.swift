@@ -168,7 +168,9 @@ struct StrangerTests {
     // MARK: - Sandboxes
 
     @Test(arguments: busKinds)
-    func `a program in a sandbox can report its own state, and neither change nor see what is others'`(kind: BusKind) throws {
+    func `a program in a sandbox can report its own state, and neither change nor see what is others'`(kind: BusKind)
+        throws
+    {
         let agent = try AgentBus(kind)
         let root = try TemporaryFolder()
         try root.write("[Application]\nname=org.example.Boxed\n", to: ".flatpak-info")

@@ -32,10 +32,7 @@ import Testing
         let talk = try sway.accept()
         try talk.greet(focused: 1)
         // What is known at first is no change.
-        let isKnown = try waitUntil(timeout: .patience) {
-            try scene.lifecycle("focus", "--json").contains(#""pid":1,"#)
-        }
-        #expect(isKnown)
+        try scene.waitForFocus(of: 1)
         let (one, two) = (getpid(), scene.agentProcess)
         for number in 1...100 {
             let process = number % 2 == 0 ? one : two

@@ -35,6 +35,8 @@ struct NapModel: Hashable {
     /// When it lost the focus; nil while it has it.
     var lost: Int64?
     var playsSound = false
+    /// Whether it has begun to play so late that it may have napped already, and then naps on.
+    var beganLate = false
 }
 
 // The application naps while nobody looks at it.
@@ -62,11 +64,11 @@ extension World {
         guard isMeantToNap else { return }
         if isNew { nap = NapModel(playsSound: nap.playsSound) }
         guard let focused else {
-            (nap.isCandidate, nap.lost) = (false, nil)
+            (nap.isCandidate, nap.lost, nap.beganLate) = (false, nil, false)
             return nobodyKnowsWhoNaps()
         }
         if focused.contains(where: setting.applications.contains) {
-            (nap.isCandidate, nap.lost) = (true, nil)
+            (nap.isCandidate, nap.lost, nap.beganLate) = (true, nil, false)
         } else if nap.isCandidate, nap.lost == nil {
             nap.lost = clock
         }
@@ -76,6 +78,7 @@ extension World {
     func soundChanges(_ plays: Bool) {
         guard isMeantToNap, nap.playsSound != plays else { return }
         nap.playsSound = plays
+        nap.beganLate = plays && nap.lost.map { clock >= $0 + NapSetting.delay } == true
         nobodyKnowsWhoNaps()
         if let agent, agent.isAlive, agent.useQuestion != nil { agent.tellUses(self) }
     }
@@ -93,12 +96,16 @@ extension World {
     }
 
     /// The state that a nap gives an observer once everything has come to rest.
-    func napState(of observer: SimulatedObserver) -> LifecycleState? {
-        guard isMeantToNap, let naps = setting.naps, setting.applications.contains(observer.process),
-            nap.isCandidate, nap.lost != nil, !(naps.heedsSound && nap.playsSound)
+    ///
+    /// - Parameter isNapping: what the agent says, if either is right.
+    func napState(of observer: SimulatedObserver, _ isNapping: Bool) -> LifecycleState? {
+        guard isMeantToNap, let naps = setting.naps, setting.applications.contains(observer.process), hasLostFocus
         else { return nil }
+        if naps.heedsSound, nap.playsSound, !(nap.beganLate && isNapping) { return nil }
         return naps.state
     }
+
+    private var hasLostFocus: Bool { nap.isCandidate && nap.lost != nil }
 
     /// The agent has decided that a program naps.
     func checkNap(of agent: SimulatedAgent) {
@@ -111,10 +118,8 @@ extension World {
     /// At rest.
     func checkNaps(_ agent: SimulatedAgent?) {
         for process in processes.indices where processes[process].isNapping && !processes[process].hasEnded {
-            let isRight = agent.map { agent in
-                agent.napping.values.contains { $0.contains(Int32(100 + process)) }
-            }
-            if isRight != true { oracle.fail("process \(process) stands still, and nobody has it nap") }
+            let isHeld = agent?.napping.values.contains { $0.contains(Int32(100 + process)) } == true
+            if !isHeld || !hasLostFocus { oracle.fail("process \(process) stands still, and nobody has it nap") }
         }
     }
 }

@@ -109,8 +109,9 @@ extension World {
                 )
             }
             if !agent.isAsDecided(id) { oracle.fail("observer \(observer.number) is not as decided") }
-            let wanted = napState(of: observer) ?? says(desktop, of: observer)
-            if (entry.decider == Naps.decider) != (napState(of: observer) != nil), entry.decider.isDesktop {
+            let nap = napState(of: observer, entry.decider == Naps.decider)
+            let wanted = nap ?? says(desktop, of: observer)
+            if (entry.decider == Naps.decider) != (nap != nil), entry.decider.isDesktop {
                 oracle.fail("observer \(observer.number) \(entry.decider == Naps.decider ? "naps" : "does not nap")")
             }
             if case .source = entry.decider, wanted != entry.state {
