@@ -51,9 +51,12 @@ static struct {
 struct x11_display {
     xcb_connection_t *connection;
     xcb_window_t root;
-    xcb_atom_t active_window, wm_pid, wm_machine, supporting;
-    int has_resource;
+    xcb_atom_t active_window, wm_pid, wm_machine, supporting, wm_state, fullscreen;
+    int has_resource, follows_state;
     char host[256];
+    /* Of the last active window. */
+    xcb_window_t window;
+    char class[257];
 };
 
 /* libxcb writes to this on first use, under its own lock. */
@@ -162,6 +165,8 @@ x11_display *x11_open(const char *name) {
     display->wm_pid = atom(display, "_NET_WM_PID");
     display->wm_machine = atom(display, "WM_CLIENT_MACHINE");
     display->supporting = atom(display, "_NET_SUPPORTING_WM_CHECK");
+    display->wm_state = atom(display, "_NET_WM_STATE");
+    display->fullscreen = atom(display, "_NET_WM_STATE_FULLSCREEN");
     display->has_resource = has_resource(display);
     gethostname(display->host, sizeof display->host - 1);
     if (!display->active_window || xcb.connection_has_error(connection)) goto failed;
@@ -182,8 +187,15 @@ int x11_descriptor(x11_display *display) {
     return xcb.get_file_descriptor(display->connection);
 }
 
-int x11_follow(x11_display *display) {
+/* A window that is gone by now is an error that comes as an event. */
+static void follow_properties(x11_display *display, xcb_window_t window, uint32_t events) {
+    if (window && window != display->root)
+        xcb.change_window_attributes(display->connection, window, XCB_CW_EVENT_MASK, &events);
+}
+
+int x11_follow(x11_display *display, int follows_state) {
     const uint32_t events = XCB_EVENT_MASK_PROPERTY_CHANGE;
+    display->follows_state = follows_state;
     xcb.change_window_attributes(display->connection, display->root, XCB_CW_EVENT_MASK, &events);
     return xcb.flush(display->connection) > 0 && !xcb.connection_has_error(display->connection) ? 0 : -1;
 }
@@ -198,6 +210,7 @@ int x11_take_events(x11_display *display) {
             if (change->window == display->root &&
                 (change->atom == display->active_window || change->atom == display->supporting))
                 result = 1;
+            if (change->window == display->window && change->atom == display->wm_state) result = 1;
         }
         free(event);
     }
@@ -241,7 +254,30 @@ static int64_t process_by_property(x11_display *display, xcb_window_t window) {
 int64_t x11_active_process(x11_display *display) {
     xcb_window_t window = XCB_WINDOW_NONE;
     int64_t process = 0;
-    if (property(display, display->root, display->active_window, 32, &window, 4) == 4 && window)
+    if (property(display, display->root, display->active_window, 32, &window, 4) != 4) window = XCB_WINDOW_NONE;
+    if (window != display->window && display->follows_state) {
+        follow_properties(display, display->window, 0);
+        follow_properties(display, window, XCB_EVENT_MASK_PROPERTY_CHANGE);
+    }
+    if (window)
         process = display->has_resource ? process_by_resource(display, window) : process_by_property(display, window);
+    display->window = window;
     return xcb.connection_has_error(display->connection) ? -1 : process > INT32_MAX ? 0 : process;
+}
+
+const char *x11_active_class(x11_display *display) {
+    char *class = display->class;
+    int length = display->window ? property(display, display->window, XCB_ATOM_WM_CLASS, 8, class, 256) : -1;
+    class[length > 0 ? length : 0] = 0;
+    /* The name of the instance comes first. */
+    size_t first = strlen(class);
+    return length > 0 && (int)first + 1 < length ? class + first + 1 : class;
+}
+
+int x11_active_is_fullscreen(x11_display *display) {
+    uint32_t states[64];
+    int length = display->window ? property(display, display->window, display->wm_state, 32, states, sizeof states) : -1;
+    for (int index = 0; index < length / 4; index++)
+        if (states[index] == display->fullscreen) return 1;
+    return 0;
 }

@@ -62,12 +62,24 @@ package struct ConfigurationFile {
 
     /// Applies each line.
     ///
-    /// - Parameter set: says what is wrong with a key or its value.
+    /// - Parameters:
+    ///   - enter: says what is wrong with a line `[SECTION]`; nil if there are no sections.
+    ///   - set: says what is wrong with a key or its value.
     /// - Returns: what is wrong with the file, a sentence for each line.
-    package func faults(_ set: (_ key: String, _ value: String) -> String?) -> [String] {
+    package func faults(
+        sections enter: ((_ section: String) -> String?)? = nil,
+        _ set: (_ key: String, _ value: String) -> String?
+    ) -> [String] {
         var faults: [String] = []
         for line in settings.lines {
-            let fault = line.value.map { set(line.key, $0) } ?? "missing '=' in \(Printable.quoted(line.key))"
+            let fault: String? =
+                if let value = line.value {
+                    set(line.key, value)
+                } else if let enter, line.key.utf8.first == UInt8(ascii: "[") {
+                    enter(line.key)
+                } else {
+                    "missing '=' in \(Printable.quoted(line.key))"
+                }
             guard let fault else { continue }
             switch faults.count {
             case ..<Self.maximumFaults: faults.append(Printable.text("\(name):\(line.number): \(fault)"))

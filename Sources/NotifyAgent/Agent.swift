@@ -19,6 +19,8 @@ package final class Agent: BusPeer {
     var openCalls = OpenCalls()
     let identity: Identity
     let processes: ProcessTable
+    let programs: ProgramFreezer
+    let uses: UseWatch
     let sockets: Sockets
     let ends: EndWatch
     let sources: SourceSet
@@ -28,6 +30,8 @@ package final class Agent: BusPeer {
     let relaying: Relaying
     var alarms: Alarms
     var loginEvents = LoginEvents()
+    var focusEvent = FocusEvent()
+    var focusTimer: Int?
     /// Whether there is a screen saver that says whether it is active.
     var hasScreenSaver = false
     var sleepDelay: SleepDelay?
@@ -77,6 +81,7 @@ package final class Agent: BusPeer {
         identity = Identity(link, servesMachine: servesMachine)
         intake = Intake(link, configuration.quotas)
         processes = ProcessTable(watcher: watcher, logger: logger)
+        programs = ProgramFreezer(ThawGuard(configuration.ownProgram, on: loop), logger: logger)
         sockets = Sockets(watcher: watcher)
         alarms = Alarms(on: loop) { me.agent?.alarmRings() }
         relaying = Relaying(bus: bus, link, on: loop, rules: configuration.relay, quotas: configuration.quotas)
@@ -85,8 +90,12 @@ package final class Agent: BusPeer {
             link: link,
             session: session,
             machine: MachineServices(on: loop),
-            servesMachine: servesMachine
+            servesMachine: servesMachine,
+            seesFullscreen: configuration.naps.contains { $0.keeps.contains(.fullscreen) }
         )
+        uses = UseWatch(on: loop, environment) { uses, question in
+            me.agent?.handle(.areUsed(uses, question: question))
+        }
         let list = SourceList(configuration, in: environment)
         sources = SourceSet(
             list.makers,
@@ -111,6 +120,8 @@ package final class Agent: BusPeer {
         plan.interests = events.names
         plan.events = events.names.subtracting(configuration.files.map(\.name))
         plan.pinnedStates = configuration.pinnedStates
+        plan.naps = configuration.naps
+        plan.powerName = PowerState.percent
         coordinator = Coordinator(plan)
         me.agent = self
         (watcher.delegate, relaying.agent) = (self, self)
@@ -130,6 +141,12 @@ package final class Agent: BusPeer {
 
     // MARK: - Observers and sources
 
+    /// Programs nap whether or not anybody observes.
+    private func followFocus() {
+        for name in DecidingSource.ofFocus { sources.want(name, by: .agent) }
+        sources.source(ShellSource.self)?.ask()
+    }
+
     func observersHaveCome() {
         loop.cancel(restTimer)
         restTimer = nil
@@ -148,9 +165,9 @@ package final class Agent: BusPeer {
         }
     }
 
-    /// Nothing that a source has reported counts any more. This changes nothing by itself.
+    /// Nothing that a source has reported counts any more.
     private func sourceWasReset(_ source: String, _ condition: SourceCondition?) {
-        _ = coordinator.handle(.sourceWasReset(source, condition), at: .now)
+        handle(.sourceWasReset(source, condition))
         if source == "logind", condition != nil { loginEvents.rest() }
     }
 
@@ -214,6 +231,7 @@ package final class Agent: BusPeer {
                 uniqueName = link.uniqueName
                 logger.debug("acquired the bus name", metadata: ["connection": "\(uniqueName)"])
                 loadLaunches()
+                if !configuration.naps.isEmpty { followFocus() }
                 report(.ready)
             }
         }
@@ -233,6 +251,7 @@ package final class Agent: BusPeer {
     package func handle(_ signal: BusSignal) {
         signal.arguments.closeDescriptors()
         session.handle(signal)
+        for pid in sources.source(LomiriSource.self)?.handle(signal) ?? [] { processes.look(at: pid) }
         if let change = OwnerChange(signal) {
             guard change.owner.isEmpty else { return }
             if let id = coordinator.id(of: change.name), ends.watches(id) { handle(.connectionEnded(id)) }
@@ -256,6 +275,7 @@ package final class Agent: BusPeer {
         for owner in alarms.take(now: MonotonicTime.now.nanoseconds) {
             switch owner {
             case .coordinator: handle(Event.alarm)
+            case .naps: handle(Event.napAlarm)
             case .events: handle(EventTable.Input.alarm)
             case .sleep: endDelayIfOver()
             case .launching: launching?.alarmHasCome()
@@ -269,6 +289,7 @@ package final class Agent: BusPeer {
         let began = MonotonicTime.now.nanoseconds
         let news = sources.board.take()
         let later = applyFacts(news)
+        applyFocus(news)
         handle(.news(news))
         postAfterChanges(later)
         sources.board.rest(after: MonotonicTime.now.nanoseconds - began)

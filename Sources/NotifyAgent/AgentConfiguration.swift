@@ -36,6 +36,10 @@ extension Agent {
         package var pinnedStates: [NotifyName: UInt64] = [:]
         /// What programs in sandboxes may hear by the relay.
         package var relay = RelayRules()
+        /// Which programs nap while nobody looks at them.
+        package var naps: [NapRule] = []
+        /// What runs `notify-agent`, to let programs continue that nap if the agent is killed; nil if nothing is to.
+        package var ownProgram: String?
         /// Whether to take over the name from another agent.
         package var replaces = false
 

@@ -54,6 +54,9 @@ extension Agent {
             if let ticket { subscribe(ticket, [], []) }
         case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)))
         case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)))
+        case .freezeProgram(let program, let members): programs.freeze(program, members)
+        case .thawProgram(let program): programs.thaw(program)
+        case .followUses(let question): uses.follow(question)
         case .look(let process, let mustLook):
             guard let number = processes.number(of: process) else { break }
             let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
@@ -80,6 +83,7 @@ extension Agent {
             link.emptyCaches()
             Memory.giveBack()
         case .alarm(let time): alarms.set(.coordinator, at: time)
+        case .napAlarm(let time): alarms.set(.naps, at: time)
         }
     }
 

@@ -15,6 +15,8 @@ extension Coordinator {
     /// is frozen already, whoever asks for it once more is answered. The current decisions count, not those made when the
     /// change began.
     mutating func freezeIfSuspended(_ id: ProcessID) {
+        // With it its program, which may nap.
+        if !naps.isEmpty { mustReviewNaps = true }
         guard let process = directory[process: id], process.freezing.wish != nil, mayStandStill(id) else { return }
         let isSuspended = process.connections.allSatisfy { connection in
             guard let observer = directory[connection] else { return true }
@@ -45,6 +47,7 @@ extension Coordinator {
     /// Lets a process whose new connection has registered continue until that knows its state.
     mutating func letRun(_ id: ProcessID) {
         for same in directory.same(as: id) { stepFreezing(same) { $0.connectionHasCome() } }
+        if !naps.isEmpty { endNap(of: id) }
     }
 
     /// Nobody else would know that these processes must continue.

@@ -105,6 +105,7 @@ extension Coordinator {
     /// A process reports its own state.
     mutating func report(_ call: CallID, _ id: ConnectionID, _ state: LifecycleState) {
         guard let process = directory[id]?.process else { return }
+        if state == .suspended, isReadyForNap(process) { return answer(call, .done) }
         directory[process: process]?.report = state
         apply(directory.connections(of: process), call, .done)
     }
@@ -147,6 +148,7 @@ extension Coordinator {
             }
         }
         let processes = directory.processes(of: connections)
+        if !naps.isEmpty { endStops(of: processes) }
         // A process that is to hear or to drop posts must be running.
         for process in processes where !mayStandStill(process) { thaw(process) }
         for id in connections {
@@ -205,6 +207,7 @@ extension Coordinator {
         if let remembered = observer.remembered, case .source(let name) = remembered.decider, !sources.isSettled(name) {
             known.remembered = remembered
         }
+        if !naps.isEmpty { known.nap = naps.state(of: process.id, application: process.application) }
         known.follows = configuration.facts.facts(for: process.application, asks: observer.followsDesktop)
         // Most programs follow nothing.
         if known.follows.contains(.sleep) { known.sleep = sources.sleep }
@@ -244,6 +247,7 @@ extension Coordinator {
 
     mutating func note(_ news: [String: SourceNews]) {
         for (source, fact) in sources.note(news) { emit(.announceFact(source: source, fact: fact)) }
+        if !naps.isEmpty { focusMayHaveMoved() }
         reconsider(directory.all)
     }
 

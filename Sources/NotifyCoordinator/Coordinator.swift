@@ -30,6 +30,10 @@ package struct Coordinator {
         package var events: Set<NotifyName> = []
         /// Names whose state is kept even if nobody observes them, and their initial states.
         package var pinnedStates: [NotifyName: UInt64] = [:]
+        /// Which programs nap when nobody looks at them.
+        package var naps: [NapRule] = []
+        /// The name in whose state bit 16 says that the machine is on external power.
+        package var powerName: NotifyName?
 
         package init() {}
     }
@@ -54,6 +58,9 @@ package struct Coordinator {
     /// Connections whose stream is being read and that have been replaced.
     var successors: [ConnectionID: ConnectionID] = [:]
     var now = Timestamp(nanoseconds: 0)
+    package internal(set) var naps: Naps
+    /// Whether a program that naps may have to be stopped, or to run.
+    var mustReviewNaps = false
     private var effects: [Effect] = []
 
     package init(_ configuration: Configuration) {
@@ -63,6 +70,8 @@ package struct Coordinator {
         nameStates = NameStateTable(pinned: configuration.pinnedStates)
         ledger = Ledger(configuration.quotas)
         proxies = ProxySubscriptions(prefixRules: configuration.prefixRules)
+        naps = Naps(configuration.naps)
+        if naps.needsBattery, let power = configuration.powerName { observedNames.insert(Subjects(names: [power])) }
     }
 
     /// Handles an event.
@@ -71,6 +80,7 @@ package struct Coordinator {
     package mutating func handle(_ event: Event, at now: Timestamp) -> [Effect] {
         self.now = now
         dispatch(event)
+        if mustReviewNaps { reviewNaps() }
         // Connections that are waiting to be informed of their states: as many as the bus allows at once.
         while window.isWaiting, let (call, state) = window.next(now: now.nanoseconds) {
             guard case .state(let id) = call, let observer = directory[id], !observer.isParked else {
@@ -102,6 +112,7 @@ package struct Coordinator {
         hasher.combine(ledger.accounts)
         hasher.combine(calls)
         hasher.combine(successors)
+        hasher.combine(naps)
     }
 
     mutating func emit(_ effect: Effect) { effects.append(effect) }
@@ -143,7 +154,11 @@ package struct Coordinator {
                 try coordinator.setNameState(call, caller, name, value)
             }
         case .getNameState(let call, let name): emit(.answer(call, .value(eventStates[name] ?? nameStates[name])))
-        case .eventState(let name, let value): eventStates[name] = value
+        case .eventState(let name, let value):
+            eventStates[name] = value
+            if name == configuration.powerName { powerHasChanged(value) }
+        case .setNaps(let call, let caller, let isOn):
+            accept(call) { coordinator throws(Refusal) in try coordinator.setNaps(call, caller, isOn) }
         case .rulesAreSet(let ticket, let failure):
             proxies.rulesAreSet(ticket, failure: failure)
             followProxies()
@@ -166,9 +181,17 @@ package struct Coordinator {
         case .news(let news): note(news)
         case .awaitChanges(let number): awaitChanges(number)
         case .agentObserves(let subjects): agentObserves(subjects)
-        case .sourceWasReset(let name, let condition): sources.reset(name, condition)
+        case .sourceWasReset(let name, let condition):
+            sources.reset(name, condition)
+            if !naps.isEmpty { focusMayHaveMoved() }
+        case .areUsed(let uses, let question): perform(naps.areUsed(uses, question: question, now: now.nanoseconds))
+        case .napAlarm:
+            perform(naps.timeHasCome(now: now.nanoseconds))
+            mustReviewNaps = true
         case .alarm: expireRequests()
-        case .ending: thawEverything()
+        case .ending:
+            thawEverything()
+            perform(naps.end())
         }
     }
 

@@ -47,6 +47,11 @@ package enum Effect: Sendable {
     case thaw(ProcessID)
     /// Watch whether a process is stopped, or no longer do so.
     case look(ProcessID, Bool)
+    /// Stop these processes with all that belongs to them: the program naps.
+    case freezeProgram(NapProgram, [Int32])
+    case thawProgram(NapProgram)
+    /// Report which programs are in use, from now on; ends in `areUsed`. nil: no longer.
+    case followUses(UseQuestion?)
     /// Read what the bus has queued for a stopped process, and end the connection; ends in `drained`.
     case drain(ConnectionID)
     case stopDraining(ConnectionID)
@@ -77,6 +82,8 @@ package enum Effect: Sendable {
     case giveMemoryBack
     /// Report `alarm` at this time of the monotonic clock, in nanoseconds; it replaces an earlier one.
     case alarm(at: Int64)
+    /// Report `napAlarm` at this time; it replaces an earlier one. nil: not at all.
+    case napAlarm(at: Int64?)
 
     /// The reply to a call.
     package enum Answer: Hashable, Sendable {

@@ -26,6 +26,8 @@ package enum Event: Sendable {
     case release(CallID, by: Caller, Target?)
     case setNameState(CallID, by: Caller, NotifyName, UInt64)
     case getNameState(CallID, NotifyName)
+    /// Somebody turns naps off, or on again.
+    case setNaps(CallID, by: Caller, Bool)
 
     // MARK: Results of effects
 
@@ -71,6 +73,10 @@ package enum Event: Sendable {
     case awaitChanges(UInt64)
     /// The time set by `alarm` has come.
     case alarm
+    /// The same for `napAlarm`.
+    case napAlarm
+    /// The answer to `followUses`, and again whenever it changes.
+    case areUsed([NapRule.Use: Set<FocusedProcess>], question: UInt64)
     /// The agent terminates.
     case ending
 

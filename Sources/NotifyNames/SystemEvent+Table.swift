@@ -5,10 +5,10 @@ extension SystemEvent {
     /// The source that detects the event. The raw value is the word used by `ignore =` in agent.conf.
     package enum Source: String, CaseIterable, Sendable {
         case timezone, clock, hostname, mounts, network, dns, memory, power, profile, sleep, users
-        case accounts, locale, locker, logind, appearance
+        case accounts, locale, locker, logind, appearance, focus, packages
 
         /// Whether only a session's agent has it.
-        package var isOfSession: Bool { self == .locker || self == .logind || self == .appearance }
+        package var isOfSession: Bool { [.locker, .logind, .appearance, .focus].contains(self) }
     }
 
     package static let all: [SystemEvent] = machine + files + power + machineStates + session + unposted
@@ -204,6 +204,12 @@ extension SystemEvent {
             state: "1 from then on"
         ),
         SystemEvent(
+            "org.notifybus.system.packages",
+            .packages,
+            "kNotifyBusPackages",
+            "Packages of dpkg or rpm were installed, removed or upgraded."
+        ),
+        SystemEvent(
             "org.notifybus.system.sessions",
             .users,
             "kNotifyBusSessions",
@@ -249,9 +255,18 @@ extension SystemEvent {
             state: "1 for dark, 2 for light, 0 for no preference"
         ),
         SystemEvent(alias: "AppleInterfaceThemeChangedNotification", of: appearance, .appearance),
+        SystemEvent(
+            focus,
+            .focus,
+            "kNotifyBusFocus",
+            "The focus moved to another program, or away. Not for programs in sandboxes.",
+            state: "the process ID of the program that has the focus; 0 if none has it, or if that is unknown"
+        ),
     ]
 
     private static let appearance: NotifyName = "org.notifybus.session.appearance"
+
+    package static let focus: NotifyName = "org.notifybus.session.focus"
 
     private static let noDiskEvent =
         "The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks."

@@ -20,6 +20,9 @@ package struct SystemEvent: Sendable {
     /// What its state means; empty if it is always 0.
     package let state: String
 
+    /// Whether programs in sandboxes hear a post of this name, and learn its state.
+    package static func isRelayed(_ name: NotifyName) -> Bool { name != focus }
+
     init(
         _ name: NotifyName,
         _ source: Source?,

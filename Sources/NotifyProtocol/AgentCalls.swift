@@ -9,7 +9,7 @@ extension AgentInterface {
     package static let methods: [any ProtocolCall.Type] = [
         Register.self, AddNames.self, RemoveNames.self, Report.self, SetState.self, SetNameState.self,
         GetNameState.self, FollowDesktop.self, Release.self, SetForeground.self, List.self, Status.self,
-        OpenRelay.self,
+        OpenRelay.self, SetNaps.self,
     ]
 
     /// A registered connection observes more.
@@ -133,6 +133,22 @@ extension AgentInterface {
         package static let member = "OpenRelay"
 
         package init() {}
+    }
+
+    /// A person turns naps off, or on again.
+    package struct SetNaps: ProtocolCall {
+        package typealias Answer = Acknowledgement
+        package static let member = "SetNaps"
+        package static let parameters = [Parameter("on", "b")]
+        package var isOn: Bool
+
+        package init(isOn: Bool) { self.isOn = isOn }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            isOn = try arguments.read(0, \.exactBoolean)
+        }
+
+        package var arguments: [BusValue] { [.boolean(isOn)] }
     }
 
     /// A desktop reports which process has the focus.

@@ -50,6 +50,10 @@ extension AgentInterface {
         package var launches: [LaunchStatus] = []
         /// What is wrong with the agent's settings, for display.
         package var faults: [String] = []
+        /// Who has the focus; nil if no source knows.
+        package var focus: FocusEntry?
+        /// Whether programs nap, for display.
+        package var naps = ""
         /// The longest time for which the agent has done one thing, in microseconds: nobody else was served meanwhile.
         package var longestStep: UInt64 = 0
 
@@ -62,12 +66,45 @@ extension AgentInterface {
                     ("observers", .uint32(observers)), ("processes", .uint32(processes)),
                     ("foreground", .uint32(foreground)), ("background", .uint32(background)),
                     ("suspended", .uint32(suspended)), ("parked", .uint32(parked)), ("held", .uint32(held)),
-                    ("longest-step", .uint64(longestStep)),
+                    ("longest-step", .uint64(longestStep)), ("naps", .string(naps)),
+                    ("focus", .dictionary(focus?.fields ?? [])),
                     ("sources", .array(element: "a{sv}", sources.map(\.value))),
                     ("events", .array(element: "a{sv}", events.map(\.value))),
                     ("launches", .array(element: "a{sv}", launches.map(\.value))),
                     ("faults", .array(element: "s", faults.map { .string($0) })),
                 ])
+            ]
+        }
+    }
+
+    /// The program that has the focus.
+    package struct FocusEntry: Equatable, Sendable {
+        /// 0 if none has it.
+        package var process: UInt32
+        package var application: String
+        /// What the desktop calls the application of the window.
+        package var window: String
+        package var source: String
+
+        package init(process: UInt32, application: String, window: String, source: String) {
+            (self.process, self.application, self.window, self.source) = (process, application, window, source)
+        }
+
+        /// Reads the field "focus" of Status; nil if it has none, or an empty one.
+        package init?(_ status: Status.Answer) {
+            guard let value = status.fields.first(where: { $0.key == "focus" })?.value,
+                var reader = try? FieldReader(value), let process = try? reader.need("pid", "u", \.exactUInt32)
+            else { return nil }
+            self.process = process
+            application = (try? reader.take("application", "s", \.string)) ?? ""
+            window = (try? reader.take("window", "s", \.string)) ?? ""
+            source = (try? reader.take("source", "s", \.string)) ?? ""
+        }
+
+        package var fields: [(key: String, value: BusValue)] {
+            [
+                ("pid", .uint32(process)), ("application", .string(application)), ("window", .string(window)),
+                ("source", .string(source)),
             ]
         }
     }

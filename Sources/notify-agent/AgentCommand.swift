@@ -20,6 +20,10 @@ enum AgentCommand {
             return .usage
         }
         if settings.opensRelay { return RelayRequest.run(settings, diagnostics) }
+        if settings.thaws {
+            Thawing.run()
+            return .done
+        }
         if settings.checks { return ConfigurationCheck.run(settings, diagnostics) }
         do throws(ConfigurationError) {
             try configuration.read(settings.configurationFile, for: settings.common.bus)
@@ -27,9 +31,11 @@ enum AgentCommand {
             diagnostics.error(error.description)
             return .failed
         }
+        NapFile.readDefault(for: settings.common.bus, into: &configuration)
         diagnostics.verbosity = settings.common.verbosity
         configuration.replaces = settings.replaces
         configuration.version = notifyBusVersion
+        configuration.ownProgram = "/proc/self/exe"
         let level: Logger.Level =
             switch settings.common.verbosity {
             case .quiet: .warning

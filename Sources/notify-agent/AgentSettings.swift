@@ -7,6 +7,7 @@ struct AgentSettings: CommonSettings {
     var replaces = false
     var checks = false
     var opensRelay = false
+    var thaws = false
     var configurationFile: Argument?
 }
 
@@ -44,6 +45,15 @@ extension AgentCommand {
                     + "sandboxes, and exit. The bus runs this."
             ) {
                 $0.opensRelay = true
+            },
+            .flag(
+                "thaw",
+                group: "Agent",
+                help:
+                    "Read from standard input what an agent has frozen, let it continue when the input ends, and exit. The "
+                    + "agent runs this, in case it is killed."
+            ) {
+                $0.thaws = true
             },
             .flag(
                 "check",

@@ -17,6 +17,7 @@ enum ConfigurationCheck {
         } catch {
             configuration.faults.append(error.description)
         }
+        NapFile.readDefault(for: settings.common.bus, into: &configuration)
         faults += configuration.faults.count
         lines += configuration.faults
         for file in LaunchFolders(servesMachine: settings.common.bus == .system).read() {

@@ -22,6 +22,11 @@ enum LifecycleCommand {
             case .list: return try list(settings, diagnostics)
             case .status: return try status(settings, diagnostics)
             case .launches: return try launches(settings, diagnostics)
+            case .focus: return try focus(settings)
+            case .nap(let isOn):
+                var agent = try AgentConnection(settings)
+                _ = try agent.call(AgentInterface.SetNaps(isOn: isOn))
+                return .done
             case .watch: return try WatchCommand(settings, diagnostics).run()
             case .change(let change): return try change.apply(settings, diagnostics)
             }
@@ -72,6 +77,22 @@ enum LifecycleCommand {
         )
     }
 
+    private static func focus(_ settings: LifecycleSettings) throws(LifecycleFailure) -> ExitCode {
+        var agent = try AgentConnection(settings)
+        // The focus is followed while somebody wants to know it, and this waits until it is known.
+        _ = try agent.call(AgentInterface.GetNameState(name: "org.notifybus.session.focus"))
+        let status = try agent.call(AgentInterface.Status())
+        guard let focus = AgentInterface.FocusEntry(status) else {
+            throw LifecycleFailure(
+                "no source of the agent knows which program has the focus; 'notify-lifecycle status' says why"
+            )
+        }
+        if settings.isJSON { return try print(focus.json) }
+        func cell(_ text: String) -> String { text.isEmpty ? "-" : Printable.text(text) }
+        let application = focus.application.isEmpty ? focus.window : focus.application
+        return try print("\(focus.process)  \(cell(application))  \(cell(focus.source))\n")
+    }
+
     /// Writes data to standard output. It is not an error if the reader has gone away.
     static func print(_ text: some StringProtocol) throws(LifecycleFailure) -> ExitCode {
         switch StandardStreams.write(String(text), to: STDOUT_FILENO) {
@@ -86,10 +107,11 @@ extension LifecycleCommand {
     static let command = Command<LifecycleSettings>(
         name: "notify-lifecycle",
         usage: [
-            "list|status|launches|watch [OPTION]...",
+            "list|status|launches|focus|watch [OPTION]...",
             "foreground|background|resume [OPTION]... TARGET...",
             "suspend [--freeze] [OPTION]... TARGET...",
             "release [OPTION]... [TARGET]...",
+            "nap on|off [OPTION]...",
         ],
         summary: [
             "Shows which observers on the bus are in the foreground, in the background or suspended, according to the "
@@ -129,8 +151,11 @@ extension LifecycleCommand {
     private static var own: [Option<LifecycleSettings>] {
         let group = "Options"
         return [
-            .flag("json", group: group, help: "With list, status, launches and watch: print one JSON object per line.")
-            {
+            .flag(
+                "json",
+                group: group,
+                help: "With list, status, launches, focus and watch: print one JSON object per line."
+            ) {
                 $0.isJSON = true
             },
             .flag(

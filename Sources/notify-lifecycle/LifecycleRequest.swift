@@ -5,7 +5,8 @@ import NotifyCore
 
 /// A valid command line.
 enum LifecycleRequest {
-    case list, status, launches, watch
+    case list, status, launches, focus, watch
+    case nap(Bool)
     case change(TargetChange)
 
     init(_ operands: Operands, _ settings: LifecycleSettings) throws(UsageError) {
@@ -28,12 +29,22 @@ enum LifecycleRequest {
             self = .change(TargetChange(change: change, targets: targets.isEmpty ? [.everyone] : targets))
             return
         }
+        if verb == .nap {
+            if settings.isJSON { throw UsageError("--json can't be used with 'nap', which prints nothing") }
+            switch rest.map(\.string) {
+            case ["on"]: self = .nap(true)
+            case ["off"]: self = .nap(false)
+            default: throw UsageError("'nap' requires 'on' or 'off'")
+            }
+            return
+        }
         if let operand = rest.first {
             throw UsageError("'\(name)' doesn't take a TARGET such as \(operand.quoted)")
         }
         switch verb {
         case .status: self = .status
         case .launches: self = .launches
+        case .focus: self = .focus
         case .watch: self = .watch
         default: self = .list
         }
@@ -42,27 +53,29 @@ enum LifecycleRequest {
 
 /// The command named by the first operand.
 enum Verb: String, CaseIterable {
-    case list, status, launches, watch
-    case foreground, background, suspend, resume, release
+    case list, status, launches, focus, watch
+    case foreground, background, suspend, resume, release, nap
 
     var meaning: String {
         switch self {
         case .list: "Show every observer: its process, state and counters."
         case .status: "Show the status of the agent itself."
         case .launches: "Show what is started when a name is posted, and its progress."
+        case .focus: "Show which program has the focus."
         case .watch: "Show the observers and then each state change, until a signal ends it."
         case .foreground: "Deliver every post to the TARGETs."
         case .background: "Drop every post for the TARGETs."
         case .suspend: "Keep one post of each name for the TARGETs until they are resumed."
         case .resume: "Put the TARGETs in the foreground and deliver what was kept for them."
         case .release: "Undo what was set for the TARGETs, or for all: the program and the desktop decide again."
+        case .nap: "With off: wake every program that naps, and let none nap until the next login. With on: undo that."
         }
     }
 
     /// Whether it takes targets.
     var takesTargets: Bool {
         switch self {
-        case .list, .status, .launches, .watch: false
+        case .list, .status, .launches, .focus, .watch, .nap: false
         case .foreground, .background, .suspend, .resume, .release: true
         }
     }
@@ -70,7 +83,7 @@ enum Verb: String, CaseIterable {
     /// The state that it puts targets in; nil if it changes nothing.
     var state: LifecycleState? {
         switch self {
-        case .list, .status, .launches, .watch, .release: nil
+        case .list, .status, .launches, .focus, .watch, .release, .nap: nil
         case .foreground, .resume: .foreground
         case .background: .background
         case .suspend: .suspended

@@ -3,6 +3,14 @@
 import CommandSupport
 import NotifyCore
 
+extension AgentInterface.FocusEntry {
+    var json: String {
+        var object = JSONObject()
+        for (key, value) in fields { object.add(key, value) }
+        return object.line
+    }
+}
+
 /// The agent's report about itself. Everything in it is shown: a newer agent may report more.
 struct StatusReport {
     private let fields: [(key: String, value: BusValue)]
@@ -19,8 +27,8 @@ struct StatusReport {
 
     /// One line per field, with the values aligned; the sources of facts in a table.
     var text: String {
-        // Fields of several lines come last, and `launches` has a command of its own.
-        let shown = fields.filter { $0.key != "launches" }
+        // Fields of several lines come last, and some have a command of their own.
+        let shown = fields.filter { $0.key != "launches" && $0.key != "focus" }
         let fields = shown.filter { table($0.key, $0.value) == nil } + shown.filter { table($0.key, $0.value) != nil }
         let names = fields.map { BusValue.string($0.key).readable + ":" }
         let width = names.map(\.count).max() ?? 0

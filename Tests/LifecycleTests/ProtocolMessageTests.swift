@@ -94,6 +94,7 @@ import Testing
         try check(AgentInterface.SetForeground(process: .max))
         try check(AgentInterface.List())
         try check(AgentInterface.OpenRelay())
+        try check(AgentInterface.SetNaps(isOn: true))
         try check(RelayInterface.Synchronize())
         try check(ObserverInterface.DeliverPosts(names: ["a", "a"], senders: [":1.7", ""]))
         var entry = AgentInterface.ListEntry()

@@ -80,6 +80,7 @@ enum Trial {
                     """
             )
         ),
+        ("Documentation/events.md", "$ notify-lifecycle focus", .understood),
         ("Documentation/events.md", "[Service]", .service(posts: "com.apple.system.lowdiskspace")),
         ("Documentation/sandboxes.md", "finish-args:", .elsewhere("Scripts/check-flatpak", target: "flatpak-test")),
         ("Documentation/versions.md", "$ make release", .elsewhere("Scripts/check-release", target: "release-test")),
@@ -149,6 +150,16 @@ enum Trial {
         (
             "Documentation/lifecycle.md", "try await NotifyCenter.session.lifecycle.",
             .compiles(after: "import NotifyBus")
+        ),
+        (
+            "Documentation/lifecycle.md", "# ~/.config/notifybus/nap.conf",
+            .says(
+                "",
+                script: """
+                    mkdir -p notifybus && printf '%s\\n' "$LINES_OF_BLOCK" >notifybus/nap.conf &&
+                        XDG_CONFIG_HOME=$PWD notify-agent --check --config /dev/null
+                    """
+            )
         ),
         ("Documentation/lifecycle.md", "$ notify-lifecycle status", .says("freezer ", script: "eval \"$1\"")),
         (

@@ -24,6 +24,8 @@ import Testing
         case settings
         /// The agent accepts it as an entry of `launch.d`.
         case launch
+        /// The agent accepts it as its `nap.conf`.
+        case naps
         /// The program of this service posts this name when a file system is nearly full, and only then.
         case service(posts: String)
         /// Its command line is valid; more can't be checked here.
@@ -114,6 +116,7 @@ import Testing
         ),
         ("# These stay in the foreground.", .settings),
         ("# ~/.config/notifybus/launch.d", .launch),
+        ("# Steam and its games sleep", .naps),
         ("[Service]", .service(posts: "com.apple.system.lowdiskspace")),
         ("notify-top --once", .poked("notify-post com.example.busy", says: "com.example.busy")),
         // Without a terminal it says so.
@@ -190,6 +193,14 @@ import Testing
             let result = try bus.script(script, input: example.script + "\n")
             let entry = try #require(result.lines.last, "\(result.errorOutput)")
             #expect(entry.hasPrefix("entry ") && !entry.contains("entry.conf"))
+        case .naps:
+            let script = """
+                cd "$(mktemp -d)" && trap 'rm -rf "$PWD"' EXIT
+                mkdir notifybus && cat >notifybus/nap.conf
+                XDG_CONFIG_HOME=$PWD notify-agent --check --config /dev/null
+                """
+            let result = try bus.script(script, input: example.script + "\n")
+            #expect(result.status == 0 && result.output.isEmpty, "\(result.output)\(result.errorOutput)")
         case .understood:
             let result = try bus.script(example.script)
             #expect(result.status == 1, "\(result.errorOutput)")

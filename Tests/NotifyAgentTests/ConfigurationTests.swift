@@ -47,6 +47,9 @@ import Testing
             ignore = gnome
             ignore = x11
             ignore = sway
+            ignore = niri
+            ignore = hyprland
+            ignore = lomiri
             ignore = shell
             ignore = freezer
             ignore = timezone
@@ -69,7 +72,10 @@ import Testing
             ("focus = some", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
             ("session = on", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
             ("sleep = app:", "use app:ID, as in app:org.gnome.Maps, asked, background or ignore"),
-            ("ignore = windows", "the sources are logind, gnome, x11, sway, shell, freezer, timezone"),
+            (
+                "ignore = windows",
+                "the sources are logind, gnome, x11, sway, niri, hyprland, lomiri, shell, freezer, timezone"
+            ),
             ("follow = all", "the settings are exempt, focus, session, sleep, ignore, events, relay, file and set"),
             ("relay = some", "use asked, none, or app:ID and names such as com.example.*"),
             ("relay = app:org.example.A com.example.", "use asked, none, or app:ID and names such as com.example.*"),
@@ -147,6 +153,67 @@ import Testing
             ["--address", "unix:path=/nonexistent/bus", "--config", "\(folder.path)/notifybus/agent.conf"]
         )
         #expect(asked.status == 1)
+    }
+
+    // MARK: - nap.conf
+
+    /// What `--check` says about a file, line by line.
+    private func check(naps: String) throws -> (status: Int32, lines: [String]) {
+        let folder = try TemporaryFolder()
+        try #require(try run("mkdir", ["-p", "\(folder.path)/notifybus"]).status == 0)
+        try folder.write(naps, to: "notifybus/nap.conf")
+        let result = try run(
+            productPath("notify-agent"),
+            ["--check", "--config", "/dev/null"],
+            environment: ["XDG_CONFIG_HOME": folder.path, "XDG_CONFIG_DIRS": folder.path, "XDG_DATA_DIRS": folder.path]
+        )
+        return (result.status, result.output.split(separator: "\n").map { String($0) })
+    }
+
+    @Test func `each setting of nap.conf is understood`() throws {
+        let good = """
+            # Which programs nap.
+            [nap]                     # a rule
+            apps  = org.gnome.Evolution.desktop, steam_app_*    # IDs and patterns
+            apps = org.example.More
+            after = 10s
+            state = background
+            keep  = audio, inhibitor, fullscreen
+            when  = always
+
+            [nap]
+            apps=*
+            after=1m30s
+            state=frozen
+            keep=none
+            when=battery
+            state = suspended
+            """
+        for text in [good, good.split(separator: "\n").joined(separator: "\r\n") + "\r\n", ""] {
+            let found = try check(naps: text)
+            #expect(found.status == 0 && found.lines.isEmpty, "\(found.lines)")
+        }
+    }
+
+    @Test func `a line of nap.conf that is wrong is named, and costs only itself`() throws {
+        let bad: [(line: String, sentence: String)] = [
+            ("apps = ,", "no application; use IDs such as org.gnome.Evolution, or *"),
+            ("apps = a\u{1}b", "is not the ID of an application"),
+            ("after = soon", "'soon' is not a duration up to a day"), ("after = 2d", "is not a duration up to a day"),
+            ("state = foreground", "use background, suspended or frozen"),
+            ("keep = audio, job", "'job' keeps nobody awake; use audio, inhibitor, fullscreen or none"),
+            ("when = night", "use always or battery"),
+            ("until = noon", "the settings are apps, after, state, keep and when"),
+            ("apps", "missing '=' in 'apps'"), ("[naps]", "'[naps]' is not a section; use [nap]"),
+        ]
+        let text = "apps = early\n[nap]\napps = *\n" + bad.map { $0.line + "\n" }.joined()
+        let found = try check(naps: text)
+        #expect(found.status == 1 && found.lines.count == bad.count + 1, "\(found.lines)")
+        #expect(found.lines.first?.hasSuffix("nap.conf:1: a setting before the first [nap]") == true)
+        for (index, entry) in bad.enumerated() where index + 1 < found.lines.count {
+            let line = found.lines[index + 1]
+            #expect(line.contains("/notifybus/nap.conf:\(index + 4): ") && line.contains(entry.sentence), "\(line)")
+        }
     }
 
     @Test func `without --config the user's file is read, or else the machine's; neither need exist`() throws {

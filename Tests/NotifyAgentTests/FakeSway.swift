@@ -94,14 +94,15 @@ final class FakeSway: Sendable {
             send(SwayWire.Kind.tree, FakeSway.tree(focused: process))
         }
 
-        func focus(_ process: pid_t) {
-            send(SwayWire.Kind.windowEvent, FakeSway.focusEvent(process))
+        func focus(_ process: pid_t, _ application: String = "org.example.Window") {
+            send(SwayWire.Kind.windowEvent, FakeSway.focusEvent(process, application))
         }
     }
 
-    static func focusEvent(_ process: pid_t) -> String {
+    static func focusEvent(_ process: pid_t, _ application: String = "org.example.Window") -> String {
         #"{"change": "focus", "container": {"id": 7, "type": "con", "focused": true, "name": "\u00e9 \ud83d\ude00", "#
-            + #""nodes": [], "floating_nodes": [], "rect": {"x": -1, "y": 2.5e0}, "pid": \#(process)}}"#
+            + #""nodes": [], "floating_nodes": [], "rect": {"x": -1, "y": 2.5e0}, "#
+            + #""app_id": "\#(application)", "pid": \#(process)}}"#
     }
 
     static func tree(focused process: pid_t) -> String {

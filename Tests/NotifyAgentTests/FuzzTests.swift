@@ -16,7 +16,7 @@ import Testing
         ]
         let members = [
             "Register", "AddNames", "RemoveNames", "Report", "SetState", "Release", "FollowDesktop", "SetForeground",
-            "List", "Status", "Get", "GetAll", "Set",
+            "SetNaps", "List", "Status", "Get", "GetAll", "Set",
             "Introspect", "Ping", "GetMachineId", "Other",
         ]
         let signatures = ["", "s", "a{sv}", "asas", "ssb", "ss", "ssv", "b", "u"]

@@ -34,7 +34,7 @@ struct RestTests {
         observer.send(signal: SIGKILL)
         _ = try observer.wait(timeout: .patience)
         #expect(waitUntil(timeout: .patience) { threadCount(of: scene.agentProcess) <= alone })
-        #expect(try scene.lifecycle("status").contains("x11      off   1 fact: idle until an observer registers"))
+        #expect(try scene.statusHas("x11      off   1 fact: idle until an observer registers"))
         // The next observer starts them again.
         let next = try scene.startObserver()
         let another = try sway.accept()

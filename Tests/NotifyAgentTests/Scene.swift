@@ -78,6 +78,15 @@ final class Scene: Sendable {
 
     // MARK: - The desktop
 
+    /// Waits until the agent knows that a process has the focus. Until a source knows who has it the command fails.
+    func waitForFocus(of process: pid_t) throws {
+        let isKnown = try waitUntil(timeout: .patience) {
+            try run(productPath("notify-lifecycle"), ["--address", bus.address, "focus", "--json"])
+                .output.contains("\"pid\":\(process),")
+        }
+        try #require(isKnown)
+    }
+
     func setForeground(_ pid: pid_t) throws {
         let reply = try desktop.withLock { desktop in
             let client = try desktop ?? RawBusClient(address: bus.address)
@@ -119,9 +128,18 @@ final class Scene: Sendable {
     func waitForStatus(_ text: String, timeout: Duration = .patience) throws {
         var last = ""
         let isSo = try waitUntil(timeout: timeout) {
-            last = try lifecycle("status")
-            return last.contains(text)
+            last = try status()
+            return last.contains(Scene.withoutColumns(text))
         }
         #expect(isSo, "'\(text)' is not in:\n\(last)")
+    }
+
+    func statusHas(_ text: String) throws -> Bool { try status().contains(Scene.withoutColumns(text)) }
+
+    private func status() throws -> String { Scene.withoutColumns(try lifecycle("status")) }
+
+    /// How wide the columns of a table are depends on all that is in it.
+    private static func withoutColumns(_ text: String) -> String {
+        text.split(separator: " ").joined(separator: " ")
     }
 }

@@ -168,7 +168,9 @@ struct StrangerTests {
     // MARK: - Sandboxes
 
     @Test(arguments: busKinds)
-    func `a program in a sandbox can report its own state, and change nobody else's`(kind: BusKind) throws {
+    func `a program in a sandbox can report its own state, and neither change nor see what is others'`(kind: BusKind)
+        throws
+    {
         let agent = try AgentBus(kind)
         let root = try TemporaryFolder()
         try root.write("[Application]\nname=org.example.Boxed\n", to: ".flatpak-info")
@@ -178,10 +180,13 @@ struct StrangerTests {
         #expect(try other.register(["com.example.a"]).kind == .reply)
         var release = RawBody()
         release.append("")
+        var focus = RawBody()
+        focus.append("org.notifybus.session.focus")
         let calls: [(String, String, [UInt8])] = [
             ("SetState", "ssb", RawBusClient.setStateBody(other.uniqueName, "background")),
             ("SetState", "ssb", RawBusClient.setStateBody("pid:\(getpid())", "suspended", freeze: true)),
-            ("Release", "s", release.bytes), ("SetForeground", "u", [1, 0, 0, 0]),
+            ("Release", "s", release.bytes), ("SetForeground", "u", [1, 0, 0, 0]), ("SetNaps", "b", [0, 0, 0, 0]),
+            ("GetNameState", "s", focus.bytes),
         ]
         for (member, signature, body) in calls {
             let answer = try boxed.client.callAgent(member, signature: signature, body: body)

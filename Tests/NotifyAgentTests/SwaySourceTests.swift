@@ -102,12 +102,14 @@ import Testing
     @Test func `the focused window's process is found at any depth; a focused workspace has none`() throws {
         for process: Int32 in [0, 5, 99_999] {
             let tree = try #require(JSONValue(Array(FakeSway.tree(focused: process).utf8)))
-            #expect(SwayWire.focusedProcess(in: tree) == process)
+            let expected: SwayWire.Focus =
+                process == 0 ? .nobody : .window(DesktopWindow(pid: process, application: ""))
+            #expect(SwayWire.focusedWindow(in: tree) == expected)
         }
         // i3 reports no process.
         let tree = try #require(JSONValue(Array(#"{"type":"con","focused":true,"window":3}"#.utf8)))
-        #expect(SwayWire.focusedProcess(in: tree) == nil)
-        #expect(SwayWire.focusedProcess(in: .null) == 0)
+        #expect(SwayWire.focusedWindow(in: tree) == .unknown)
+        #expect(SwayWire.focusedWindow(in: .null) == .nobody)
     }
 
     @Test func `JSON is read as RFC 8259 defines it, and nothing else is accepted`() {
@@ -142,7 +144,7 @@ import Testing
             for _ in 0..<Int.random(in: 1...4, using: &generator) {
                 bytes[Int.random(in: bytes.indices, using: &generator)] = .random(in: 0...255, using: &generator)
             }
-            if let value = JSONValue(bytes) { _ = SwayWire.focusedProcess(in: value) }
+            if let value = JSONValue(bytes) { _ = SwayWire.focusedWindow(in: value) }
             var buffer = SwayWire.magic + bytes
             _ = try? SwayWire.take(from: &buffer)
         }

@@ -100,7 +100,7 @@ struct X11SourceTests {
 
     @Test func `on Wayland or without a display the source is off, and says why`() throws {
         let wayland = try Scene(.daemon, environment: ["DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"])
-        #expect(try wayland.lifecycle("status").contains("x11      off   0 facts: this is a Wayland session"))
+        #expect(try wayland.statusHas("x11      off   0 facts: this is a Wayland session"))
         let ignored = try Scene(.daemon, configuration: "ignore = x11\nignore = sway\n")
         let status = try ignored.lifecycle("status")
         #expect(!status.contains("x11") && !status.contains("sway") && status.contains("gnome"))

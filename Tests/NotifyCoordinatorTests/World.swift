@@ -29,10 +29,21 @@ struct World {
     /// Names of interest that somebody wants, as reported.
     private(set) var wanted: Set<NotifyName> = []
 
+    /// Programs that nap and are stopped, and those of their processes that are named.
+    private(set) var frozenPrograms: [NapProgram: [Int32]] = [:]
+    /// When somebody who naps is to be called, and what is to be found out until then.
+    var napAlarm: Int64?
+    private(set) var useQuestion: UseQuestion?
+    /// What observers were told, and what was stopped, in order.
+    var log: [String] = []
+
     init(_ quotas: Quotas = Quotas(), interests: Set<NotifyName> = []) {
+        self.init { ($0.quotas, $0.interests) = (quotas, interests) }
+    }
+
+    init(_ change: (inout Coordinator.Configuration) -> Void) {
         var configuration = Coordinator.Configuration()
-        configuration.quotas = quotas
-        configuration.interests = interests
+        change(&configuration)
         coordinator = Coordinator(configuration)
     }
 
@@ -58,8 +69,11 @@ struct World {
         case .tell(let id, let state, _, let marks):
             if marks { bus.append(.markIsReached(id)) }
             states[id] = state
+            log.append("tell \(state)")
             observers[id, default: []].append(.told(id, .done(dropped: nil, isHoldingBack: false)))
-        case .deliver(let id, let names): delivered[id, default: []] += names
+        case .deliver(let id, let names):
+            delivered[id, default: []] += names
+            log += names.map { "deliver \($0)" }
         case .awaitHeldBack(let id): bus.append(.nothingIsHeldBack(id))
         case .subscribe(let ticket, let names, let prefixes):
             longestRequest = max(longestRequest, names.count + prefixes.count)
@@ -77,6 +91,14 @@ struct World {
         case .thaw(let process):
             still.remove(process)
             kernel.append(.thawed(process, failure: nil))
+        case .freezeProgram(let program, let processes):
+            #expect(frozenPrograms.updateValue(processes, forKey: program) == nil)
+            log.append("freeze \(program)")
+        case .thawProgram(let program):
+            #expect(frozenPrograms.removeValue(forKey: program) != nil)
+            log.append("thaw \(program)")
+        case .napAlarm(let time): napAlarm = time
+        case .followUses(let question): useQuestion = question
         case .drain(let id): kernel.append(.drained(id))
         case .interest(let name, true): #expect(wanted.insert(name).inserted, "\(name)")
         case .interest(let name, false): #expect(wanted.remove(name) != nil, "\(name)")

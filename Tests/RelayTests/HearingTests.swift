@@ -26,6 +26,18 @@ struct HearingTests {
     }
 
     @Test(arguments: busKinds)
+    func `which program has the focus is nothing for a sandbox`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let byPrefix = try scene.startWaiting("-f", "org.notifybus.session.*", in: sandbox)
+        try scene.post(["org.notifybus.session.focus", "org.notifybus.session.end"])
+        try byPrefix.waitForOutput(containing: "org.notifybus.session.end\n")
+        byPrefix.send(signal: SIGTERM)
+        #expect(try byPrefix.wait().lines == ["org.notifybus.session.end"])
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
     func `posts of the sandbox itself are heard inside once, and outside`(kind: BusKind) throws {
         let scene = try RelayScene(kind)
         let sandbox = try scene.makeSandbox()

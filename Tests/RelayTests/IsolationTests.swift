@@ -16,6 +16,7 @@ struct IsolationTests {
         return [
             ("SetState", "ssb", target.bytes), ("Release", "s", RawBusClient.stringBody("")),
             ("SetForeground", "u", [1, 0, 0, 0]), ("List", "", []), ("Status", "", []), ("OpenRelay", "", []),
+            ("SetNaps", "b", [1, 0, 0, 0]),
         ]
     }()
 

@@ -51,7 +51,10 @@ import Testing
     ]
 
     /// Breaks that too few histories show. Those of a scope show them.
-    private static let scopes: [Mutation: String] = [.closesBehind: "addition", .parksBehind: "parking held"]
+    private static let scopes: [Mutation: String] = [
+        .closesBehind: "addition", .parksBehind: "parking held", .napsAtOnce: "naps", .ignoresUse: "naps in use",
+        .keepsNappers: "naps", .forgetsNappers: "naps without agent",
+    ]
 
     @Test(arguments: Mutation.allCases)
     func `a broken protocol is found, and the failure is reproduced in fewer steps`(mutation: Mutation) throws {

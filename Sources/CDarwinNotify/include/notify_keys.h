@@ -97,6 +97,9 @@
 /* The machine is about to shut down or restart. */
 #define kNotifyBusWillShutdown "org.notifybus.system.willshutdown"
 
+/* Packages of dpkg or rpm were installed, removed or upgraded. */
+#define kNotifyBusPackages "org.notifybus.system.packages"
+
 /* Somebody logged in or out. */
 #define kNotifyBusSessions "org.notifybus.system.sessions"
 
@@ -111,6 +114,9 @@
 
 /* The preference for dark or light windows changed. */
 #define kNotifyBusAppearance "org.notifybus.session.appearance"
+
+/* The focus moved to another program, or away. Not for programs in sandboxes. */
+#define kNotifyBusFocus "org.notifybus.session.focus"
 
 /* The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks. */
 #define kNotifyVFSLowDiskSpace "com.apple.system.lowdiskspace"

@@ -32,9 +32,10 @@ void x11_close(x11_display *display);
 int x11_descriptor(x11_display *display);
 
 /* x11_follow() - subscribe to changes of _NET_ACTIVE_WINDOW. See Extended Window Manager Hints.
+ * @follows_state: whether to subscribe also to changes of _NET_WM_STATE of the window that it names
  *
  * Return: 0, or -1 if the connection is gone. */
-int x11_follow(x11_display *display);
+int x11_follow(x11_display *display, int follows_state);
 
 /* x11_take_events() - read pending events
  *
@@ -50,6 +51,14 @@ int x11_has_window_manager(x11_display *display);
  *
  * Return: its process ID, 0 if there is no active window or its process is unknown, -1 if the connection is gone. */
 int64_t x11_active_process(x11_display *display);
+
+/* x11_active_class() - the class of the window that x11_active_process() has found last; queries the server
+ *
+ * Return: its WM_CLASS, or an empty string; valid until the next call. */
+const char *x11_active_class(x11_display *display);
+
+/* x11_active_is_fullscreen() - whether the same window is fullscreen; queries the server */
+int x11_active_is_fullscreen(x11_display *display);
 
 #pragma clang assume_nonnull end
 

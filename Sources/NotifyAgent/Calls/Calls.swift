@@ -3,6 +3,7 @@
 import Glibc
 import NotifyCoordinator
 import NotifyCore
+import NotifyNames
 
 // Turns a call into the coordinator's event, together with its caller.
 extension Agent {
@@ -78,9 +79,14 @@ extension Agent {
                 since: started
             )
             report.faults = configuration.faults
+            if caller.confinement == nil {
+                report.focus = coordinator.sources.foremost.map { AgentInterface.FocusEntry($0.process, by: $0.source) }
+            }
+            report.naps = coordinator.naps.text
             report.longestStep = UInt64(loop.longestStep / 1_000)
             link.reply(to: call, report.arguments)
         case .openRelay: relaying.open(for: call)
+        case .setNaps(let isOn): handle(.setNaps(openCalls.keep(call), by: caller, isOn))
         }
     }
 
@@ -167,7 +173,11 @@ extension Agent {
             case .removeNames(let names): handle(.removeNames(openCalls.keep(call), from: sender, names))
             case .report(let state): handle(.report(openCalls.keep(call), from: sender, state))
             case .followDesktop(let follows): handle(.followDesktop(openCalls.keep(call), from: sender, follows))
-            case .getNameState(let name): answerState(of: name, call)
+            case .getNameState(let name):
+                guard SystemEvent.isRelayed(name) else {
+                    throw .accessDenied("A program in a sandbox does not learn which program has the focus.")
+                }
+                answerState(of: name, call)
             case .setNameState(let name, let value):
                 guard let id = coordinator.id(of: sender), let user = coordinator.user(of: sender),
                     coordinator.subjects(of: id)?.names.contains(name) == true
@@ -177,7 +187,7 @@ extension Agent {
                     throw BusFault(name: AgentInterface.ErrorName.notObserved, message: refusal)
                 }
                 handle(.setNameState(openCalls.keep(call), by: Caller(user: user), name, value))
-            case .setState, .release, .setForeground, .list, .status, .openRelay: throw .unknownMethod(call)
+            case .setState, .release, .setForeground, .list, .status, .openRelay, .setNaps: throw .unknownMethod(call)
             }
         } catch {
             answer(call, .failure(error))
@@ -225,6 +235,7 @@ enum Request {
     case list
     case status
     case openRelay
+    case setNaps(Bool)
 
     /// Whether it does nothing but produce an answer.
     var isQuestion: Bool {
@@ -237,9 +248,10 @@ enum Request {
     /// Whether it shows or changes what belongs to others than its caller. No sandbox should let its program do that.
     var concernsOthers: Bool {
         switch self {
-        case .setState, .release, .setForeground, .list: true
+        case .setState, .release, .setForeground, .list, .setNaps: true
         case .register, .addNames, .removeNames, .report, .followDesktop: false
-        case .setNameState, .getNameState, .status, .openRelay: false
+        case .getNameState(let name): !SystemEvent.isRelayed(name)
+        case .setNameState, .status, .openRelay: false
         }
     }
 
@@ -294,6 +306,9 @@ enum Request {
         case AgentInterface.OpenRelay.member:
             let _: AgentInterface.OpenRelay = try message(call)
             return .openRelay
+        case AgentInterface.SetNaps.member:
+            let message: AgentInterface.SetNaps = try message(call)
+            return .setNaps(message.isOn)
         default:
             call.arguments.closeDescriptors()
             throw .unknownMethod(call)

@@ -94,6 +94,17 @@ extension AgentInterface.StatusReport {
     }
 }
 
+extension AgentInterface.FocusEntry {
+    init(_ process: FocusedProcess?, by source: String) {
+        self.init(
+            process: UInt32(max(0, process?.pid ?? 0)),
+            application: process?.application ?? "",
+            window: process?.window ?? "",
+            source: source
+        )
+    }
+}
+
 extension AgentInterface.SourceEntry {
     fileprivate init(_ entry: SourceTable.Entry) {
         let (isLive, reason): (Bool, String) =

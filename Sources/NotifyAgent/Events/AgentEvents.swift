@@ -34,9 +34,14 @@ extension Agent {
             case .alarm(let time): alarms.set(.events, at: time)
             case .derivedAreWanted:
                 tellLogins()
+                tellFocus()
                 logind?.delay(delays)
                 followScreenSavers()
             case .derivedAreNotWanted:
+                if eventPart.derived[SystemEvent.Source.focus.rawValue] == nil {
+                    focusEvent.rest()
+                    loop.cancel(focusTimer)
+                }
                 logind?.delay(delays)
                 followScreenSavers()
             }
@@ -113,7 +118,7 @@ extension Agent {
 
     private func tell(_ condition: SourceCondition) {
         if condition != .live { loginEvents.loseLogind() }
-        for source in eventPart.derived.keys.sorted() {
+        for source in eventPart.derived.keys.sorted() where source != SystemEvent.Source.focus.rawValue {
             switch condition {
             case .live: handle(EventTable.Input.reported(source, .live))
             case .off where source == SystemEvent.Source.locker.rawValue && hasScreenSaver: break
@@ -132,6 +137,44 @@ extension Agent {
             publish(LoginEvents.facts(state))
         }
         tell(condition)
+    }
+}
+
+// What follows from the focus.
+extension Agent {
+    /// Handles what sources report, before the coordinator does: who loses the focus hears it before the state changes.
+    func applyFocus(_ news: [String: SourceNews]) {
+        guard eventPart.derived[SystemEvent.Source.focus.rawValue] != nil else { return }
+        var sources = coordinator.sources
+        _ = sources.note(news)
+        tell(focusEvent.take(sources, focusSources))
+    }
+
+    /// A source that is started learns what is already known.
+    private func tellFocus() {
+        guard eventPart.derived[SystemEvent.Source.focus.rawValue] != nil else { return }
+        // Without an observer KWin has not been asked yet.
+        if coordinator.sources.foremost == nil { sources.source(ShellSource.self)?.ask() }
+        tell(focusEvent.take(coordinator.sources, focusSources))
+    }
+
+    private var focusSources: [String] { DecidingSource.ofFocus.filter(coordinator.sources.contains) }
+
+    private func tell(_ report: FocusEvent.Report) {
+        let source = SystemEvent.Source.focus.rawValue
+        loop.cancel(focusTimer)
+        focusTimer = nil
+        switch report {
+        case .nothing: break
+        case .later:
+            focusTimer = loop.after(FocusEvent.pause) { [unowned self] in
+                tell(focusEvent.take(coordinator.sources, focusSources, hasPaused: true))
+            }
+        case .change(let change):
+            handle(EventTable.Input.reported(source, .found([change])))
+            handle(EventTable.Input.reported(source, .live))
+        case .unknown(let reason): handle(EventTable.Input.reported(source, .off(reason)))
+        }
     }
 }
 

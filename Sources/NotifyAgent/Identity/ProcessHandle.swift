@@ -188,15 +188,26 @@ package struct ProcessFolder: ~Copyable {
     /// The letter of its state, such as `T` for stopped; nil if the process is gone.
     package var state: UInt8? { bytes(of: "stat").flatMap { ProcessFolder.state(inStat: $0) } }
 
+    /// The fields of `stat` that follow the state, as far as they are numbers that fit; nil if the process is gone.
+    var numbers: [Int32?]? {
+        bytes(of: "stat").flatMap(ProcessFolder.fields)?.dropFirst().map { Int32(String(decoding: $0, as: UTF8.self)) }
+    }
+
+    /// What the process calls itself in its own namespace; nil if that is the machine's.
+    package var innerNumber: Int32? { text(of: "status").flatMap(ProcessFolder.innerNumber) }
+
     /// The paths of its cgroups: the unified one and systemd's own, if they exist.
     package var cgroups: [String] {
         let found = AppIdentity.cgroups(in: text(of: "cgroup") ?? "")
         return [found.unified, found.systemd].compactMap(\.self)
     }
 
+    /// The path of its version 2 cgroup; nil if it can't be determined.
+    package var unifiedCgroup: String? { AppIdentity.cgroups(in: text(of: "cgroup") ?? "").unified }
+
     /// The directory of its version 2 cgroup; nil if that is the root, or can't be determined.
     package var cgroupFolder: String? {
-        AppIdentity.cgroups(in: text(of: "cgroup") ?? "").unified.flatMap { CgroupMount.folder(of: $0) }
+        unifiedCgroup.flatMap { CgroupMount.folder(of: $0) }
     }
 
     /// The same for a process whose number is known.
@@ -243,6 +254,13 @@ package struct ProcessFolder: ~Copyable {
             return Users(real: real, effective: effective, saved: saved)
         }
         return nil
+    }
+
+    /// The line "NSpid: PID…", from the outermost namespace to the innermost.
+    package static func innerNumber(inStatus text: String) -> Int32? {
+        let line = text.split(separator: "\n").first { $0.utf8.starts(with: "NSpid:".utf8) }
+        let numbers = line?.dropFirst(6).split { $0 == "\t" || $0 == " " } ?? []
+        return numbers.count > 1 ? numbers.last.flatMap { Int32($0) } : nil
     }
 
     private func text(of file: StaticString) -> String? {

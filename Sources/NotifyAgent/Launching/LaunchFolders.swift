@@ -94,16 +94,8 @@ package struct LaunchFolders: Sendable {
     }
 
     private static func files(in folder: String) -> [String] {
-        guard let stream = opendir(folder) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(validatingCString: $0) }
-            }
-            if let name, name.hasSuffix(suffix), name.utf8.count > suffix.utf8.count { names.append(name) }
-        }
-        return names
+        (SystemFile.entries(of: folder) ?? []).map(\.name)
+            .filter { $0.hasSuffix(suffix) && $0.utf8.count > suffix.utf8.count }
     }
 
     /// - Returns: nil if the file is empty, and so only masks others.

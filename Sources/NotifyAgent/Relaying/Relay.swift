@@ -410,12 +410,13 @@ final class Relay: BusPeer, PostListener {
     // MARK: - Posts
 
     func handle(post name: NotifyName, from sender: String) {
+        guard SystemEvent.isRelayed(name) else { return }
         for client in table.posted(RelayTable.Post(name, from: sender)) { pass(to: client) }
     }
 
     /// Passes on names that the agent has heard for a program.
     func keep(_ found: [NotifyName], for name: String) {
-        table.keep(found, for: name)
+        table.keep(found.filter(SystemEvent.isRelayed), for: name)
         pass(to: name)
     }
 

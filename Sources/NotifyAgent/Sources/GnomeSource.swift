@@ -12,13 +12,22 @@ final class GnomeSource: Source {
     private static let silence =
         "no observer's cgroup has the attribute \(attribute), which GNOME sets for the units of applications"
 
+    /// Units beyond that are not watched.
+    private static let maximumUnits = 1_024
+
     private struct Folder {
         var watch: Int32 = -1
+        /// Whether it is one of the desktop's units, whoever observes.
+        var isUnit = false
         var processes: [ProcessID: Newcomer.ProcessFacts] = [:]
         /// nil if there is no such attribute.
         var hasFocus: Bool?
     }
 
+    /// The slice with the units of all applications; nil if only those of observers are watched.
+    private let units: String?
+    /// The slices that are watched for units that come and go.
+    private var slices: [Int32: String] = [:]
     /// The directory of a process's cgroup.
     private let folder: (Int32) -> String?
     private weak var driver: SourceDriver?
@@ -27,7 +36,20 @@ final class GnomeSource: Source {
     private var pathOfProcess: [ProcessID: String] = [:]
     private var pathOfWatch: [Int32: String] = [:]
 
-    init(folder: @escaping (Int32) -> String? = ProcessFolder.cgroup) { self.folder = folder }
+    init(units: String? = nil, folder: @escaping (Int32) -> String? = ProcessFolder.cgroup) {
+        (self.units, self.folder) = (units, folder)
+    }
+
+    /// The slice of the user's applications, if the desktop is GNOME: elsewhere nobody writes the attribute.
+    static func units(_ environment: [String: String]) -> String? {
+        let desktops = (environment["XDG_CURRENT_DESKTOP"] ?? "").split(separator: ":")
+        guard desktops.contains("GNOME"), let own = ProcessFolder(of: ProcessHandle.own)?.unifiedCgroup else {
+            return nil
+        }
+        let parts = own.split(separator: "/")
+        guard let manager = parts.firstIndex(where: { $0 == "user@\(geteuid()).service" }) else { return nil }
+        return CgroupMount.folder(of: "/" + parts[...manager].joined(separator: "/") + "/app.slice")
+    }
 
     /// Why it can't be used on this machine; nil if it can.
     static var obstacle: String? { CgroupMount.unified == nil ? "cgroup version 2 is not mounted" : nil }
@@ -42,13 +64,46 @@ final class GnomeSource: Source {
         (self.driver, self.inotify) = (driver, inotify)
         driver.loop.watch(inotify.descriptor) { [weak self] in self?.takeEvents() }
         for path in folders.keys { watch(path) }
+        if let units { watch(slice: units) }
         tell()
     }
 
     func end() {
         if let inotify { driver?.loop.forget(inotify.descriptor) }
-        (driver, inotify, pathOfWatch) = (nil, nil, [:])
-        for path in folders.keys { folders[path]?.watch = -1 }
+        (driver, inotify, pathOfWatch, slices) = (nil, nil, [:], [:])
+        folders = folders.filter { !$0.value.processes.isEmpty }
+        for path in folders.keys {
+            folders[path]?.watch = -1
+            folders[path]?.isUnit = false
+        }
+    }
+
+    // MARK: - Units
+
+    /// Watches the units in a slice, and the slices in it.
+    private func watch(slice path: String, depth: Int = 3) {
+        guard let inotify, depth > 0 else { return }
+        let watch = inotify.add(path, IN_CREATE | IN_DELETE | IN_ONLYDIR)
+        guard watch >= 0 else { return }
+        slices[watch] = path
+        for entry in SystemFile.entries(of: path) ?? [] where entry.isFolder {
+            enter(entry.name, in: path, depth: depth)
+        }
+    }
+
+    private func enter(_ name: String, in slice: String, depth: Int = 2) {
+        let path = slice + "/" + name
+        if name.hasSuffix(".slice") { return watch(slice: path, depth: depth - 1) }
+        guard name.hasSuffix(".scope") || name.hasSuffix(".service"), folders.count < GnomeSource.maximumUnits else {
+            return
+        }
+        folders[path, default: Folder()].isUnit = true
+        watch(path)
+    }
+
+    private func leave(_ path: String) {
+        folders[path]?.isUnit = false
+        forgetIfUnused(path)
     }
 
     // MARK: - Observers
@@ -81,7 +136,11 @@ final class GnomeSource: Source {
     private func remove(_ process: ProcessID) {
         guard let path = pathOfProcess.removeValue(forKey: process) else { return }
         folders[path]?.processes[process] = nil
-        guard let entry = folders[path], entry.processes.isEmpty else { return }
+        forgetIfUnused(path)
+    }
+
+    private func forgetIfUnused(_ path: String) {
+        guard let entry = folders[path], entry.processes.isEmpty, !entry.isUnit else { return }
         folders[path] = nil
         if entry.watch >= 0 {
             pathOfWatch[entry.watch] = nil
@@ -93,8 +152,18 @@ final class GnomeSource: Source {
 
     private func takeEvents() {
         let events = inotify?.read() ?? []
+        for event in events {
+            guard let slice = slices[event.watch] else { continue }
+            let name = String(decoding: event.name, as: UTF8.self)
+            if event.isAny(of: IN_CREATE) { enter(name, in: slice) }
+            if event.isAny(of: IN_DELETE) { leave(slice + "/" + name) }
+        }
         let touched = Set(events.map(\.watch))
         let hasLostEvents = events.contains(where: \.isOverflow)
+        if hasLostEvents, let units {
+            for (path, folder) in folders where folder.isUnit && access(path, F_OK) != 0 { leave(path) }
+            watch(slice: units)
+        }
         for (watch, path) in pathOfWatch where hasLostEvents || touched.contains(watch) {
             folders[path]?.hasFocus = GnomeSource.hasFocus(path)
         }
@@ -102,17 +171,23 @@ final class GnomeSource: Source {
     }
 
     private func tell() {
-        let known = folders.values.filter { $0.hasFocus != nil }
+        let known = folders.filter { $0.value.hasFocus != nil }
         guard let driver else { return }
         guard !known.isEmpty else { return driver.isOff(GnomeSource.silence) }
         driver.isLive()
-        let focused = known.filter { $0.hasFocus == true }.flatMap(\.processes.values).sorted { $0.id.pid < $1.id.pid }
+        var focused: [FocusedProcess] = []
+        for (path, folder) in known where folder.hasFocus == true {
+            let observers = folder.processes.values.sorted { $0.id.pid < $1.id.pid }
+            // The first process of a unit is the one that the desktop has started.
+            let first = SystemFile.text(of: path + "/cgroup.procs")?.split(separator: "\n").first.flatMap { Int32($0) }
+            if folder.isUnit, let first { focused.append(FocusedProcess(pid: first)) }
+            focused += observers.filter { !folder.isUnit || $0.id.pid != first }.map { process in
+                FocusedProcess(pid: process.id.pid, application: process.application, user: process.id.user)
+            }
+        }
         driver.report(
             .fact(
-                .focus(
-                    focused.map { FocusedProcess(pid: $0.id.pid, application: $0.application, user: $0.id.user) },
-                    among: Set(known.flatMap(\.processes.keys).map(\.pid))
-                )
+                .focus(focused, among: Set(known.values.flatMap(\.processes.keys).map(\.pid)))
             )
         )
     }

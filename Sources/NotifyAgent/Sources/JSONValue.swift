@@ -26,6 +26,7 @@ package enum JSONValue: Equatable, Sendable {
     package var text: String? { if case .string(let value) = self { value } else { nil } }
     package var elements: [JSONValue] { if case .array(let values) = self { values } else { [] } }
     package var isTrue: Bool { self == .boolean(true) }
+    package var number: Double? { if case .number(let value) = self { value } else { nil } }
     /// A whole number that fits.
     package var integer: Int32? { if case .number(let value) = self { Int32(exactly: value) } else { nil } }
 }

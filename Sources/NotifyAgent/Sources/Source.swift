@@ -30,13 +30,25 @@ extension Source {
 
 extension FocusedProcess {
     /// Identifies the process.
-    init(pid: Int32) {
+    ///
+    /// - Parameter window: what the desktop calls the application of the window.
+    init(pid: Int32, window: String = "", isFullscreen: Bool = false) {
         var (application, user) = ("", UInt32?.none)
+        var isOfDesktop = false
         if let folder = ProcessFolder(of: pid) {
-            application = AppIdentity.application(ofCgroups: folder.cgroups)
+            let cgroups = folder.cgroups
+            application = AppIdentity.application(ofCgroups: cgroups)
             user = folder.users?.effective
+            isOfDesktop = cgroups.contains { $0.split(separator: "/").contains("session.slice") }
         }
-        self.init(pid: pid, application: application, user: user)
+        self.init(
+            pid: pid,
+            application: application,
+            user: user,
+            window: window,
+            isFullscreen: isFullscreen,
+            isOfDesktop: isOfDesktop
+        )
     }
 }
 
@@ -108,6 +120,15 @@ final class SourceDriver: LoopTenant {
         // If it fails now, it is begun again soon.
         if case .condition(.live) = report { retry.reset() }
         deliver(report)
+    }
+
+    /// A window has the focus, or none has.
+    func reportFocus(_ window: DesktopWindow?) {
+        isLive()
+        let processes = window.map { window in
+            [FocusedProcess(pid: window.pid, window: window.application, isFullscreen: window.isFullscreen)]
+        }
+        report(.fact(.focus(processes ?? [])))
     }
 
     /// It has reported how things are, and will report what changes.

@@ -13,10 +13,31 @@ struct SourceEnvironment {
     let machine: any ServiceBus
     /// Whether the agent serves everyone; desktops do not concern it.
     let servesMachine: Bool
-    let variables = SystemFile.environment("DISPLAY", "WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "SWAYSOCK")
+    /// Whether somebody wants to know which windows are fullscreen.
+    let seesFullscreen: Bool
+    let variables = SystemFile.environment(
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XDG_SESSION_TYPE",
+        "XDG_CURRENT_DESKTOP",
+        "XDG_RUNTIME_DIR",
+        "SWAYSOCK",
+        "NIRI_SOCKET",
+        "HYPRLAND_INSTANCE_SIGNATURE",
+        "PULSE_SERVER"
+    )
 
     /// Whose sessions count; nil means everyone's.
     var user: UInt32? { servesMachine ? nil : geteuid() }
+
+    /// Where the sound server listens; nil if that is on another machine, or nowhere.
+    var soundSocket: String? {
+        guard let server = variables["PULSE_SERVER"] else {
+            return variables["XDG_RUNTIME_DIR"].map { $0 + "/pulse/native" }
+        }
+        let path = server.utf8.starts(with: "unix:".utf8) ? String(server.dropFirst(5)) : server
+        return path.utf8.first == UInt8(ascii: "/") ? path : nil
+    }
 
     /// Why no desktop is to be looked for.
     var absence: String? { servesMachine ? "an agent on the system bus has no desktop" : nil }
@@ -37,17 +58,34 @@ struct DecidingSource: Sendable {
         (self.name, self.obstacle, self.make) = (name, obstacle, make)
     }
 
+    /// Those that say which program has the focus.
+    static let ofFocus = ["gnome", "x11", "sway", "niri", "hyprland", ShellSource.name]
+
     /// In order of precedence. What may block is on a thread of its own.
     static let all = [
         DecidingSource("logind") { LogindSource(user: $0.user, on: $0.machine) },
-        DecidingSource("gnome", unless: { $0.absence ?? GnomeSource.obstacle }) { _ in GnomeSource() },
+        DecidingSource("gnome", unless: { $0.absence ?? GnomeSource.obstacle }) { environment in
+            GnomeSource(units: GnomeSource.units(environment.variables))
+        },
         DecidingSource("x11", unless: { $0.absence ?? X11Source.obstacle($0.variables) }) { environment in
             let display = environment.variables["DISPLAY"] ?? ""
-            return ThreadedSource("x11") { X11Source(display: display) }
+            let seesFullscreen = environment.seesFullscreen
+            return ThreadedSource("x11") { X11Source(display: display, seesFullscreen: seesFullscreen) }
         },
         DecidingSource("sway", unless: { $0.absence ?? SwaySource.obstacle($0.variables) }) { environment in
             let path = environment.variables["SWAYSOCK"] ?? ""
             return ThreadedSource("sway") { SwaySource(path: path) }
+        },
+        DecidingSource("niri", unless: { $0.absence ?? NiriSource.obstacle($0.variables) }) { environment in
+            let path = environment.variables["NIRI_SOCKET"] ?? ""
+            return ThreadedSource("niri") { NiriSource(path: path) }
+        },
+        DecidingSource("hyprland", unless: { $0.absence ?? HyprlandSource.obstacle($0.variables) }) { environment in
+            let folder = HyprlandSource.folder(environment.variables) ?? ""
+            return ThreadedSource("hyprland") { HyprlandSource(folder: folder) }
+        },
+        DecidingSource(LomiriSource.name, unless: { $0.absence ?? LomiriSource.obstacle($0.variables) }) {
+            LomiriSource($0.link)
         },
         DecidingSource(ShellSource.name) { ShellSource($0.link, $0.session, asks: !$0.servesMachine) },
     ]
@@ -74,7 +112,9 @@ enum EventOrigin {
             case .power: .source { PowerSource(on: $0.machine) }
             case .profile: .source { ProfileSource(on: $0.machine) }
             case .appearance: .source { AppearanceSource(on: $0.session) }
+            case .packages: .source { _ in PackageSource() }
             case .sleep, .users, .locker, .logind: .derived(["logind"])
+            case .focus: .derived(DecidingSource.ofFocus)
             }
     }
 }

@@ -54,17 +54,25 @@ package enum SwayWire {
         return message
     }
 
-    /// The process of the focused window in a tree; 0 if none has the focus.
-    ///
-    /// - Returns: nil if a window has the focus whose process is not told.
-    package static func focusedProcess(in tree: JSONValue) -> Int32? {
-        guard let node = focusedNode(in: tree), isWindow(node) else { return 0 }
-        return process(of: node)
+    /// What has the focus.
+    package enum Focus: Equatable, Sendable {
+        case window(DesktopWindow)
+        case nobody
+        /// A window whose process is not told.
+        case unknown
     }
 
-    /// The process of a window.
-    package static func process(of container: JSONValue) -> Int32? {
-        container["pid"]?.integer.flatMap { $0 > 0 ? $0 : nil }
+    package static func focusedWindow(in tree: JSONValue) -> Focus {
+        guard let node = focusedNode(in: tree), isWindow(node) else { return .nobody }
+        return window(of: node)
+    }
+
+    package static func window(of container: JSONValue) -> Focus {
+        guard let pid = container["pid"]?.integer, pid > 0 else { return .unknown }
+        // A window of an X program has a class instead.
+        let application = container["app_id"]?.text ?? container["window_properties"]?["class"]?.text
+        let isFullscreen = container["fullscreen_mode"]?.integer ?? 0 > 0
+        return .window(DesktopWindow(pid: pid, application: application ?? "", isFullscreen: isFullscreen))
     }
 
     private static func isWindow(_ node: JSONValue) -> Bool {

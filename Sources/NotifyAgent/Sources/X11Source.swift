@@ -9,11 +9,15 @@ import NotifyCoordinator
 /// However fast the focus changes, one question to the server is under way, and the last answer is what counts.
 final class X11Source: Source {
     private let display: String
+    /// Whether to report when the window in front becomes fullscreen.
+    private let seesFullscreen: Bool
     private var server: OpaquePointer?
     private weak var driver: SourceDriver?
-    private var last: Int64?
+    private var last: (process: Int64, isFullscreen: Bool)?
 
-    init(display: String) { self.display = display }
+    init(display: String, seesFullscreen: Bool = false) {
+        (self.display, self.seesFullscreen) = (display, seesFullscreen)
+    }
 
     /// What speaks against watching the display of this environment; nil if nothing does.
     static func obstacle(_ environment: [String: String]) -> String? {
@@ -47,7 +51,7 @@ final class X11Source: Source {
     private func follow(mustAsk: Bool, follows: Bool = false) {
         guard let server, let driver else { return }
         let isThere = driver.loop.thread.guarding(x11_descriptor(server)) {
-            if follows, x11_follow(server) != 0 { return false }
+            if follows, x11_follow(server, seesFullscreen ? 1 : 0) != 0 { return false }
             if mustAsk, !look(server, driver) { return false }
             while true {
                 let change = x11_take_events(server)
@@ -68,12 +72,18 @@ final class X11Source: Source {
             last = nil
             return true
         }
-        driver.isLive()
-        if process != last {
-            let focused = process == 0 ? [] : [FocusedProcess(pid: Int32(truncatingIfNeeded: process))]
-            driver.report(.fact(.focus(focused)))
+        let isFullscreen = seesFullscreen && x11_active_is_fullscreen(server) != 0
+        guard last?.process != process || last?.isFullscreen != isFullscreen else {
+            driver.isLive()
+            return true
         }
-        last = process
+        last = (process, isFullscreen)
+        let window = DesktopWindow(
+            pid: Int32(truncatingIfNeeded: process),
+            application: String(cString: x11_active_class(server)),
+            isFullscreen: isFullscreen
+        )
+        driver.reportFocus(process == 0 ? nil : window)
         return true
     }
 }

@@ -7,7 +7,7 @@ import NotifyCore
 /// Who wants to be woken when: the loop has one timer for all.
 struct Alarms {
     enum Owner {
-        case coordinator, events, launching, relaying
+        case coordinator, naps, events, launching, relaying
         /// The machine may go to sleep.
         case sleep
     }
@@ -20,7 +20,7 @@ struct Alarms {
     init(on loop: EventLoop, ring: @escaping () -> Void) { (self.loop, self.ring) = (loop, ring) }
 
     /// A later call with the same owner replaces an earlier one.
-    mutating func set(_ owner: Owner, at time: Int64) {
+    mutating func set(_ owner: Owner, at time: Int64?) {
         times[owner] = time
         arm()
     }

@@ -54,7 +54,7 @@ enum Freezer {
         return stat.split(separator: "\n").contains("nr_descendants 0") && process.state != nil
     }
 
-    private static func write(_ text: String, to path: String) -> Int32 {
+    static func write(_ text: String, to path: String) -> Int32 {
         let descriptor = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { return errno }
         defer { close(descriptor) }

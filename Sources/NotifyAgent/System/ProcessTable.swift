@@ -53,6 +53,11 @@ final class ProcessTable {
         watcher.forget(process: entry.number)
     }
 
+    /// Looks at once whether these are stopped, if that matters.
+    func look(at pid: Int32) {
+        for (id, entry) in entries where id.pid == pid { watcher.look(at: entry.number) }
+    }
+
     /// Those that a user currently may not stop.
     func strangers(to user: UInt32, among processes: [ProcessID]) -> Set<ProcessID> {
         Set(processes.filter { entries[$0]?.handle.mayBeStopped(by: user) != true })

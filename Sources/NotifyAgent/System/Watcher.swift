@@ -189,7 +189,8 @@ final class Watcher {
         if !suspects.isEmpty || !drains.isEmpty { startTicking() }
     }
 
-    private func look(at number: UInt64) {
+    /// Looks at a process now, if it is one that must not be stopped unnoticed.
+    func look(at number: UInt64) {
         guard let isStopped = looks[number]?.change() else { return }
         delegate?.process(number, isStopped: isStopped)
     }

@@ -59,6 +59,8 @@ package struct Circumstances: Sendable {
     package var report: LifecycleState?
     /// Its state under an earlier agent, by the word of a source that this agent has not heard yet.
     package var remembered: Decision?
+    /// The state that a nap gives it.
+    package var nap: LifecycleState?
     /// Which of the following facts apply to the program, by its own choice or the user's.
     package var follows: FactPolicy.Facts = []
     /// The source that reports that the machine is going to sleep.
@@ -70,7 +72,7 @@ package struct Circumstances: Sendable {
 
     package init() {}
 
-    /// The rule: a person, then the program, then the sources that it follows, then the foreground.
+    /// The rule: a person, then the program, then a nap, then the sources that it follows, then the foreground.
     ///
     /// A source can only take a program out of the foreground. If no source knows, it stays there.
     package var decision: Decision {
@@ -80,6 +82,7 @@ package struct Circumstances: Sendable {
         if let person { return Decision(person, by: .person) }
         if let report { return Decision(report, by: .program) }
         if let remembered { return remembered }
+        if let nap { return Decision(nap, by: Naps.decider) }
         if follows.contains(.sleep), let sleep { return Decision(.background, by: .source(sleep)) }
         if follows.contains(.session), let absence { return Decision(.background, by: .source(absence)) }
         if follows.contains(.focus), let focus {

@@ -31,11 +31,22 @@ package struct FocusedProcess: Hashable, Sendable {
     /// Its application; empty if it has none. Other processes of the same application and user share the focus.
     package let application: String
     package let user: UInt32?
+    /// What the desktop calls the application of the window; empty if it does not say.
+    package let window: String
+    package let isFullscreen: Bool
+    /// Whether it belongs to the desktop itself.
+    package let isOfDesktop: Bool
 
-    package init(pid: Int32, application: String, user: UInt32?) {
-        self.pid = pid
-        self.application = application
-        self.user = user
+    package init(
+        pid: Int32,
+        application: String,
+        user: UInt32?,
+        window: String = "",
+        isFullscreen: Bool = false,
+        isOfDesktop: Bool = false
+    ) {
+        (self.pid, self.application, self.user) = (pid, application, user)
+        (self.window, self.isFullscreen, self.isOfDesktop) = (window, isFullscreen, isOfDesktop)
     }
 
     /// Whether a process has the focus with this one.
@@ -153,6 +164,29 @@ package struct SourceTable: Hashable, Sendable {
             guard case .logins(let logins) = entry.current else { return false }
             return saysSo(logins)
         }?.name
+    }
+
+    /// All processes that have the focus, by the word of any source; nil if no source knows about the focus.
+    package var focused: [FocusedProcess]? {
+        var all: [FocusedProcess]?
+        for case .focus(let processes, _) in entries.lazy.compactMap(\.current) { all = (all ?? []) + processes }
+        return all
+    }
+
+    /// The process that has the focus, and the source that reports that. A source that sees every window counts before
+    /// one that looks only at some programs.
+    ///
+    /// - Returns: nil if no source knows about the focus; no process if nobody has it.
+    package var foremost: (process: FocusedProcess?, source: String)? {
+        let known = entries.compactMap { entry -> (process: FocusedProcess?, source: String, seesAll: Bool)? in
+            guard case .focus(let processes, let among) = entry.current else { return nil }
+            return (processes.first, entry.name, among == nil)
+        }
+        guard let best = known.first(where: \.seesAll) ?? known.first(where: { $0.process != nil }) ?? known.first
+        else {
+            return nil
+        }
+        return (best.process, best.source)
     }
 
     /// Whether a process has the focus, and the source that reports that; nil if no source knows about the focus.

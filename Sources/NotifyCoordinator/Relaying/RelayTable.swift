@@ -322,6 +322,7 @@ package struct RelayRules: Equatable, Sendable {
 
     /// Something that an application may not observe; nil if it may observe all of it.
     package func forbidden(_ subjects: Subjects, to application: String) -> String? {
+        if let name = subjects.names.first(where: { !SystemEvent.isRelayed($0) }) { return name.string }
         guard let allowed = limits[application] else { return nil }
         func isAllowed(_ text: String) -> Bool { allowed.contains { text.utf8.starts(with: $0.string.utf8) } }
         return subjects.names.first { !isAllowed($0.string) }?.string

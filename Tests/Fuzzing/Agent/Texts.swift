@@ -75,8 +75,8 @@ enum TextReading {
         switch kind {
         case 0:
             if let value = JSONValue(bytes) {
-                _ = SwayWire.focusedProcess(in: value)
-                _ = SwayWire.process(of: value)
+                _ = SwayWire.focusedWindow(in: value)
+                _ = SwayWire.window(of: value)
             }
         case 1:
             // The magic, so that the rest is reached.

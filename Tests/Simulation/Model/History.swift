@@ -28,6 +28,10 @@ package struct History: Sendable {
         history.setting.scarcity.restartsBus = rarity.chance(8)
         history.setting.exempts = rarity.chance(8)
         history.setting.reservesNames = rarity.chance(6)
+        var drowsiness = SplitMix(seed: seed &* 0x9e6c_63d0_876a_46ad ^ 0x6e61_7073)
+        if !history.setting.applications.isEmpty, drowsiness.chance(16) {
+            history.setting.naps = .random(&drowsiness)
+        }
         let world = World(history.setting, mutation: mutation)
         var enabled: [Step] = []
         enabled.reserveCapacity(32)
@@ -231,11 +235,15 @@ private struct Mood {
     }
 
     private func desktop(_ random: inout SplitMix, _ world: World, _ observer: Int) -> Step {
+        if world.setting.naps != nil {
+            if random.chance(4) { return .time }
+            if random.chance(6) { return .sound(random.chance(2)) }
+        }
         switch random.below(8) {
-        case 0, 1: .follow(observer, random.chance(2))
-        case 2, 3: .lock(random.chance(2))
-        case 4: .sleep(random.chance(2))
-        default: .focus(source: random.below(Desktop.sources.count), focus(&random, world))
+        case 0, 1: return .follow(observer, random.chance(2))
+        case 2, 3: return .lock(random.chance(2))
+        case 4: return .sleep(random.chance(2))
+        default: return .focus(source: random.below(Desktop.sources.count), focus(&random, world))
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCoordinator
 import NotifyNames
 
 /// A small world, and what may happen in it. All of its histories are explored.
@@ -88,7 +89,9 @@ extension Scope {
     /// What can happen to programs other than by messages when the moves were made so often.
     func calm(after spent: SIMD16<UInt8>) -> Calm {
         var calm = Calm()
-        if freezesProcesses { (calm.isAgentUndisturbed, calm.areObserversUndisturbed) = (false, false) }
+        if freezesProcesses || setting.naps != nil {
+            (calm.isAgentUndisturbed, calm.areObserversUndisturbed) = (false, false)
+        }
         for number in moves.indices {
             for step in moves[number].steps(after: spent[number]) {
                 switch step {
@@ -177,6 +180,15 @@ extension Scope {
         change(&setting)
         return setting
     }
+
+    /// An application naps.
+    private static func nap(_ setting: inout World.Setting, _ depth: NapRule.Depth, heedsSound: Bool) {
+        setting.hasDesktop = true
+        setting.applications = [0]
+        setting.naps = NapSetting(depth: depth, heedsSound: heedsSound)
+    }
+
+    private static func focus(_ process: Int) -> Step { .focus(source: 0, .process(process)) }
 
     /// One of the launcher.
     private init(
@@ -447,6 +459,32 @@ extension Scope {
                     .focus(source: 0, .nobody),
                     .focus(source: 0, .process(0))
                 ),
+            ]
+        ),
+        Scope(
+            "naps",
+            .small,
+            "an application loses the focus and is stopped, a name is posted, and it has the focus again",
+            setting([0], [(0, name)], [name]) { nap(&$0, .frozen, heedsSound: false) },
+            [Move(1, post), Move(inOrder: focus(0), .focus(source: 0, .nobody), focus(0))]
+        ),
+        Scope(
+            "naps in use",
+            .small,
+            "an application that plays sound loses the focus, stops playing, and plays again",
+            setting([0], [(0, name)], [name]) { nap(&$0, .suspended, heedsSound: true) },
+            [
+                Move(1, post), Move(inOrder: .sound(true), .sound(false), .sound(true)),
+                Move(inOrder: focus(0), .focus(source: 0, .nobody)),
+            ]
+        ),
+        Scope(
+            "naps without agent",
+            .small,
+            "the agent is killed while an application is stopped, and another is started",
+            setting([0], [(0, name)], [name]) { nap(&$0, .frozen, heedsSound: false) },
+            [
+                Move(inOrder: focus(0), .focus(source: 0, .nobody)), Move(1, .killAgent), Move(1, .startAgent),
             ]
         ),
         Scope(

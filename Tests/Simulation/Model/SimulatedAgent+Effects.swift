@@ -71,7 +71,9 @@ extension SimulatedAgent {
             guard let name = self.name(of: id) else { return }
             ask(.state(id), .send(to: name, .setState(lastSerial + 1, state, additions: additions)), world)
         case .deliver(let id, let names): deliver(names, to: id, world)
-        case .tellDecider(let id, let decider): send(id, .decided(decider.name), world)
+        case .tellDecider(let id, let decider):
+            if decider == Naps.decider { world.checkNap(of: self) }
+            send(id, .decided(decider.name), world)
         case .awaitHeldBack(let id): ask(.heldBack(id), .ask(serial: lastSerial + 1), world)
         case .announce, .announceFact: break
         case .subscribe(let ticket, let names, let prefixes):
@@ -115,6 +117,7 @@ extension SimulatedAgent {
         case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
         case .changesAreInForce(let number): if !isExpiring { world.desktopIsInForce(number, self) }
         case .interest: break
+        case .freezeProgram, .thawProgram, .napAlarm, .followUses: performNap(effect, world)
         case .alarm(let time): alarm = time
         }
     }

@@ -49,6 +49,10 @@ final class SimulatedAgent {
     var coordinator: Coordinator
     var isAlive = true
     var alarm: Int64?
+    var napAlarm: Int64?
+    var useQuestion: UseQuestion?
+    /// What it has stopped because it naps.
+    var napping: [NapProgram: [Int32]] = [:]
     var drains: [Drain] = []
     /// Who posted the names in a stream that count only from their owner.
     var owned: [ConnectionID: Set<String>] = [:]
@@ -83,6 +87,9 @@ final class SimulatedAgent {
         coordinator = other.coordinator
         isAlive = other.isAlive
         alarm = other.alarm
+        napAlarm = other.napAlarm
+        useQuestion = other.useQuestion
+        napping = other.napping
         drains = other.drains
         owned = other.owned
         news = other.news
@@ -116,6 +123,8 @@ final class SimulatedAgent {
         if setting.exempts, mutation != .ignoresExempt {
             configuration.exemptApplications = [World.Setting.application]
         }
+        configuration.naps = setting.naps.map { [$0.rule] } ?? []
+        if mutation == .napsAtOnce { for index in configuration.naps.indices { configuration.naps[index].delay = 0 } }
         if mutation == .sleepAffectsAll { configuration.facts.sleep.others = .everyone }
         if let limit = setting.pendingLimit { configuration.quotas.pendingNames = limit }
         if mutation == .dropsEarly { configuration.quotas.pendingNames = 1 }
@@ -344,7 +353,7 @@ final class SimulatedAgent {
     /// The agent is killed.
     func end(_ world: World) {
         isAlive = false
-        (drains, alarm) = ([], nil)
+        (drains, alarm, napAlarm, useQuestion) = ([], nil, nil, nil)
         // The bus still reads what it has written.
         world.bus.hangUp(connection)
         world.bus.failStarters()

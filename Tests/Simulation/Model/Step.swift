@@ -55,6 +55,8 @@ package enum Step: Equatable, Sendable {
     case sleep(Bool)
     /// A source knows something else about the focus.
     case focus(source: Int, Desktop.Focus)
+    /// The application begins to play sound, or stops.
+    case sound(Bool)
     /// A program opts in to following the desktop, or out.
     case follow(Int, Bool)
     /// A program sets the state of a name.

@@ -36,6 +36,7 @@ extension World {
         hasher.combine(requests)
         hasher.combine(meantBy)
         hasher.combine(desktop)
+        hasher.combine(nap)
         hasher.combine(nameStates)
         hasher.combine(unansweredSettings)
         hasher.combine(lastSerial)
@@ -53,8 +54,9 @@ extension World {
     /// The same, when everything has come to rest and was checked.
     func normalizeAtRest() {
         oracle.normalizeAtRest()
-        // Nobody waits for a time. What names' states are compared by must not run backwards.
-        if nameStates.isEmpty { clock = 0 }
+        // Nobody waits for a time. What names' states are compared by must not run backwards, nor how long nobody has looked
+        // at a program.
+        if nameStates.isEmpty, nap.lost == nil { clock = 0 }
     }
 }
 
@@ -99,6 +101,9 @@ extension SimulatedAgent {
         coordinator.hash(into: &hasher)
         hasher.combine(isAlive)
         hasher.combine(alarm)
+        hasher.combine(napAlarm)
+        hasher.combine(useQuestion)
+        hasher.combine(napping)
         hasher.combine(drains)
         hasher.combine(owned)
         // Each is a class of its own, and most have no content that two worlds could differ in.

@@ -20,7 +20,7 @@ extension World {
 
     func breaks(_ effect: Effect, of agent: SimulatedAgent) -> Bool {
         switch (mutation, effect) {
-        case (.deliversNothing, .deliver), (.forgetsThaw, .thaw): return true
+        case (.deliversNothing, .deliver), (.forgetsThaw, .thaw), (.keepsNappers, .thawProgram): return true
         case (.deliversTwice, .deliver(let id, let names)):
             agent.deliver(names, to: id, self)
             return false

@@ -43,7 +43,7 @@ extension World {
     func kill(_ process: Int) {
         guard !processes[process].hasEnded else { return }
         processes[process].hasEnded = true
-        processes[process].isStoppedByOthers = false
+        (processes[process].isStoppedByOthers, processes[process].isNapping) = (false, false)
         for observer in observers where observer.process == process {
             observer.end(self)
             for (name, state) in nameStates where state.setter == observer.number { nameStates[name]?.setter = nil }
@@ -84,6 +84,7 @@ extension World {
         bus.write(.requestName, connection)
         // It finds out for itself what it was not told.
         desktopChanges(from: desktop, isNew: true)
+        focusMayHaveMoved(isNew: true)
     }
 
     func killAgent() {
@@ -97,6 +98,8 @@ extension World {
         agent = nil
         for process in processes.indices {
             processes[process].isKnownToStand = false
+            // Somebody sees to it that those continue.
+            if mutation != .forgetsNappers { processes[process].isNapping = false }
             // Nobody else would know that it must continue, unless somebody says so.
             if processes[process].isFrozen {
                 processes[process].isFrozen = false

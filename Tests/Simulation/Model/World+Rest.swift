@@ -7,7 +7,7 @@ import NotifyNames
 // Time passes, and in the end everything comes to rest and is checked.
 extension World {
     var nextMoment: Int64? {
-        var next = agent?.alarm ?? .max
+        var next = min(agent?.alarm ?? .max, agent?.napAlarm ?? .max)
         for observer in observers where !observer.hasEnded && !processes[observer.process].isStopped {
             next = min(next, observer.deadline ?? .max)
         }
@@ -23,6 +23,7 @@ extension World {
         }
         for poster in posters where poster.deadline.map({ $0 <= clock }) ?? false { poster.deadlineHasPassed(self) }
         if let agent, let alarm = agent.alarm, alarm <= clock { agent.alarmHasCome(self) }
+        if let agent, let alarm = agent.napAlarm, alarm <= clock { agent.napTimeHasCome(self) }
     }
 
     // MARK: - Rest
@@ -82,11 +83,14 @@ extension World {
                 oracle.fail("observer \(observer.number) stays \(observer.state) without an agent")
             }
         }
+        checkNaps(agent)
         checkAgent(living)
     }
 
     /// Whether the agent has stopped an observer's process, which then cannot know its state.
-    func standsStill(_ observer: SimulatedObserver) -> Bool { processes[observer.process].isFrozen }
+    func standsStill(_ observer: SimulatedObserver) -> Bool {
+        processes[observer.process].isFrozen || processes[observer.process].isNapping
+    }
 
     func checkAgent(_ living: [SimulatedObserver]) {
         guard let agent else { return }
@@ -105,7 +109,11 @@ extension World {
                 )
             }
             if !agent.isAsDecided(id) { oracle.fail("observer \(observer.number) is not as decided") }
-            let wanted = says(desktop, of: observer)
+            let nap = napState(of: observer, entry.decider == Naps.decider)
+            let wanted = nap ?? says(desktop, of: observer)
+            if (entry.decider == Naps.decider) != (nap != nil), entry.decider.isDesktop {
+                oracle.fail("observer \(observer.number) \(entry.decider == Naps.decider ? "naps" : "does not nap")")
+            }
             if case .source = entry.decider, wanted != entry.state {
                 oracle.fail("the desktop has put observer \(observer.number) into the \(entry.state)")
             }

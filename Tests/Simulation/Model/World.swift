@@ -13,7 +13,9 @@ package final class World {
         /// Whether the agent has noticed that it is stopped from outside.
         var isKnownToStand = false
         var hasEnded = false
-        var isStopped: Bool { isStoppedByOthers || isFrozen }
+        /// Whether the agent has stopped it because its program naps.
+        var isNapping = false
+        var isStopped: Bool { isStoppedByOthers || isFrozen || isNapping }
     }
 
     /// Where an observer reads. It is here, so that nobody has to visit the observers at each step.
@@ -55,6 +57,7 @@ package final class World {
     /// The observers that were registered when the agent answered a request.
     var meantBy: [Int: [Int]] = [:]
     var desktop = Desktop()
+    var nap = NapModel()
     /// The last state of each name, and who set it.
     var nameStates: [Int: NameState] = [:]
     /// How many attempts to set each name's state have not been answered yet.
@@ -123,6 +126,7 @@ package final class World {
         requests = other.requests
         meantBy = other.meantBy
         desktop = other.desktop
+        nap = other.nap
         nameStates = other.nameStates
         unansweredSettings = other.unansweredSettings
         lastSerial = other.lastSerial
@@ -166,6 +170,7 @@ package final class World {
         package var focusFollowers: Desktop.Who
         package var sessionFollowers: Desktop.Who
         package var sleepFollowers: Desktop.Who
+        package var naps: NapSetting?
         /// How many names may wait for programs; nil for the usual limit.
         package var pendingLimit: Int?
         package var scarcity = Scarcity.none
@@ -280,7 +285,10 @@ package final class World {
         case .cut(let observer, let readable): cut(observer, readable)
         case .lock(let locks): change { $0.isLocked = locks }
         case .sleep(let sleeps): change { $0.isAsleep = sleeps }
-        case .focus(let source, let focus): change { $0.focus[source] = focus }
+        case .focus(let source, let focus):
+            change { $0.focus[source] = focus }
+            focusMayHaveMoved()
+        case .sound(let plays): soundChanges(plays)
         case .follow(let observer, let follows):
             if hasEndedOrStopped(observer) || observers[observer].followsDesktop == follows { return }
             if !isExempt(observers[observer]) { oracle.desktopChanges(observer) }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The focus in niri, whose event stream names the process of each window.
+final class NiriSource: Source {
+    private let path: String
+    private var stream: SocketStream?
+    private weak var driver: SourceDriver?
+    private var lines = LineSplitter()
+    private var wire = NiriWire()
+
+    init(path: String) { self.path = path }
+
+    /// What speaks against it in this environment; nil if nothing does.
+    static func obstacle(_ environment: [String: String]) -> String? {
+        environment["NIRI_SOCKET"] == nil ? "$NIRI_SOCKET is not set" : nil
+    }
+
+    func begin(on driver: SourceDriver) throws(SourceFault) {
+        stream = SocketStream(path, on: driver.loop) { [weak self] bytes in self?.read(bytes) }
+        guard let stream else { throw .system("niri can't be reached at $NIRI_SOCKET") }
+        self.driver = driver
+        guard stream.send(NiriWire.request) else { throw SourceFault(NiriSource.gone) }
+    }
+
+    func end() { (stream, driver, lines, wire) = (nil, nil, LineSplitter(), NiriWire()) }
+
+    private static let gone = "niri went away"
+    private static let nonsense = "niri sent something unintelligible"
+
+    private func read(_ bytes: [UInt8]) {
+        guard !bytes.isEmpty, let complete = lines.take(bytes) else {
+            driver?.fail(SourceFault(bytes.isEmpty ? NiriSource.gone : NiriSource.nonsense))
+            return
+        }
+        var mayHaveMoved = false
+        do throws(NiriWire.Fault) {
+            for line in complete where try wire.take(line) { mayHaveMoved = true }
+        } catch {
+            driver?.fail(SourceFault(error == .refused ? "niri refused its event stream" : NiriSource.nonsense))
+            return
+        }
+        if mayHaveMoved { report() }
+    }
+
+    private func report() {
+        guard let driver else { return }
+        guard wire.window?.pid != 0 else {
+            driver.fail(SourceFault("niri does not report which process a window belongs to"))
+            return
+        }
+        driver.reportFocus(wire.window)
+    }
+}

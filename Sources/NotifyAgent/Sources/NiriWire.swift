@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A window, as a desktop describes it.
+package struct DesktopWindow: Equatable, Sendable {
+    /// 0 if the desktop does not know it.
+    package let pid: Int32
+    package let application: String
+    package let isFullscreen: Bool
+
+    package init(pid: Int32, application: String, isFullscreen: Bool = false) {
+        (self.pid, self.application, self.isFullscreen) = (pid, application, isFullscreen)
+    }
+}
+
+/// The events of niri's interprocess communication: a JSON value on each line. See niri(1) and the crate niri-ipc.
+package struct NiriWire {
+    package enum Fault: Error, Equatable {
+        case refused
+        case unintelligible
+    }
+
+    /// Asks for the event stream, which begins with what is there.
+    package static let request = Array("\"EventStream\"\n".utf8)
+
+    /// More than anybody has.
+    private static let maximumWindows = 16_384
+
+    private var windows: [Double: DesktopWindow] = [:]
+    private var focused: Double?
+    private var hasBegun = false
+
+    package init() {}
+
+    /// The focused window; nil if none is.
+    package var window: DesktopWindow? { focused.flatMap { windows[$0] } }
+
+    /// Takes in a line.
+    ///
+    /// - Returns: whether it may be about the focus.
+    package mutating func take(_ line: [UInt8]) throws(Fault) -> Bool {
+        guard let value = JSONValue(line), case .object(let members) = value else { throw .unintelligible }
+        guard hasBegun else {
+            if value["Err"] != nil { throw .refused }
+            guard value["Ok"] != nil else { throw .unintelligible }
+            hasBegun = true
+            return false
+        }
+        guard let (kind, event) = members.first, members.count == 1 else { throw .unintelligible }
+        switch kind {
+        case "WindowsChanged":
+            guard case .array(let all)? = event["windows"] else { throw .unintelligible }
+            (windows, focused) = ([:], nil)
+            for window in all { try enter(window) }
+        case "WindowOpenedOrChanged":
+            guard let window = event["window"] else { throw .unintelligible }
+            try enter(window)
+        case "WindowClosed":
+            guard let id = event["id"]?.number else { throw .unintelligible }
+            windows[id] = nil
+            if focused == id { focused = nil }
+        case "WindowFocusChanged":
+            guard let id = event["id"] else { throw .unintelligible }
+            focused = id.number
+        default: return false
+        }
+        return true
+    }
+
+    private mutating func enter(_ window: JSONValue) throws(Fault) {
+        guard let id = window["id"]?.number, windows.count < NiriWire.maximumWindows else { throw .unintelligible }
+        windows[id] = DesktopWindow(
+            pid: window["pid"]?.integer.flatMap { $0 > 0 ? $0 : nil } ?? 0,
+            application: window["app_id"]?.text ?? ""
+        )
+        if window["is_focused"]?.isTrue == true {
+            focused = id
+        } else if focused == id {
+            focused = nil
+        }
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+
+/// Stops whole programs that nap, and lets them continue: by the cgroup of their unit if they have one, otherwise process by
+/// process.
+///
+/// Nothing is stopped that would stay stopped if the agent were killed: see ``ThawGuard``.
+final class ProgramFreezer {
+    private struct Stop {
+        /// The directories of units.
+        var folders: [String] = []
+        var processes: [ProcessHandle] = []
+    }
+
+    private let thawGuard: ThawGuard
+    private let logger: Logger
+    private var stops: [NapProgram: Stop] = [:]
+
+    init(_ thawGuard: ThawGuard, logger: Logger) {
+        (self.thawGuard, self.logger) = (thawGuard, logger)
+        thawGuard.hasGone = { [unowned self] in
+            logger.warning("lost the process that would let programs continue; they run on while they nap")
+            for program in stops.keys.sorted() { thaw(program) }
+        }
+    }
+
+    func freeze(_ program: NapProgram, _ processes: [Int32]) {
+        var stop = Stop()
+        for pid in processes {
+            guard case .success((let process, _)) = ProcessHandle.open(pid, user: program.user),
+                process.mayBeStopped(by: program.user)
+            else { continue }
+            if let folder = unit(of: process, program) {
+                if !stop.folders.contains(folder), freeze(folder, program.user) { stop.folders.append(folder) }
+            } else {
+                freezeTree(process, program, &stop)
+            }
+        }
+        guard !stop.folders.isEmpty || !stop.processes.isEmpty else {
+            return logger.notice("a program that naps can't be frozen", metadata: ["program": "\(program)"])
+        }
+        stops[program] = stop
+        logger.info("froze a program that naps", metadata: ["program": "\(program)"])
+    }
+
+    func thaw(_ program: NapProgram) {
+        guard let stop = stops.removeValue(forKey: program) else { return }
+        for folder in stop.folders {
+            let code = Freezer.write("0", to: folder + "/cgroup.freeze")
+            if code != 0, code != ENOENT {
+                logger.error("can't thaw a program", metadata: ["program": "\(program)", "error": "\(code)"])
+            }
+            thawGuard.remove(.cgroup(folder))
+        }
+        for process in stop.processes {
+            _ = process.signal(SIGCONT)
+            thawGuard.remove(.process(process.pid, start: process.key.start))
+        }
+        logger.info("thawed a program that napped", metadata: ["program": "\(program)"])
+    }
+
+    // MARK: - By unit
+
+    /// The directory of the program's unit.
+    private func unit(of process: ProcessHandle, _ program: NapProgram) -> String? {
+        guard !program.application.isEmpty, let cgroup = process.read({ $0.unifiedCgroup }) else { return nil }
+        let parts = cgroup.split(separator: "/")
+        guard let last = parts.lastIndex(where: { AppIdentity.application(ofUnit: String($0)) == program.application })
+        else { return nil }
+        return CgroupMount.folder(of: "/" + parts[...last].joined(separator: "/"))
+    }
+
+    private func freeze(_ folder: String, _ user: UInt32) -> Bool {
+        guard belongs(folder, to: user),
+            // Whoever has frozen it will also thaw it.
+            SystemFile.text(of: folder + "/cgroup.freeze") == "0\n", thawGuard.add(.cgroup(folder))
+        else { return false }
+        if Freezer.write("1", to: folder + "/cgroup.freeze") == 0 {
+            // A set-user-ID program may have been executed in the meantime.
+            if belongs(folder, to: user) { return true }
+            _ = Freezer.write("0", to: folder + "/cgroup.freeze")
+        }
+        thawGuard.remove(.cgroup(folder))
+        return false
+    }
+
+    /// Whether everything in a unit, and below it, has only the rights of a user, and nothing of it is needed.
+    private func belongs(_ folder: String, to user: UInt32, depth: Int = 4) -> Bool {
+        guard depth > 0, let members = SystemFile.text(of: folder + "/cgroup.procs") else { return false }
+        for line in members.split(separator: "\n") {
+            guard let pid = Int32(line), pid > 1, pid != ProcessHandle.own else { return false }
+            // One that has ended in the meantime is no obstacle.
+            if let process = ProcessFolder(of: pid), process.users?.areAll(user) == false { return false }
+        }
+        return SystemFile.entries(of: folder)?.allSatisfy { entry in
+            !entry.isFolder || belongs(folder + "/" + entry.name, to: user, depth: depth - 1)
+        } ?? false
+    }
+
+    // MARK: - By process
+
+    private func freezeTree(_ process: ProcessHandle, _ program: NapProgram, _ stop: inout Stop) {
+        // While it is being stopped it may start others.
+        for _ in 0..<4 {
+            var isComplete = true
+            for pid in ProcessTree.members(of: process.pid) {
+                if stop.processes.contains(where: { $0.pid == pid }) { continue }
+                guard pid > 1, pid != ProcessHandle.own,
+                    case .success((let member, _)) = ProcessHandle.open(pid, user: program.user),
+                    // Whoever has stopped it will also let it continue.
+                    member.mayBeStopped(by: program.user), member.state != UInt8(ascii: "T"),
+                    thawGuard.add(.process(pid, start: member.key.start))
+                else { continue }
+                isComplete = false
+                if member.signal(SIGSTOP) == 0, member.mayBeStopped(by: program.user) {
+                    stop.processes.append(member)
+                } else {
+                    _ = member.signal(SIGCONT)
+                    thawGuard.remove(.process(pid, start: member.key.start))
+                }
+            }
+            if isComplete { return }
+        }
+    }
+}

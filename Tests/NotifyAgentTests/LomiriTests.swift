@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@testable import NotifyAgent
+
+/// Programs that Lomiri stops while nobody looks at them. The signals have the types that lomiri-app-launch publishes, those
+/// from before 2017 included; this test stops the programs itself.
+@Suite struct LomiriTests {
+    private func say(_ member: String, _ process: pid_t, on scene: Scene, isOld: Bool = false) throws {
+        let signal = "\(LomiriSource.interfaces[isOld ? 1 : 0]).Application\(member)"
+        let result = try run(
+            "dbus-send",
+            ["--bus=\(scene.bus.address)", "--type=signal", "/", signal, "string:org.example.App"]
+                + (isOld ? [] : ["string:1511"]) + ["array:uint64:\(process)"]
+        )
+        try #require(result.status == 0, "\(result.errorOutput)")
+    }
+
+    private func waitUntilParked(_ isParked: Bool, _ scene: Scene) throws {
+        let isSo = try waitUntil(timeout: .patience) {
+            try scene.lifecycle("list", "--json").contains(#""parked":\#(isParked)"#)
+        }
+        try #require(isSo)
+    }
+
+    @Test(arguments: busKinds, [false, true])
+    func `what Lomiri stops is parked at once, and hears each name once when it continues`(kind: BusKind, isOld: Bool)
+        throws
+    {
+        let scene = try Scene(kind, environment: ["XDG_CURRENT_DESKTOP": "Lomiri"])
+        let observer = try scene.startObserver()
+        try scene.waitForStatus("lomiri live")
+        observer.send(signal: SIGSTOP)
+        let isStopped = waitUntil(timeout: .patience) { processState(observer.pid) == "T" }
+        try #require(isStopped)
+        // Nothing is posted, so the agent has no other occasion to look at it.
+        try say("Paused", observer.pid, on: scene, isOld: isOld)
+        try waitUntilParked(true, scene)
+        for _ in 0..<3 {
+            let post = try run(productPath("notify-post"), ["--address", scene.bus.address, "com.example.scene"])
+            try #require(post.status == 0)
+        }
+        observer.send(signal: SIGCONT)
+        try say("Resumed", observer.pid, on: scene, isOld: isOld)
+        try waitUntilParked(false, scene)
+        #expect(try observer.waitForOutputLines(1) == ["com.example.scene"])
+        // What came first would have come twice by now.
+        let last = try run(productPath("notify-post"), ["--address", scene.bus.address, "com.example.scene"])
+        try #require(last.status == 0)
+        #expect(try observer.waitForOutputLines(2).count == 2)
+        observer.send(signal: SIGTERM)
+        #expect(try observer.wait().output == "com.example.scene\ncom.example.scene\n")
+    }
+
+    @Test func `nobody can have a program parked by saying that it was stopped`() throws {
+        let scene = try Scene(.daemon, environment: ["XDG_CURRENT_DESKTOP": "Lomiri"])
+        let observer = try scene.startObserver()
+        try scene.waitForStatus("lomiri live")
+        for process in [observer.pid, 1, scene.agentProcess] { try say("Paused", process, on: scene) }
+        // The agent has heard of it by the time it answers this.
+        #expect(try scene.lifecycle("list", "--json").contains(#""parked":false"#))
+        let post = try run(productPath("notify-post"), ["--address", scene.bus.address, "com.example.scene"])
+        try #require(post.status == 0)
+        #expect(try observer.waitForOutputLines(1) == ["com.example.scene"])
+    }
+}
