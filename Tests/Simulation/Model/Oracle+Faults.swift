@@ -50,7 +50,9 @@ extension Oracle {
         for index in registrations.indices where registrations[index].observer == observer { allowIfUnheard(index) }
     }
 
-    mutating func isRegisteredAgain(_ observer: Int) { (contracts[observer].told, contracts[observer].unheard) = (0, 0) }
+    mutating func isRegisteredAgain(_ observer: Int) {
+        (contracts[observer].told, contracts[observer].unheard) = (0, 0)
+    }
 
     /// What the program adds may be heard by nobody until it has registered again.
     mutating func allowIfUnheard(_ registration: Int) {
