@@ -329,6 +329,17 @@ simulate-all: build-needs ## Explores every history of the lifecycle protocol at
 	@swift build $(RELEASE) --product simulate
 	@$(call quote,$(SCRATCH)/release/simulate) $(if $(SCOPE),--scope $(call quote,$(SCOPE)),$(if $(QUICK),--quick,--all)) $(if $(MUTATIONS),--mutations)
 
+# Which of them to make, if not all: those whose file, line or text contains ONLY; so many as DRAW, BY something that moves.
+ONLY ?=
+DRAW ?=
+BY ?=
+
+.PHONY: mutants
+mutants: COUNT := 500
+mutants: test-needs ## Changes single lines of the agent's and the observer's decisions, and checks that each is noticed; COUNT=N SEED=S, ONLY=TEXT
+	@Scripts/mutants.py --count $(COUNT) --seed $(call quote,$(or $(SEED),1)) $(if $(ONLY),--only $(call quote,$(ONLY))) \
+	  $(if $(DRAW),--draw $(DRAW) --by $(call quote,$(BY)))
+
 .PHONY: lint
 lint: swift-needs ## Checks the formatting of the sources, and the scripts with shellcheck if installed
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)
@@ -340,7 +351,7 @@ format: swift-needs ## Formats the sources
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-address .build-fuzz .build-thread Benchmarks/.build
+	@rm -rf .build .build-address .build-fuzz .build-mutants .build-thread Benchmarks/.build
 
 # Installs what each job needs if it is missing.
 .PHONY: specs-needs swift-needs build-needs docs-needs run-needs test-needs session-needs bench-needs bridge-needs

@@ -54,6 +54,11 @@ extension Int: Coalescing {
         #expect(!isStillQueued)
         queue.putBack([1, 2])
         #expect(queue.enqueue(1) == .coalesced)
+        // What is put back may be queued again by then.
+        #expect(queue.take(1) == [1])
+        #expect(queue.enqueue(1) == .queued)
+        queue.putBack([1])
+        #expect(queue.count == 3)
         queue.keepEachOnce(false)
         #expect(queue.enqueue(1) == .queued)
         #expect(queue.take(10) == [1, 2, 3, 1])

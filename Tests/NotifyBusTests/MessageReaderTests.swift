@@ -80,6 +80,98 @@ import Testing
         #expect(messages(bytes) { _ in 1 } == all)
     }
 
+    /// A message that has every field.
+    private func full(_ kind: RawMessage.Kind) -> RawMessage {
+        var message = RawMessage(kind)
+        message.serial = 9
+        message.replySerial = 3
+        (message.path, message.interface, message.member) = ("/a", "a.b", "C")
+        (message.errorName, message.sender) = ("a.b.D", ":1.7")
+        return message
+    }
+
+    /// Whether a message that has come whole is read.
+    private func read(
+        _ message: RawMessage,
+        _ beginning: MessageReader.Beginning = .ofMessage,
+        _ isRight: (BusMessage) -> Bool = { _ in true }
+    ) -> Bool {
+        let reader = MessageReader(beginning)
+        message.bytes.withUnsafeBytes { reader.feed($0) }
+        guard case .message(let message) = reader.next() else { return false }
+        return isRight(message)
+    }
+
+    @Test func `a message that lacks what its kind needs is passed over`() {
+        let needs: [(RawMessage.Kind, [PartialKeyPath<RawMessage>])] = [
+            (.signal, [\RawMessage.path, \RawMessage.interface, \RawMessage.member]),
+            (.call, [\RawMessage.path, \RawMessage.member]),
+            (.reply, [\RawMessage.replySerial]), (.error, [\RawMessage.replySerial, \RawMessage.errorName]),
+        ]
+        let texts = [\RawMessage.path, \RawMessage.interface, \RawMessage.member, \RawMessage.errorName]
+        for (kind, needed) in needs {
+            #expect(read(full(kind)))
+            for text in texts {
+                var message = full(kind)
+                message[keyPath: text] = nil
+                #expect(read(message) == !needed.contains(text), "\(kind) \(text)")
+            }
+            var message = full(kind)
+            message.replySerial = nil
+            #expect(read(message) == !needed.contains(\RawMessage.replySerial), "\(kind)")
+        }
+    }
+
+    @Test func `in a stream that begins anywhere, what no bus lets through is no message`() {
+        let changes: [(inout RawMessage) -> Void] = [
+            { $0.sender = nil }, { $0.sender = "" }, { $0.path = "a" }, { $0.path = "" }, { $0.member = "" },
+        ]
+        for kind: RawMessage.Kind in [.signal, .call] {
+            #expect(read(full(kind), .anywhere))
+            for (number, change) in changes.enumerated() {
+                var message = full(kind)
+                change(&message)
+                #expect(!read(message, .anywhere), "\(kind) \(number)")
+            }
+        }
+    }
+
+    @Test func `only the bus, or who is at the other end without one, is taken for the bus`() {
+        for (sender, isBus): (String?, Bool) in [(nil, true), ("org.freedesktop.DBus", true), (":1.7", false)] {
+            var message = full(.error)
+            message.sender = sender
+            #expect(read(message) { $0.isFromBus == isBus })
+        }
+    }
+
+    @Test func `a number is one if nothing comes after it`() {
+        for (signature, body, number): (String, [UInt8], UInt64?) in [
+            ("u", [7, 0, 0, 0], 7), ("t", [7, 0, 0, 0, 0, 0, 0, 1], 1 << 56 | 7), ("i", [7, 0, 0, 0], nil),
+            ("u", [7, 0, 0, 0, 0], nil), ("u", [7, 0, 0], nil), ("uu", [7, 0, 0, 0, 7, 0, 0, 0], nil),
+        ] {
+            var message = full(.reply)
+            (message.signature, message.body) = (signature, body)
+            #expect(read(message) { $0.number == number }, "\(signature) \(body)")
+        }
+    }
+
+    @Test func `an end that comes after nothing was available is the end`() {
+        var pair: (Int32, Int32) = (-1, -1)
+        withUnsafeMutableBytes(of: &pair) { pair in
+            _ = socketpair(
+                AF_UNIX,
+                Int32(SOCK_STREAM.rawValue),
+                0,
+                pair.assumingMemoryBound(to: Int32.self).baseAddress
+            )
+        }
+        defer { close(pair.1) }
+        let reader = MessageReader()
+        #expect(reader.fill(from: pair.1) == nil)
+        close(pair.0)
+        #expect(reader.fill(from: pair.1) == 0)
+    }
+
     @Test func `a message that needs more room gets it, and a signal that is too long is skipped`() {
         var signal = post("big")
         signal.replaceSubrange(4..<8, with: withUnsafeBytes(of: UInt32(1_000_000).littleEndian) { Array($0) })

@@ -88,6 +88,12 @@ import Testing
             ]
         )
         #expect(scene.half.agent == ":1.5" && scene.half.candidate == nil)
+        // Once is enough.
+        var again = scene
+        _ = again.take(.ownerChanged(":1.6"))
+        #expect(
+            again.register(with: ":1.6", search: 2) == [.setDeadline(nil)]
+        )
         #expect(scene.take(.asks(request: 2)) == [.ask(agent: ":1.5", request: 2)])
         #expect(scene.take(.ownerChanged(":1.6")) == [.setDeadline(2_000), .findAgent(search: 2, owner: ":1.6")])
         #expect(scene.take(.asks(request: 3)).isEmpty)
@@ -128,6 +134,25 @@ import Testing
         #expect(scene.take(.setState(.background, additions: 0, call(3))) == [.askBarrier(2)])
     }
 
+    @Test
+    func `a program on its way to the foreground, or from there, opens its gate if the next agent is gone at once`() {
+        for isLeaving in [false, true] {
+            var scene = Scene()
+            _ = scene.connect()
+            _ = scene.register(with: ":1.5", search: 1)
+            _ = scene.take(.setState(.suspended, additions: 0, call(1)))
+            if !isLeaving {
+                _ = scene.take(.barrierPassed(1))
+                _ = scene.take(.setState(.foreground, additions: 0, call(2)))
+            }
+            _ = scene.take(.ownerChanged(":1.6"))
+            _ = scene.take(.found(search: 2, agent: nil))
+            #expect(scene.half.gate == .opening)
+            _ = scene.take(.barrierPassed(2))
+            #expect(scene.half.isOpen && scene.half.state == .foreground)
+        }
+    }
+
     // MARK: - Relays
 
     @Test func `a relay need not hear of what is added before it suspends the program`() {
@@ -153,6 +178,13 @@ import Testing
         #expect(scene.take(.ownerChanged(":1.9")) == [.setDeadline(10_000), .findAgent(search: 3, owner: ":1.9")])
         #expect(scene.register(with: ":1.9", search: 3) == [.setDeadline(nil)])
         #expect(scene.takeReplayed() == ["com.example.a"])
+        // So it is if another one takes its place at once.
+        var direct = Scene()
+        _ = direct.connect(needsRelay: true)
+        _ = direct.register(with: ":1.5", search: 1)
+        _ = direct.take(.ownerChanged(":1.9"))
+        _ = direct.register(with: ":1.9", search: 2)
+        #expect(direct.takeReplayed() == ["com.example.a"])
         // The first relay of a connection has missed nothing.
         var other = Scene()
         _ = other.connect(needsRelay: true)

@@ -62,4 +62,20 @@ import Testing
         #expect(accepted.count == 100)
         #expect(count < 20)
     }
+
+    @Test func `what is canceled during a call that is refused is not reported again`() throws {
+        var reports = RelayReports()
+        reports.add(Batch(names: ["a", "b", "c"]))
+        let calls = reports.next()
+        let first = try #require(calls)
+        reports.remove(Batch(names: ["b"]))
+        let isFinal = reports.wereAnswered(first.added, isRefusal: true)
+        #expect(!isFinal)
+        var added: Set<String> = []
+        while let (_, new) = reports.next() {
+            added.formUnion(new.names)
+            _ = reports.wereAnswered(new, isRefusal: false)
+        }
+        #expect(added == ["a", "c"])
+    }
 }

@@ -32,6 +32,7 @@ import Testing
             at: Timestamp(nanoseconds: 0, wallClock: 0)
         )
         #expect(launcher.reports.map(\.state) == ["waking"] && !launcher.isReady)
+        #expect(launcher.isWaking(LaunchID(1)))
         _ = launcher.handle(.manager(obstacle: "none"), at: Timestamp(nanoseconds: 0, wallClock: 0))
         #expect(launcher.reports[0].state.hasPrefix("off") && launcher.isReady)
     }
@@ -179,6 +180,48 @@ import Testing
         world.post(LauncherWorld.other)
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 1)
+    }
+
+    @Test func `an entry whose action has changed begins anew`() {
+        var world = LauncherWorld()
+        world.post()
+        world.end(.failed("no"))
+        #expect(world.launcher.reports[0].lastResult == "no" && world.attachments == 1)
+        var entry = LaunchEntry(title: "a", action: .unit("b.service"))
+        entry.subjects.names = [LauncherWorld.other]
+        world.take(.load([entry]))
+        #expect(world.launcher.reports.count == 1 && world.launcher.reports[0].lastResult != "no")
+        #expect(world.heard == entry.subjects && world.attachments == 1)
+        world.take(.load([]))
+        #expect(world.launcher.isEmpty && world.heard.isEmpty && world.attachments == 0)
+    }
+
+    @Test func `nothing is due any more when the service manager is gone`() {
+        var world = LauncherWorld { $0.onBusy = .restart }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post()
+        world.take(.manager(obstacle: "gone"))
+        #expect(world.launcher.reports[0].due == 0 && world.heard.isEmpty && world.attachments == 0)
+        world.take(.manager(obstacle: nil))
+        world.take(.activity(world.id, false))
+        #expect(world.launcher.reports[0].due == 0)
+    }
+
+    @Test func `the agent does not hear a prefix while the program hears it itself`() {
+        let prefix = NamePrefix("com.example.")
+        var world = LauncherWorld { $0.subjects.prefixes = [prefix] }
+        let connection = ConnectionID(7)
+        #expect(world.heard.prefixes == [prefix])
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.take(.observes(connection, [world.id], Subjects(prefixes: [NamePrefix("com.")]), isNew: true))
+        world.take(.marked(connection))
+        #expect(world.heard.isEmpty)
+        world.take(.activity(world.id, false))
+        #expect(world.heard.prefixes == [prefix])
     }
 
     /// The bus keeps no order between the service manager and the program, which may have registered before the agent

@@ -15,6 +15,8 @@ struct LauncherWorld {
     var complaints: [String] = []
     var ends = 0
     var alarm: Int64?
+    /// How many entries are attached.
+    var attachments = 0
     let id = LaunchID(1)
 
     init(_ change: (inout LaunchEntry) -> Void = { _ in }) {
@@ -44,7 +46,8 @@ struct LauncherWorld {
                 case .complain(_, _, let reason): complaints.append(reason)
                 case .alarm(let time): alarm = time
                 case .workHasEnded: ends += 1
-                case .attach, .detach: break
+                case .attach: attachments += 1
+                case .detach: attachments -= 1
                 }
             }
         }

@@ -78,6 +78,22 @@ import Testing
         #expect(world.answers[back] != nil && world.rules.count == 1 && world.longestRequest <= 256)
     }
 
+    @Test func `names that have rules already are taken in slices, with one question to the bus in between`() throws {
+        var world = World()
+        let names = (0..<10_000).map { "com.example.many.\($0)" }
+        for number in 1...3 { _ = try world.register(":1.\(number)", World.process(Int32(number + 10)), names) }
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        #expect(world.rules.count == 10_000)
+        let second = try world.set(":1.2", .suspended)
+        #expect(world.bus.count == 1 && world.answers[second] == nil)
+        // Whoever comes meanwhile is taken when the bus has answered.
+        let third = try world.set(":1.3", .suspended)
+        #expect(world.bus.count == 1)
+        world.settle()
+        #expect(world.answers[second] != nil && world.answers[third] != nil && world.rules.count == 10_000)
+    }
+
     @Test func `many prefixes have one rule, few have one each`() throws {
         var world = World()
         let prefixes = (0..<1_000).map { "com.example.prefix\($0)." }
@@ -94,6 +110,30 @@ import Testing
         world.send(.connectionEnded(id))
         world.settle()
         #expect(world.prefixRules == Set(prefixes.prefix(20).map(NamePrefix.init)))
+    }
+
+    @Test func `whoever waits for a rule that the bus refuses is told so, and nobody else`() {
+        var proxies = ProxySubscriptions()
+        let subjects: [Subjects] = [["com.example.a"], ["com.example.a", "com.example.b"], ["com.example.c"]].map {
+            Subjects(names: $0)
+        }
+        for (number, subjects) in subjects.enumerated() {
+            proxies.subscribe(subjects, for: ConnectionID(UInt64(number)), of: 1_000)
+        }
+        let first = proxies.takeOutputs()
+        guard case .subscribe(let ticket, names: ["com.example.a"], prefixes: []) = first.first else {
+            Issue.record("\(first)")
+            return
+        }
+        proxies.rulesAreSet(ticket, failure: "too many")
+        let refused = proxies.takeOutputs().filter { if case .subscribed = $0 { true } else { false } }
+        #expect(
+            refused == [
+                .subscribed(ConnectionID(0), failure: "too many"), .subscribed(ConnectionID(1), failure: "too many"),
+            ]
+        )
+        #expect(!proxies.subscribesAnything(for: ConnectionID(0)))
+        #expect(proxies.subscribesAnything(for: ConnectionID(2)))
     }
 
     @Test func `prefixes that differ only in their Unicode form are distinct`() throws {

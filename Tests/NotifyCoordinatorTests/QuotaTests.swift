@@ -68,6 +68,29 @@ import Testing
         }
     }
 
+    @Test func `pending names take no more memory than the quota allows`() throws {
+        var quotas = Quotas()
+        quotas.pendingBytes = 2 * Ledger.cost("com.example.0")
+        var world = World(quotas)
+        _ = try world.register(":1.1", World.process(11), [], prefixes: [""])
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        for name in names(5) { world.send(.posted(try NotifyName(name))) }
+        let entry = try #require(world.coordinator.list.first)
+        #expect(entry.pending == 2 && entry.dropped == 3)
+    }
+
+    @Test func `memory is given back once after many names have gone`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), names(100))
+        _ = try world.register(":1.2", World.process(12), names(10_000))
+        #expect(world.memoryReleases == 0)
+        world.send(.connectionEnded(try #require(world.coordinator.id(of: ":1.2"))))
+        #expect(world.memoryReleases == 1)
+        world.send(.connectionEnded(try #require(world.coordinator.id(of: ":1.1"))))
+        #expect(world.memoryReleases == 1)
+    }
+
     @Test func `names beyond the limit of pending names are counted as dropped`() throws {
         var quotas = Quotas()
         quotas.pendingNames = 10

@@ -36,6 +36,32 @@ import Testing
         #expect(world.coordinator.directory[id]?.additions == 1)
     }
 
+    @Test func `a connection that registers again is watched again, and observes what it says now`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a", "com.example.b"])
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        _ = try world.register(":1.1", World.process(11), ["com.example.b", "com.example.c"])
+        #expect(world.begun == [id, id] && world.coordinator.totals.observers == 1)
+        #expect(world.names(of: ":1.1") == ["com.example.b", "com.example.c"])
+    }
+
+    @Test func `a connection whose process can't be watched is not parked`() throws {
+        for isWatched in [true, false] {
+            var world = World()
+            var facts = Newcomer.ProcessFacts(id: World.process(11), application: "")
+            facts.isWatched = isWatched
+            let statement = Newcomer.Statement(Subjects(names: ["com.example.a"]))
+            let newcomer =
+                Newcomer(name: ":1.1", user: 1_000, process: facts, hasSocket: true, statement: statement)
+            world.send(.register(world.call(), newcomer))
+            let id = try #require(world.coordinator.id(of: ":1.1"))
+            #expect(world.coordinator.directory[id]?.hasSocket == isWatched)
+            world.send(.processStopped(World.process(11)))
+            world.settle()
+            #expect(world.coordinator.totals.parked == (isWatched ? 1 : 0))
+        }
+    }
+
     @Test func `a report to an earlier agent counts for each connection, whoever registers first`() throws {
         for isFirst in [true, false] {
             var world = World()

@@ -32,7 +32,17 @@ import Testing
         #expect(try result6 == (subjects("y", "z")))
         let result7 = table.forget("a").unheard.isEmpty
         #expect(result7)
-        #expect(table.ruleCount == 0)
+        #expect(table.ruleCount == 0 && table.count == 0 && !table.contains("a"))
+    }
+
+    @Test func `what waits for a program by a prefix stays when it observes a name less`() throws {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .suspended)
+        _ = try table.add(subjects("x", prefixes: ["com."]), to: "a")
+        for text in ["x", "com.y"] { _ = table.posted(RelayTable.Post(try name(text), from: "")) }
+        #expect(table.waitingCount(of: "a") == 2)
+        _ = try table.remove(subjects("x"), from: "a")
+        #expect(table.waitingCount(of: "a") == 1)
     }
 
     @Test func `one batch is sent at a time, and waiting callers are answered once it was read`() throws {

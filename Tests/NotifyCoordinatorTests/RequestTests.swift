@@ -231,6 +231,23 @@ import Testing
         )
     }
 
+    @Test func `a change that waits for a process to be frozen is refused with the process`() throws {
+        var world = try makeWorld()
+        let call = try world.set("pid:13", .suspended, freezes: true)
+        while !world.bus.isEmpty || world.observers.values.contains(where: { !$0.isEmpty }) {
+            world.stepBus()
+            world.stepObservers()
+        }
+        #expect(world.still == [World.process(13)] && world.answers[call] == nil)
+        world.time = ChangeRequest.limit
+        world.send(.alarm)
+        #expect(
+            world.refusals[call]?.message
+                == "The change did not take effect within 5 seconds for process \(World.process(13)), which has yet to "
+                + "be frozen."
+        )
+    }
+
     // MARK: - States of names
 
     private func setNameState(_ world: inout World, _ name: String, by user: UInt32) throws -> CallID {
@@ -326,6 +343,70 @@ import Testing
     }
 
     // MARK: - What is shown
+
+    @Test func `each change of a state is announced, with what it was before`() throws {
+        var world = try makeWorld()
+        for state: LifecycleState in [.background, .foreground, .suspended, .suspended] {
+            _ = try request(&world, ":1.13", state, by: Caller(user: Self.own))
+        }
+        #expect(world.announced.map(\.from) == [.foreground, .background, .foreground])
+        #expect(world.announced.map(\.to) == [.background, .foreground, .suspended])
+        for change in world.announced {
+            #expect(change.name == ":1.13" && change.process == World.process(13))
+            #expect(change.application == "org.example.Other")
+        }
+    }
+
+    @Test func `a connection is told who has decided on its state when that is somebody else than before`() throws {
+        var world = try makeWorld()
+        let id = try #require(world.coordinator.id(of: ":1.13"))
+        let before = world.deciders[id] ?? []
+        for state: LifecycleState in [.background, .suspended] {
+            _ = try request(&world, ":1.13", state, by: Caller(user: Self.own))
+        }
+        #expect(world.deciders[id] == before + [.person])
+        _ = release(&world, ":1.13", by: Caller(user: Self.own))
+        #expect(world.deciders[id] == before + [.person, .rule])
+    }
+
+    @Test func `a process is watched while the bus may queue posts for one of its connections`() throws {
+        var world = try makeWorld()
+        let process = World.process(13)
+        func queued() -> Int? { world.coordinator.directory[process: process]?.queued }
+        _ = try world.register(":1.14", process, ["com.example.b"])
+        #expect(queued() == 2 && world.watched.contains(process))
+        world.send(.connectionEnded(try #require(world.coordinator.id(of: ":1.14"))))
+        #expect(queued() == 1)
+        _ = try request(&world, ":1.13", .background, by: Caller(user: Self.own))
+        #expect(queued() == 0 && !world.watched.contains(process))
+        _ = try request(&world, ":1.13", .foreground, by: Caller(user: Self.own))
+        #expect(queued() == 1 && world.watched.contains(process))
+    }
+
+    @Test func `a parked program's change of state is announced too`() throws {
+        var world = try makeWorld()
+        world.send(.processStopped(World.process(13)))
+        world.settle()
+        let before = world.announced.count
+        for state: LifecycleState in [.background, .background] {
+            _ = try request(&world, ":1.13", state, by: Caller(user: Self.own))
+        }
+        #expect(world.announced.dropFirst(before).map(\.to) == [.background])
+    }
+
+    @Test func `what was set for an application is forgotten with its last process`() throws {
+        var world = try makeWorld()
+        _ = try request(&world, "app:org.example.Other", .background, by: Caller(user: Self.own))
+        _ = try world.register(":1.14", World.process(14), application: "org.example.Other")
+        world.settle()
+        #expect(state(world, ":1.14") == .background)
+        for name in [":1.13", ":1.14"] {
+            world.send(.connectionEnded(try #require(world.coordinator.id(of: name))))
+        }
+        _ = try world.register(":1.15", World.process(15), application: "org.example.Other")
+        world.settle()
+        #expect(state(world, ":1.15") == .foreground)
+    }
 
     @Test func `every connection is listed, and counted by its state`() throws {
         var world = try makeWorld()

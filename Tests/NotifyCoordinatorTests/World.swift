@@ -22,6 +22,16 @@ struct World {
     private(set) var answers: [CallID: Effect.Answer] = [:]
     private(set) var refusals: [CallID: Refusal] = [:]
     private(set) var longestRequest = 0
+    /// Changes of states, as they were announced.
+    private(set) var announced: [Effect.StateChange] = []
+    /// Who has decided on the states of connections, as these were told.
+    private(set) var deciders: [ConnectionID: [Decider]] = [:]
+    /// Connections that were to be watched, again if they registered again.
+    private(set) var begun: [ConnectionID] = []
+    private(set) var hasObservers = false
+    private(set) var memoryReleases = 0
+    /// Processes of which it is watched whether they are stopped.
+    private(set) var watched: Set<ProcessID> = []
     private var lastCall: UInt64 = 0
     /// The result of `freeze`.
     var freezeOutcome = Event.FreezeOutcome.frozen
@@ -58,6 +68,7 @@ struct World {
 
     mutating func send(_ event: Event) {
         for effect in coordinator.handle(event, at: Timestamp(nanoseconds: time)) { perform(effect) }
+        #expect(hasObservers != coordinator.directory.observers.isEmpty)
     }
 
     private mutating func perform(_ effect: Effect) {
@@ -71,6 +82,18 @@ struct World {
             states[id] = state
             log.append("tell \(state)")
             observers[id, default: []].append(.told(id, .done(dropped: nil, isHoldingBack: false)))
+        case .announce(let change): announced.append(change)
+        case .tellDecider(let id, let decider): deciders[id, default: []].append(decider)
+        case .begin(let id): begun.append(id)
+        case .observersCome:
+            #expect(!hasObservers)
+            hasObservers = true
+        case .observersHaveGone:
+            #expect(hasObservers)
+            hasObservers = false
+        case .giveMemoryBack: memoryReleases += 1
+        case .look(let process, true): watched.insert(process)
+        case .look(let process, false): watched.remove(process)
         case .deliver(let id, let names):
             delivered[id, default: []] += names
             log += names.map { "deliver \($0)" }

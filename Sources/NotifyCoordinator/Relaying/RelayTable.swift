@@ -33,9 +33,9 @@ package struct RelayTable: Hashable, Sendable {
         var subjects = Subjects()
         var state: LifecycleState
         /// Whether the relay hears its names.
-        var isHearing = false
+        var isHearing: Bool
         /// Whether the relay may pass on what it hears.
-        var isPassing = false
+        var isPassing: Bool
         var queue = CoalescingQueue<Post>()
         /// The last batch, until the client has read it.
         var unanswered: [Post] = []
@@ -71,9 +71,12 @@ package struct RelayTable: Hashable, Sendable {
     /// - Returns: false if the client is already known; then nothing changes.
     package mutating func enter(_ name: String, of process: ProcessID, in state: LifecycleState) -> Bool {
         guard clients[name] == nil else { return false }
-        var client = Client(process: process, state: state)
-        client.isHearing = state != .background
-        client.isPassing = state == .foreground
+        var client = Client(
+            process: process,
+            state: state,
+            isHearing: state != .background,
+            isPassing: state == .foreground
+        )
         if state == .suspended { client.queue.keepEachOnce(true) }
         clients[name] = client
         return true

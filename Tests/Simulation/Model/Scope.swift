@@ -240,6 +240,13 @@ extension Scope {
             ]
         ),
         Scope(
+            "superseded",
+            .small,
+            "a person asks for three states of an observer, one after the other",
+            setting([0], [(0, name)], [name]),
+            [Move(inOrder: change(.suspended), change(.background), change(.foreground))]
+        ),
+        Scope(
             "two",
             .medium,
             "two observers of a name are suspended by two persons, and one is resumed",
@@ -251,7 +258,7 @@ extension Scope {
         ),
         Scope(
             "freeze",
-            .medium,
+            .large,
             "an observer is frozen and resumed while it adds a name",
             setting([0], [(0, name)], [name, other]),
             [
@@ -272,7 +279,7 @@ extension Scope {
         ),
         Scope(
             "cut",
-            .medium,
+            .large,
             "an observer is cut off by the bus while it is suspended, or killed",
             setting([0, 1], [(0, name), (1, name)], [name]),
             [
@@ -298,14 +305,18 @@ extension Scope {
             [Move(1, post(name)), Move(1, post(other)), Move(inOrder: change(.suspended), change(.foreground))]
         ),
         Scope(
+            "room",
+            .small,
+            "two names are posted while an observer is suspended, and there is room for both",
+            setting([0], [(0, name), (0, other)], [name, other]),
+            [Move(1, post(name)), Move(1, post(other)), Move(inOrder: change(.suspended), change(.foreground))]
+        ),
+        Scope(
             "owner",
             .large,
             "a name counts only from its owner, and the observer is suspended and resumed",
             setting([0], [(0, 1)], [1]),
-            [
-                Move(1, post(1)), Move(1, post(1, by: 1)), Move(inOrder: change(.suspended), change(.foreground)),
-                Move(1, .cut(observer: 0, readable: 2)),
-            ]
+            [Move(1, post(1)), Move(1, post(1, by: 1)), Move(inOrder: change(.suspended), change(.foreground))]
         ),
         Scope(
             "order",
@@ -336,7 +347,7 @@ extension Scope {
         ),
         Scope(
             "parking",
-            .medium,
+            .large,
             "an observer is stopped and continued, parked on the way, while it adds a name",
             setting([0], [(0, name)], [name, other]),
             [Move(1, post(other)), Move(1, .observe(0, other)), Move(1, .stop(process: 0, tears: false))]
@@ -348,6 +359,13 @@ extension Scope {
             setting([0, 1], [(0, name), (1, name)], [name, other]),
             prelude: [.rest(1), change(.suspended, 1), .rest(2)],
             [Move(1, .observe(0, other)), Move(1, .stop(process: 0, tears: false))]
+        ),
+        Scope(
+            "stopped",
+            .small,
+            "an observer is stopped and continued, parked on the way, and posted to",
+            setting([0], [(0, name)], [name]),
+            [Move(1, post), Move(1, .stop(process: 0, tears: false))]
         ),
         Scope(
             "delivery",
@@ -373,8 +391,15 @@ extension Scope {
             [Move(1, post(1)), Move(1, .cut(observer: 0, readable: 3))]
         ),
         Scope(
+            "held back and stopped",
+            .small,
+            "an observer is stopped and continued, parked on the way, while it is not known who posted a name",
+            setting([0], [(0, 1)], [1]),
+            [Move(1, post(1)), Move(1, .stop(process: 0, tears: false))]
+        ),
+        Scope(
             "canceling",
-            .medium,
+            .large,
             "an observer cancels a name when it has nearly as many as the bus allows, and is in the background",
             setting([0], [(0, name), (0, other)], [name, other]),
             [
@@ -417,7 +442,7 @@ extension Scope {
         ),
         Scope(
             "relay",
-            .medium,
+            .large,
             "a program behind the relay is suspended, resumed and adds a name; another falls silent",
             relays: .init(
                 posts: 2,
@@ -436,7 +461,7 @@ extension Scope {
         ),
         Scope(
             "lock",
-            .small,
+            .large,
             "the screen is locked and unlocked, and one of two observers follows the desktop",
             setting([0, 1], [(0, name), (1, name)], [name]) { setting in
                 setting.hasDesktop = true
@@ -503,7 +528,7 @@ extension Scope {
         ),
         Scope(
             "decider",
-            .small,
+            .medium,
             "a person and the desktop disagree about an observer that begins to follow it",
             setting([0], [(0, name)], [name]) { $0.hasDesktop = true },
             [Move(1, change(.suspended)), Move(1, .lock(true)), Move(1, .follow(0, true)), Move(1, post)]
@@ -553,6 +578,13 @@ extension Scope {
             [Move(1, post), Move(1, .endBus(readable: 1)), Move(1, .startAgent)]
         ),
         Scope(
+            "prefix on another bus",
+            .small,
+            "the bus ends while an observer of a prefix suspends itself",
+            setting([0], [(0, 5)], [1]) { $0.scarcity.restartsBus = true },
+            [Move(1, .report(0, .suspended)), Move(1, .endBus(readable: 1)), Move(1, .startAgent)]
+        ),
+        Scope(
             "agent",
             .large,
             "the agent dies while an observer is suspended and resumed, and another is started",
@@ -582,5 +614,28 @@ extension Scope {
                 Move(1, .startAgent),
             ]
         ),
+    ]
+    /// Where each break is found soonest. The others are tried if it is not there.
+    package static let showing: [Mutation: String] = [
+        .gateOpensBeforeRules: "cut off", .keepsRules: "exempt", .leavesRules: "rules", .keepsNoDeadline: "canceling",
+        .confirmsAtOnce: "bus", .forgetsNames: "addition", .sendsRulesFirst: "addition", .closesBehind: "addition",
+        .confirmsUnheld: "addition", .parksBehind: "parking held", .marksAtOnce: "suspend", .neverMarks: "suspend",
+        .deliversNothing: "suspend", .confirmsDelivery: "delivery", .deliversTwice: "suspend",
+        .narrowsFirst: "prefixes", .handsBackEarly: "held back", .forgetsHeldBack: "held back and stopped",
+        .forgetsCutOff: "cut off", .believesAnybody: "order", .believesAnyPath: "reserved", .overtakes: "order",
+        .dropsEarly: "room", .ignoresLock: "decider", .locksEveryone: "nap", .ignoresFocus: "nap",
+        .ignoresEmptyDesktop: "sources", .ignoresApplication: "sources", .judgesEveryone: "sources",
+        .believesDeadSource: "sources", .sleepAffectsAll: "lock", .overridesPerson: "decider",
+        .forgetsFollowing: "nap", .saysLockedEarly: "lock", .forgetsStates: "states", .insistsOnStates: "states",
+        .believesReplaced: "successors", .callsOne: "callbacks", .callsCancelled: "callbacks", .forgetsThaw: "freeze",
+        .ignoresStream: "stopped", .coalescesEarly: "socket", .forgetsInFlight: "socket", .writesAgainLast: "socket",
+        .exitsAtOnce: "socket", .coalescesDeliveriesEarly: "callbacks", .callsPastQueue: "callbacks",
+        .callsQueued: "callbacks", .forgetsTurn: "callbacks", .keepsNoSpares: "rules", .withdrawsFirst: "rules",
+        .narrowsEarly: "rules", .confirmsNotWide: "rules", .registersOnce: "bus",
+        .forgetsPrefixes: "prefix on another bus", .ignoresExempt: "exempt",
+        .forgetsAnswer: "exempt", .forgetsSuperseded: "superseded", .forgetsProcess: "cut",
+        .launcherTellsNothing: "launch", .relayConfirmsFirst: "relay",
+        .relayOvertakesPosts: "relay in the background", .relayAnswersEarly: "relay in the background",
+        .relayWaitsForSilent: "relay",
     ]
 }

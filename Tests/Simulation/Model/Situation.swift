@@ -99,7 +99,7 @@ extension World {
     ///   ``Calm``. What they write then may wait for the bus, which is as if they had waited.
     func takeWhole(_ step: Step, _ calm: Calm) -> Int {
         var steps = 1
-        let writer = writer(of: step).flatMap { bus[$0].isOpen && bus.isIdle($0) ? $0 : nil }
+        let writer = writer(of: step, calm).flatMap { bus[$0].isOpen && bus.isIdle($0) ? $0 : nil }
         let (registrations, contracts) = (oracle.registrations, oracle.contracts)
         take(step)
         if let writer, failure == nil, bus[writer].isOpen, !bus.isIdle(writer),
@@ -149,9 +149,10 @@ extension World {
     }
 
     /// Whose messages are written in a step, if the bus may take the first at once.
-    private func writer(of step: Step) -> Int? {
+    private func writer(of step: Step, _ calm: Calm) -> Int? {
         switch step {
-        case .agent, .news: agent?.connection
+        // What an agent has written may still be on its way when the next one has replaced it.
+        case .agent, .news: calm.keepsAgent ? agent?.connection : nil
         case .observer(let number), .carryOut(let number): places[number].connection
         // What a poster's connection takes with it when it ends has not been read by the bus.
         case .post(let poster, _):

@@ -125,15 +125,15 @@ enum Simulator {
         return isRight ? 0 : 1
     }
 
-    /// Looks for a break of the protocol in one scope after the other.
+    /// Looks for a break of the protocol, first in the scope that is known to show it.
+    ///
+    /// It prints a row of a table: the break, the scope, the length of the shortest history that shows it, and what is wrong.
     private static func find(_ mutation: Mutation, in scopes: [Scope], _ options: Options) -> Bool {
-        for scope in scopes {
+        let known = scopes.filter { $0.name == Scope.showing[mutation] }
+        for scope in known + scopes.filter({ $0.name != Scope.showing[mutation] }) {
             let outcome = scope.explore(mutation, limit: options.limit, threads: Int(options.threads))
             guard let failure = outcome.failure else { continue }
-            print(
-                "\(left("\(mutation)", 26))\(left(scope.name, 20))\(failure.length) steps  "
-                    + "\(tenths(outcome.seconds)) s  \(failure.text)"
-            )
+            print("| `\(mutation)` | \(scope.name) | \(failure.length) | \(failure.text) |")
             fflush(nil)
             return true
         }
