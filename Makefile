@@ -143,16 +143,6 @@ sid-build: ## Builds all programs and libraries in Debian sid with Debian's Swif
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
 	  bash -euc 'swift --version; swift package dump-package >/dev/null; NOTIFYBUS_UNOPTIMIZED=1 swift build -Xswiftc -gnone'
 
-# What has to do with a bus or a service manager.
-SID_SUITES := --filter '^(NotifyBusTests|LifecycleTests|RelayTests|NotifyAgentTests)[.]'
-
-.PHONY: sid-daemons
-sid-daemons: test-needs ## Runs tests that were built here in Debian sid, on today's daemons, C library and systemd; needs root
-	@Scripts/install-dependencies sid
-	@swift build $(DEBUG) --build-tests
-	@Scripts/sid --here $(call quote,$(SID)) $(call quote,$(SCRATCH)/debug/NotifyBusPackageTests.xctest) \
-	  --testing-library swift-testing $(SID_SUITES)
-
 # With DEB_BUILD_OPTIONS=nocheck without the tests, as elsewhere in Debian.
 .PHONY: sid-deb
 sid-deb: ## Builds the Debian packages in Debian sid, runs the tests there, installs, upgrades and purges; needs root
