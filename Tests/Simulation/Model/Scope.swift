@@ -636,6 +636,7 @@ extension Scope {
         .forgetsAnswer: "exempt", .forgetsSuperseded: "superseded", .forgetsProcess: "cut",
         .launcherTellsNothing: "launch", .relayConfirmsFirst: "relay",
         .relayOvertakesPosts: "relay in the background", .relayAnswersEarly: "relay in the background",
-        .relayWaitsForSilent: "relay",
+        .relayWaitsForSilent: "relay", .napsAtOnce: "naps", .ignoresUse: "naps in use", .keepsNappers: "naps",
+        .forgetsNappers: "naps without agent",
     ]
 }
