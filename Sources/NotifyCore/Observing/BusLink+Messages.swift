@@ -150,16 +150,11 @@ extension Arrival {
 }
 
 extension BusLink {
-    func tellPeer(of topics: [Topic], added: Bool) {
-        guard let peer else { return }
-        var (names, prefixes): ([String], [String]) = ([], [])
-        for topic in topics {
-            switch topic.key {
-            case .name(let name): names.append(name.string)
-            case .prefix(let prefix): prefixes.append(prefix.string)
-            }
+    func tellPeer(of topic: Topic, added: Bool) {
+        switch topic.key {
+        case .name(let name): peer?.namesHaveChanged(names: [name.string], prefixes: [], added: added)
+        case .prefix(let prefix): peer?.namesHaveChanged(names: [], prefixes: [prefix.string], added: added)
         }
-        peer.namesHaveChanged(names: names, prefixes: prefixes, added: added)
     }
 
     func passOnSignal(_ message: BusMessage) {

@@ -152,16 +152,9 @@ package final class BusLink {
     }
 
     func run(_ commands: [Registry.Command]) {
-        var rest = commands[...]
-        while let command = rest.popFirst() {
+        for command in commands {
             switch command {
-            case .add(let topic):
-                var topics = [topic]
-                while topics.count < BusLink.mostAdded, case .add(let next)? = rest.first {
-                    topics.append(next)
-                    rest.removeFirst()
-                }
-                add(topics)
+            case .add(let topic): add(topic)
             case .remove(let topic): remove(topic)
             case .barrier(let barrier): raise(barrier)
             case .perform(let body): body(self)
@@ -170,17 +163,14 @@ package final class BusLink {
         }
     }
 
-    /// How many topics are reported to the agent in one message if a program adds them in a row.
-    private static let mostAdded = 256
-
-    private func add(_ topics: [Topic]) {
+    private func add(_ topic: Topic) {
         switch phase {
         case .ready:
             // In this order: when the bus has the rules, it has passed on to the agent what they are for. Together, so that
             // it has them when it gets the agent's next call.
             gathering {
-                tellPeer(of: topics, added: true)
-                for topic in topics { sendRules(of: topic) }
+                tellPeer(of: topic, added: true)
+                sendRules(of: topic)
             }
         case .opening where !isReplacement:
             break  // Everything that is registered is sent when the connection is ready.
@@ -188,16 +178,14 @@ package final class BusLink {
             connect()
         default:
             // Those who wait for the bus are served once it is there.
-            registry.settle { _ in
-                for topic in topics where !topic.waitsForBus { topic.state = .failed(.disconnected) }
-            }
+            registry.settle { _ in if !topic.waitsForBus { topic.state = .failed(.disconnected) } }
         }
     }
 
     private func remove(_ topic: Topic) {
         guard case .ready = phase else { return }
         removeRules(of: topic)
-        tellPeer(of: [topic], added: false)
+        tellPeer(of: topic, added: false)
     }
 
     private func raise(_ barrier: Barrier) {
