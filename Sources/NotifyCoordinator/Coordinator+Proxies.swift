@@ -77,6 +77,7 @@ extension Coordinator {
             directory.change(id) { observer in
                 observer.returns = false
                 observer.returning = []
+                observer.gaps = Subjects()
             }
             for name in observer.returning where observer.subjects.contains(name) { _ = keep(name, for: id) }
             answer(call, .registered(.suspended, pending: [], isComplete: false))

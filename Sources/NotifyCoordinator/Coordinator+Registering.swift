@@ -106,7 +106,7 @@ extension Coordinator {
             observer.returns = observer.state == .suspended && observer.stateAfterParking == .foreground
             // The agent is not told what it adds while it registers.
             let known = old.isParked && old.hasSocket ? Subjects() : old.subjects.subtracting(old.gaps)
-            observer.gaps = observer.subjects.subtracting(known)
+            if observer.state == .suspended { observer.gaps = observer.subjects.subtracting(known) }
             (observer.dropped, observer.reportedDropped) = (old.dropped, old.reportedDropped)
         }
         guard let observer = directory[id] else { return }

@@ -115,4 +115,34 @@ extension World {
         let pending = addition == .whileItIsParked || addition == .untold ? [NotifyName("com.example.b")] : []
         #expect(world.answers[call] == .registered(.foreground, pending: pending, isComplete: addition != .ofPrefix))
     }
+
+    @Test(arguments: [LifecycleState.background, .suspended])
+    func `what was added while it was parked is reported once, not each time that it is parked`(
+        _ state: LifecycleState
+    ) throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        _ = try world.set("pid:7", state)
+        world.settle()
+        // Parked in the foreground, and put into another state meanwhile, with a name that nobody was told of.
+        _ = try world.set("pid:7", .foreground)
+        world.settle()
+        world.send(.processStopped(process))
+        world.stepBus()
+        _ = try world.set("pid:7", state)
+        world.send(.processContinued(process))
+        _ = try world.register(":1.2", process, ["com.example.a", "com.example.b"]) { $0.previous = ":1.1" }
+        world.settle()
+        _ = try world.set("pid:7", .foreground)
+        world.settle()
+        // It has read what it was handed.
+        world.send(.delivered(try #require(world.coordinator.id(of: ":1.2"))))
+        world.send(.processStopped(process))
+        world.settle()
+        world.send(.processContinued(process))
+        let call = try world.register(":1.3", process, ["com.example.a", "com.example.b"]) { $0.previous = ":1.2" }
+        world.settle()
+        #expect(world.answers[call] == .registered(.foreground, pending: [], isComplete: true))
+    }
 }
