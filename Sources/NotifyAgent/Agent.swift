@@ -251,7 +251,9 @@ package final class Agent: BusPeer {
     package func handle(_ signal: BusSignal) {
         signal.arguments.closeDescriptors()
         session.handle(signal)
-        for pid in sources.source(LomiriSource.self)?.handle(signal) ?? [] { processes.look(at: pid) }
+        if let stopped = sources.source(LomiriSource.self)?.handle(signal), !stopped.isEmpty {
+            processes.look(at: stopped)
+        }
         if let change = OwnerChange(signal) {
             guard change.owner.isEmpty else { return }
             if let id = coordinator.id(of: change.name), ends.watches(id) { handle(.connectionEnded(id)) }

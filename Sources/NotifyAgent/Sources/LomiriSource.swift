@@ -13,7 +13,7 @@ final class LomiriSource: Source {
     static let interfaces = ["com.lomiri.LomiriAppLaunch", "com.canonical.UbuntuAppLaunch"]
     static let members = ["ApplicationPaused", "ApplicationResumed"]
     /// More than an application has.
-    private static let maximumProcesses = 256
+    private static let maximumProcesses = 64
 
     private let link: BusLink
 
@@ -43,13 +43,14 @@ final class LomiriSource: Source {
     /// Their numbers come behind the ID of the application and, since 2017, that of its instance. See
     /// com.canonical.UbuntuAppLaunch.xml of ubuntu-app-launch.
     ///
-    /// - Returns: the processes to look at.
-    func handle(_ signal: BusSignal) -> [Int32] {
+    /// - Returns: the processes to look at, each once: anybody can send numbers.
+    func handle(_ signal: BusSignal) -> Set<Int32> {
         guard LomiriSource.interfaces.contains(signal.interface), LomiriSource.members.contains(signal.member),
             (2...3).contains(signal.arguments.count), let numbers = signal.arguments.last?.elements
         else { return [] }
-        return numbers.prefix(LomiriSource.maximumProcesses).compactMap { value in
+        let processes = numbers.prefix(LomiriSource.maximumProcesses).compactMap { value in
             value.uint64.flatMap { Int32(exactly: $0) }.flatMap { $0 > 0 ? $0 : nil }
         }
+        return Set(processes)
     }
 }

@@ -54,8 +54,8 @@ final class ProcessTable {
     }
 
     /// Looks at once whether these are stopped, if that matters.
-    func look(at pid: Int32) {
-        for (id, entry) in entries where id.pid == pid { watcher.look(at: entry.number) }
+    func look(at pids: Set<Int32>) {
+        for (id, entry) in entries where pids.contains(id.pid) { watcher.look(at: entry.number) }
     }
 
     /// Those that a user currently may not stop.
