@@ -5,21 +5,9 @@ import TestSupport
 import Testing
 
 @Suite struct MatchLimitTests {
-    /// dbus-broker allows each user the product of both limits, dbus-daemon allows each connection the first one.
-    private func limitedBus(_ kind: BusKind, rules: Int) throws -> PrivateBus {
-        switch kind {
-        case .daemon: try PrivateBus(kind, limits: ["max_match_rules_per_connection": rules])
-        case .broker:
-            try PrivateBus(
-                kind,
-                limits: ["max_match_rules_per_connection": rules / 16, "max_connections_per_user": 16]
-            )
-        }
-    }
-
     @Test(arguments: busKinds)
     func `600 names observed on a bus limited to 512 match rules are all heard`(kind: BusKind) throws {
-        let bus = try limitedBus(kind, rules: 512)
+        let bus = try PrivateBus(kind, rules: 512)
         let (center, poster) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
         let names = try (0..<600).map { try NotifyName("com.example.limit.\($0)") }
@@ -52,7 +40,7 @@ import Testing
 
     @Test(arguments: busKinds)
     func `many names registered at once survive the limit too`(kind: BusKind) throws {
-        let bus = try limitedBus(kind, rules: 128)
+        let bus = try PrivateBus(kind, rules: 128)
         let (center, poster) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
         let names = try (0..<300).map { try NotifyName("com.example.batch.\($0)") }
@@ -68,7 +56,7 @@ import Testing
     func `with more names than rules the return of the bus is reported, and every name is heard again`(
         kind: BusKind
     ) throws {
-        let bus = try limitedBus(kind, rules: 128)
+        let bus = try PrivateBus(kind, rules: 128)
         let changes = Recorder<String>()
         let center = NotifyCenter(bus: .address(bus.address)) { change in
             changes.append(change.kind == .reconnected ? "reconnected" : "disconnected")
@@ -90,7 +78,7 @@ import Testing
 
     @Test(arguments: [BusKind.daemon])
     func `a bus that allows no rule at all is an error with a sentence`(kind: BusKind) throws {
-        let bus = try limitedBus(kind, rules: 0)
+        let bus = try PrivateBus(kind, rules: 0)
         let error = try #require(throws: NotifyBusError.self) {
             try bus.makeCenter().addObserver(for: "com.example.x") { _ in }
         }

@@ -140,18 +140,9 @@ import Testing
         host.close()
     }
 
-    /// A bus that allows the user of this process few match rules.
-    private func limitedBus(_ kind: BusKind) throws -> PrivateBus {
-        switch kind {
-        case .daemon: try PrivateBus(kind, limits: ["max_match_rules_per_connection": 16])
-        case .broker:
-            try PrivateBus(kind, limits: ["max_match_rules_per_connection": 1, "max_connections_per_user": 16])
-        }
-    }
-
     @Test(arguments: busKinds)
     func `a rule that the bus refuses to one program refuses nothing to another`(kind: BusKind) throws {
-        let bus = try limitedBus(kind)
+        let bus = try PrivateBus(kind, rules: 16)
         let host = try RelayHost(bus)
         let (first, second) = (try RelayClient(address: bus.address), try RelayClient(address: bus.address))
         try first.observe([])
@@ -178,7 +169,7 @@ import Testing
     func `a name that one program asks for in vain together with others is heard by those who wait for it`(
         kind: BusKind
     ) throws {
-        let bus = try limitedBus(kind)
+        let bus = try PrivateBus(kind, rules: 16)
         let host = try RelayHost(bus)
         let (first, second) = (try RelayClient(address: bus.address), try RelayClient(address: bus.address))
         try first.observe([])

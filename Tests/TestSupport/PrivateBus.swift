@@ -30,6 +30,20 @@ public final class PrivateBus: Sendable {
         try self.init(kind, options: BusOptions(limits: limits, policy: policy))
     }
 
+    /// Starts a bus that allows so many match rules, a multiple of 16: dbus-daemon each connection, dbus-broker each user.
+    ///
+    /// - Throws: ``TestSupportError`` with the daemon's output, if it does not answer in time.
+    public convenience init(_ kind: BusKind, rules: Int) throws {
+        switch kind {
+        case .daemon: try self.init(kind, limits: ["max_match_rules_per_connection": rules])
+        case .broker:
+            try self.init(
+                kind,
+                limits: ["max_match_rules_per_connection": rules / 16, "max_connections_per_user": 16]
+            )
+        }
+    }
+
     /// Starts a bus and returns when it answers.
     ///
     /// - Throws: ``TestSupportError`` with the daemon's output, if it does not answer in time.

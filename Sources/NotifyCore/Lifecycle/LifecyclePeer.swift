@@ -31,6 +31,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// What the relay has yet to be told of what is observed, and how often that began again.
     private var reports = RelayReports()
     private var reportsCount = 0
+    /// Names that were added since the agent was last told of some, if it has yet to answer that: with wide rules nothing
+    /// else slows down a program that adds thousands in a row.
+    private var untold: Set<String> = []
+    private var isAnswerDue = false
     /// Why requests fail while the loss of the connection is being handled.
     private var loss: NotifyBusError?
 
@@ -56,6 +60,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func linkIsLost(_ error: NotifyBusError) {
+        // The agent that may have parked the program was not subscribed to these.
+        link.lifecycle.keep(untold.compactMap { try? NotifyName($0) })
+        (untold, isAnswerDue) = ([], false)
         loss = error
         run(.lost)
         loss = nil
@@ -76,9 +83,22 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func namesHaveChanged(names: [String], prefixes: [String], added: Bool) {
+        if added, prefixes.isEmpty, isAnswerDue, link.reach.hearsEverything, link.lifecycle.isOpen {
+            return untold.formUnion(names)
+        }
+        tellUntold()
         let statement: ObserverLifecycle.Statement =
             added ? .observes(names: names, prefixes: prefixes) : .observesNoMore(names: names, prefixes: prefixes)
         run(.says(statement))
+    }
+
+    /// Reports what was added meanwhile, which the agent must know before anything else.
+    private func tellUntold() {
+        while !untold.isEmpty {
+            let names = Array(untold.prefix(RelayReports.limit))
+            untold.subtract(names)
+            run(.says(.observes(names: names, prefixes: [])))
+        }
     }
 
     func handle(_ signal: BusSignal) {
@@ -109,6 +129,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 if let commands = link.registry.takeRuleCommands() {
                     link.run(commands)
                 }
+                tellUntold()
                 run(.setState(message.state, additions: message.additions, caller))
             case ObserverInterface.Deliver.member where isAgent:
                 run(.deliver(try ObserverInterface.Deliver(call.arguments).names, caller))
@@ -166,6 +187,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         guard link.descriptor >= 0 else {
             return completion(.failure(.unreachable(link.lossError ?? .disconnected)), "")
         }
+        tellUntold()
         lastRequest += 1
         requests[lastRequest] = Request(
             ask: { [self] agent in
@@ -198,6 +220,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     /// Reports whether the program wants to follow the desktop. A later agent learns it from the registration.
     func followDesktop(_ follows: Bool) {
+        tellUntold()
         run(.says(.followsDesktop(follows)))
     }
 
@@ -288,6 +311,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         registration.followsDesktop = states.followsDesktop
         registration.states = nameStates.entriesToRegister
         // This reports everything.
+        (untold, isAnswerDue) = ([], false)
         reports = RelayReports()
         reportsCount += 1
         // A relay reads no streams.
@@ -329,10 +353,13 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             report(to: agent)
         case .observes(let names, let prefixes):
             let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
-            guard let number else { return link.tell(message, to: agent) }
+            if number == nil, !link.reach.hearsEverything { return link.tell(message, to: agent) }
+            isAnswerDue = number == nil
             link.call(message, to: agent, of: service) { [self] answer in
                 if case .failure(let fault) = answer, fault.isOfLostConnection { return }
-                run(.additionAnswered(number))
+                if let number { return run(.additionAnswered(number)) }
+                isAnswerDue = false
+                tellUntold()
             }
         case .observesNoMore(let names, let prefixes):
             link.tell(AgentInterface.RemoveNames(names: names, prefixes: prefixes), to: agent, of: service)
