@@ -266,7 +266,7 @@ import Testing
         }
         try terminals[1].writeInput("cat\n")
         for (index, terminal) in terminals.enumerated() {
-            _ = waitUntil(timeout: .patience) { isAtWork(terminal.pid) == (index < 2) }
+            try #require(waitUntil(timeout: .patience) { isAtWork(terminal.pid) == (index < 2) })
             try desk.focus(terminal.pid, "terminal-\(index)")
         }
         try desk.focus(1, "other")
@@ -274,10 +274,11 @@ import Testing
         #expect(processState(terminals[0].pid) != "T" && processState(terminals[1].pid) != "T")
     }
 
-    /// Whether something other than a waiting shell is in the foreground of the terminal of a process's child.
-    private func isAtWork(_ pid: pid_t) -> Bool {
-        let find = "read child _ </proc/$0/task/$0/children && cat /proc/$child/comm /proc/$child/stat"
-        guard let text = try? run("/bin/sh", ["-c", find, String(pid)]).output else { return false }
+    /// Whether something other than a waiting shell is in the foreground of the terminal of a process's child; nil if there is none.
+    private func isAtWork(_ pid: pid_t) -> Bool? {
+        // The list ends without a line feed, which is an error to read.
+        let find = "read child _ </proc/$0/task/$0/children; cat /proc/$child/comm /proc/$child/stat"
+        guard let text = try? run("/bin/sh", ["-c", find, String(pid)]).output, !text.isEmpty else { return nil }
         let fields = text.split(separator: ")").last?.split(separator: " ").map { String($0) } ?? []
         return !text.hasPrefix("sh\n") || fields.count > 5 && fields[2] != fields[5]
     }
