@@ -6,7 +6,7 @@ Moves the focus between two windows, and checks that org.notifybus.session.focus
     Scripts/focus-changes.py x11|sway|gnome|plasma COUNT TITLE=PROCESS TITLE=PROCESS
 
 Scripts/session-acts runs it in its sessions. It prints how long it took from asking the desktop until notify-wait had
-printed the process. Exits with 1 if a name was missing, or told another process.
+printed the process, and since the desktop had answered. Exits with 1 if a name was missing, or told another process.
 """
 import json
 import os
@@ -96,17 +96,19 @@ observer = Observer()
 agent = json.loads(output("notify-lifecycle", "status", "--json"))["pid"]
 now = json.loads(output("notify-lifecycle", "focus", "--json"))["pid"]
 turn = 0 if str(now) != windows[0][1] else 1
-times, wrong = [], []
+times, since, wrong = [], [], []
 for number in range(count):
     title, process = windows[(turn + number) % 2]
     began = time.monotonic()
     focus(title)
+    answered = time.monotonic()
     while (line := observer.line(10)) != f"{NAME} {process}":
         wrong.append(f"{line or 'nothing'} instead of {process}, which has the window {title}, in change {number}")
         if line is None:
             break
     else:
         times.append((time.monotonic() - began) * 1000)
+        since.append((time.monotonic() - answered) * 1000)
 # What is going on has settled after this time, and then there is nothing more to tell, nor to look at.
 extra = observer.line(REST / 2)
 before = wakeups(agent)
@@ -119,11 +121,19 @@ while (line := extra or observer.line(10)) is not None and not line.startswith(E
 observer.process.terminate()
 for line in wrong[:10]:
     print(line)
-times.sort()
+
+
+def spread(values):
+    values.sort()
+    return (
+        f"{statistics.median(values):.1f} ms (median), {values[len(values) * 99 // 100]:.1f} ms (99 %), "
+        f"{values[-1]:.1f} ms (longest)"
+    )
+
+
 if times:
     print(
-        f"{len(times)} of {count} changes told, {len(wrong)} wrong; after {statistics.median(times):.1f} ms (median), "
-        f"{times[len(times) * 99 // 100]:.1f} ms (99 %), {times[-1]:.1f} ms (longest); "
-        f"{woken} wake-ups of the agent in {REST:.0f} s of rest"
+        f"{len(times)} of {count} changes told, {len(wrong)} wrong; after {spread(times)}, and after {spread(since)} since "
+        f"the desktop had answered; {woken} wake-ups of the agent in {REST:.0f} s of rest"
     )
 sys.exit(1 if wrong or len(times) != count else 0)
