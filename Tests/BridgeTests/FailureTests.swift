@@ -194,11 +194,32 @@ struct FailureTests {
 
     @Test("A bridge first sends queued names when it is asked to exit", arguments: BusKind.available)
     func farewell(kind: BusKind) throws {
+        // By default Mosquitto has only 1,000 messages wait for the other machine.
+        let broker = try Mosquitto(settings: ["allow_anonymous true", "max_queued_messages 0"])
+        let pair = try Pair(kind, broker)
+        // More than may be unconfirmed at a time.
+        broker.stop()
+        try pair.post((0..<3_000).map { "com.example.\($0)" })
+        let bridge = try pair.here.bridge
+        bridge.send(signal: SIGTERM)
+        broker.resume()
+        #expect(try bridge.wait().status == 0)
+        #expect(pair.heard.wait(forCount: 3_000))
+    }
+
+    @Test("A bridge that is asked to exit first sends what the bus has for it", arguments: BusKind.available)
+    func postedBefore(kind: BusKind) throws {
         let broker = try Mosquitto()
         let pair = try Pair(kind, broker)
-        try pair.post((0..<1_000).map { "com.example.\($0)" })
-        #expect(try pair.here.endBridge() == 0)
-        #expect(pair.heard.wait(forCount: 1_000))
+        let bridge = try pair.here.bridge
+        bridge.send(signal: SIGSTOP)
+        #expect(waitUntil { processState(bridge.pid) == "T" })
+        for number in 0..<100 { try pair.here.center.post(NotifyName("com.example.\(number)")) }
+        try pair.here.center.synchronize(timeout: .patience)
+        bridge.send(signal: SIGTERM)
+        bridge.send(signal: SIGCONT)
+        #expect(try bridge.wait().status == 0)
+        #expect(pair.heard.wait(forCount: 100))
     }
 
     @Test("A bridge exits with 69 without a bus, and when its bus goes away", arguments: BusKind.available)

@@ -27,8 +27,8 @@ final class BrokerSession {
 
     /// How long the broker may take to answer, in nanoseconds.
     private static let timeLimit: Int64 = 30_000_000_000
-    /// How long to go on writing queued names at exit, in nanoseconds.
-    private static let farewell: Int64 = 1_000_000_000
+    /// How long the broker may take at exit to accept everything, in nanoseconds.
+    private static let farewell: Int64 = 3_000_000_000
     /// The most filters in one subscription, and the most names sent before the socket is read.
     private static let portion = 64
 
@@ -41,6 +41,8 @@ final class BrokerSession {
     private var end: End?
     /// When the broker must have answered; nil once everything is answered.
     private var deadline: Int64?
+    /// Until when it may accept what is left, once the bridge is asked to exit.
+    private var farewellEnd: Int64?
     /// When something was last written. A ping is due one keepalive later.
     private var lastWrite = Clock.monotonic
     /// The requested filters, by subscription id.
@@ -96,7 +98,7 @@ final class BrokerSession {
             pollfd(fd: client.descriptor, events: Int16(POLLIN | (client.wantsToWrite ? POLLOUT : 0)), revents: 0),
             pollfd(fd: exchange.brokerWakeUp.descriptor, events: Int16(POLLIN), revents: 0),
         ]
-        waitForEvents(&sources, until: [deadline, pingTime, traffic.wakeTime].compactMap { $0 }.min())
+        waitForEvents(&sources, until: [deadline, pingTime, traffic.wakeTime, farewellEnd].compactMap { $0 }.min())
         if sources[1].revents != 0 { exchange.brokerWakeUp.clear() }
         if sources[0].revents & Int16(POLLOUT) != 0 {
             lastWrite = Clock.monotonic
@@ -112,13 +114,20 @@ final class BrokerSession {
         if end == nil, let deadline, deadline <= Clock.monotonic {
             end = .lost("The broker does not answer", isTakenOver: false)
         }
-        if let end { return end }
-        if stage == .online { sendNames() }
-        if exchange.isEnding {
-            sayFarewell()
-            return .asTold
-        }
-        return end
+        if end == nil, stage == .online { sendNames() }
+        guard exchange.isEnding else { return end }
+        return hasSaidFarewell() ? .asTold : nil
+    }
+
+    /// Whether nothing more is to be done at exit. Names are lost with a connection that is closed before the broker has
+    /// answered.
+    private func hasSaidFarewell() -> Bool {
+        let limit = farewellEnd ?? Clock.monotonic + Self.farewell
+        farewellEnd = limit
+        guard end == nil else { return true }
+        if stage == .online, exchange.status.waiting > 0 || !traffic.isConfirmed, Clock.monotonic < limit { return false }
+        client.disconnect()
+        return true
     }
 
     /// When a ping is due. One second is added because libmosquitto counts whole seconds; a broker waits one and a half
@@ -141,21 +150,6 @@ final class BrokerSession {
         }
         // The socket must be checked in between.
         if count == Self.portion { exchange.brokerWakeUp.signal() }
-    }
-
-    private func sayFarewell() {
-        let limit = Clock.monotonic + Self.farewell
-        while stage == .online, end == nil, Clock.monotonic < limit {
-            sendNames()
-            guard client.wantsToWrite else {
-                if exchange.status.waiting == 0 { break }
-                continue
-            }
-            var sources = [pollfd(fd: client.descriptor, events: Int16(POLLOUT), revents: 0)]
-            waitForEvents(&sources, until: limit)
-            note(client.write())
-        }
-        client.disconnect()
     }
 
     private func note(_ status: Int32) {

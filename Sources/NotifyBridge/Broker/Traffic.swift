@@ -87,6 +87,9 @@ final class Traffic {
         confirmations.startsBarrier(isLast: again.isEmpty && exchange.hasNoExports)
     }
 
+    /// Whether the broker has everything that was to be sent.
+    var isConfirmed: Bool { confirmations.isEmpty && again.isEmpty }
+
     /// The broker has answered.
     func confirm() {
         confirmations.confirm()

@@ -28,6 +28,7 @@ package struct Confirmations: Sendable {
 
     package init() {}
 
+    package var isEmpty: Bool { asked.isEmpty && later.isEmpty }
     package var isFull: Bool { asked.count + later.count >= Self.capacity }
 
     package mutating func append(_ sent: Sent) {

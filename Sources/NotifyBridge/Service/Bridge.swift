@@ -6,8 +6,9 @@ import NotifyCore
 
 /// A bridge between one bus and one broker.
 enum Bridge {
-    /// How long a bridge that is asked to exit may need, because it is connecting.
-    private static let farewell = Duration.seconds(2)
+    /// How long a bridge that is asked to exit may need, and how much of that the bus may.
+    private static let farewell = Duration.seconds(5)
+    private static let busFarewell = Duration.seconds(1)
 
     /// Runs until SIGTERM, SIGINT or SIGHUP, or until it can't continue.
     static func run(
@@ -55,7 +56,7 @@ enum Bridge {
             let traffic = Traffic(configuration, origin, state, exchange, center, diagnostics)
             inbox.put(.brokerEnded(BrokerLink(configuration, exchange, traffic, diagnostics).run()))
         }.detach()
-        let code = wait(inbox, signals, exchange, diagnostics)
+        let code = wait(inbox, signals, exchange, center, diagnostics)
         withExtendedLifetime(observation) {}
         return code
     }
@@ -82,6 +83,7 @@ enum Bridge {
         _ inbox: Mailbox<BridgeEvent>,
         _ signals: Signals,
         _ exchange: Exchange,
+        _ center: NotifyCenter,
         _ diagnostics: Diagnostics
     ) -> ExitCode {
         var deadline: Deadline?
@@ -91,8 +93,12 @@ enum Bridge {
             }
             poll(&sources, 2, deadline?.milliseconds ?? -1)
             while signals.next() != nil {
-                if deadline == nil { exchange.endBroker() }
-                deadline = deadline ?? Deadline(after: farewell)
+                // Whoever asks twice does not want to wait.
+                guard deadline == nil else { return .done }
+                deadline = Deadline(after: farewell)
+                // What was posted before crosses, if the bus passes it on in time.
+                try? center.barrier(timeout: busFarewell)
+                exchange.endBroker()
             }
             inbox.clear()
             while let event = inbox.take() {
