@@ -58,9 +58,8 @@ extension Agent {
         case .thawProgram(let program): programs.thaw(program)
         case .followUses(let question): uses.follow(question)
         case .look(let process, let mustLook):
-            guard let number = processes.number(of: process) else { break }
             let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
-            watcher.look(at: number, mustLook, isAnnounced: isAnnounced)
+            watcher.look(at: process, mustLook, isAnnounced: isAnnounced)
         case .drain(let id): drain(id)
         case .stopDraining(let id): sockets.stopDraining(id)
         case .begin(let id): begin(id)
@@ -104,12 +103,12 @@ extension Agent {
 
     /// A connection observes: its end is noticed through its socket, or the bus is asked to report it.
     private func begin(_ id: ConnectionID) {
-        guard let entry = coordinator.entry(of: id), let process = processes.number(of: entry.process) else { return }
+        guard let entry = coordinator.entry(of: id) else { return }
         logger.debug(
             "registered",
             metadata: ["connection": "\(entry.name)", "process": "\(entry.process)", "state": "\(entry.state)"]
         )
-        if sockets.begin(id, entry.name, of: process) { return }
+        if sockets.begin(id, entry.name, of: entry.process) { return }
         ends.begin(id, entry.name) { [self] in handle(.connectionEnded(id)) }
     }
 
