@@ -34,11 +34,13 @@ enum SystemFile {
     }
 
     /// What is in a folder, except for itself and its parent; nil if it can't be read. Names that are not text are left out.
-    static func entries(of folder: String) -> [(name: String, isFolder: Bool)]? {
+    ///
+    /// - Parameter most: further ones are left out.
+    static func entries(of folder: String, most: Int = .max) -> [(name: String, isFolder: Bool)]? {
         guard let stream = opendir(folder) else { return nil }
         defer { closedir(stream) }
         var entries: [(name: String, isFolder: Bool)] = []
-        while let entry = readdir(stream) {
+        while entries.count < most, let entry = readdir(stream) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(validatingCString: $0) }
             }
