@@ -46,7 +46,7 @@ enum ProcessTree {
     static func members(of pid: Int32, looks limit: Int = maximumLooks) -> [Int32] {
         guard let session = Status(of: pid)?.session else { return [] }
         var (members, looks, next) = ([pid], limit, 0)
-        while next < members.count {
+        while next < members.count, members.count < maximum, looks > 0 {
             for child in children(of: members[next], &looks) where members.count < maximum {
                 if !members.contains(child), Status(of: child)?.session == session { members.append(child) }
             }
