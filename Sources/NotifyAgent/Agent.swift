@@ -318,27 +318,22 @@ extension Agent: LoopTenant {
 }
 
 extension Agent: WatcherDelegate {
-    func processHasEnded(_ number: UInt64) {
-        if let process = processes[number: number] { handle(.processEnded(process)) }
-    }
+    func processHasEnded(_ process: ProcessID) { handle(.processEnded(process)) }
 
-    func process(_ number: UInt64, isStopped: Bool) {
-        guard let process = processes[number: number] else { return }
+    func process(_ process: ProcessID, isStopped: Bool) {
         handle(isStopped ? .processStopped(process) : .processContinued(process))
     }
 
-    func processHasMoved(_ number: UInt64) {
-        if let process = processes[number: number], let facts = coordinator.facts(of: process) {
-            sources.present(facts)
-        }
+    func processHasMoved(_ process: ProcessID) {
+        if let facts = coordinator.facts(of: process) { sources.present(facts) }
     }
 
-    func connectionHasHungUp(_ number: UInt64) { handle(.connectionEnded(ConnectionID(number))) }
+    func connectionHasHungUp(_ connection: ConnectionID) { handle(.connectionEnded(connection)) }
 
-    func streamIsDrained(_ number: UInt64, _ outcome: ParkedStream.Outcome) {
+    func streamIsDrained(_ connection: ConnectionID, _ outcome: ParkedStream.Outcome) {
         // The names that these posts were sent for have then been taken note of.
         link.callBus("GetId", []) { [self] _ in
-            streamIsRead(ConnectionID(number), outcome, outcome.owned.keys.sorted()[...])
+            streamIsRead(connection, outcome, outcome.owned.keys.sorted()[...])
         }
     }
 }

@@ -27,7 +27,7 @@ extension Agent {
         case .deliver(let id, let names): deliver(names, to: id)
         case .tellDecider(let id, let decider):
             if let name = coordinator.name(of: id) {
-                let message = AgentInterface.Decided(decider: decider.name)
+                let message = AgentInterface.Decided(decider.name)
                 if coordinator.isRelayed(id) { relaying.emit(message, to: name) } else { link.emit(message, to: name) }
             }
         case .awaitHeldBack(let id):
@@ -58,9 +58,8 @@ extension Agent {
         case .thawProgram(let program): programs.thaw(program)
         case .followUses(let question): uses.follow(question)
         case .look(let process, let mustLook):
-            guard let number = processes.number(of: process) else { break }
             let isAnnounced = ends.isEmpty || !coordinator.connections(of: process).contains(where: ends.watches)
-            watcher.look(at: number, mustLook, isAnnounced: isAnnounced)
+            watcher.look(at: process, mustLook, isAnnounced: isAnnounced)
         case .drain(let id): drain(id)
         case .stopDraining(let id): sockets.stopDraining(id)
         case .begin(let id): begin(id)
@@ -104,12 +103,12 @@ extension Agent {
 
     /// A connection observes: its end is noticed through its socket, or the bus is asked to report it.
     private func begin(_ id: ConnectionID) {
-        guard let entry = coordinator.entry(of: id), let process = processes.number(of: entry.process) else { return }
+        guard let entry = coordinator.entry(of: id) else { return }
         logger.debug(
             "registered",
             metadata: ["connection": "\(entry.name)", "process": "\(entry.process)", "state": "\(entry.state)"]
         )
-        if sockets.begin(id, entry.name, of: process) { return }
+        if sockets.begin(id, entry.name, of: entry.process) { return }
         ends.begin(id, entry.name) { [self] in handle(.connectionEnded(id)) }
     }
 
@@ -118,7 +117,7 @@ extension Agent {
         else { return }
         logger.notice("parking", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
         // From here on posts set bits; earlier ones are in the stream before the mark.
-        send(ObserverInterface.Mark(number: id.number), to: name)
+        send(ObserverInterface.Mark(id.number), to: name)
         if !sockets.drain(id, process, agent: uniqueName) { handle(.drained(id)) }
     }
 
@@ -191,9 +190,9 @@ extension Agent {
                     pending: pending.map(\.string),
                     isComplete: isComplete
                 ).arguments
-            case .connections(let count): AgentInterface.ConnectionCount(connections: UInt32(count)).arguments
-            case .stamp(let stamp): AgentInterface.SetNameState.Answer(stamp: stamp).arguments
-            case .value(let value): AgentInterface.GetNameState.Answer(value: value).arguments
+            case .connections(let count): AgentInterface.ConnectionCount(UInt32(count)).arguments
+            case .stamp(let stamp): AgentInterface.SetNameState.Answer(stamp).arguments
+            case .value(let value): AgentInterface.GetNameState.Answer(value).arguments
             }
         self.answer(call, .success(arguments))
     }
@@ -229,10 +228,7 @@ extension Agent {
                 reply = .done(dropped: dropped, isHoldingBack: link.isHoldingPostsBack)
             case .failure(let fault) where fault.name == ObserverInterface.namesAdded:
                 // Until what it has added is taken note of, it would only say so again.
-                let isLater = intake.turns.follow(
-                    .work { [self] in handle(.told(id, .namesAdded)) },
-                    from: name
-                )
+                let isLater = intake.turns.follow({ [self] in handle(.told(id, .namesAdded)) }, from: name)
                 if isLater { return }
                 reply = .namesAdded
             case .failure(let fault): reply = fault.saysGone ? .gone : .failed(fault.message)
@@ -248,10 +244,10 @@ extension Agent {
         guard let name = coordinator.name(of: id) else { return }
         var rest = names[...]
         while rest.count >= ObserverInterface.Deliver.limit {
-            send(ObserverInterface.Deliver(names: rest.prefix(ObserverInterface.Deliver.limit).map(\.string)), to: name)
+            send(ObserverInterface.Deliver(rest.prefix(ObserverInterface.Deliver.limit).map(\.string)), to: name)
             rest = rest.dropFirst(ObserverInterface.Deliver.limit)
         }
-        let last = ObserverInterface.Deliver(names: rest.map(\.string))
+        let last = ObserverInterface.Deliver(rest.map(\.string))
         if names.isEmpty { return send(last, to: name) }
         link.call(last, ofObserver: name) { [self] answer in
             // One that has gone is forgotten along with everything that it was to receive.

@@ -40,7 +40,7 @@ extension Coordinator {
         }
         for user in Set(processes.map(\.user)).sorted() { directory.note(state, for: target, of: user) }
         for id in meant { directory[id]?.person = state }
-        apply(meant, call, .connections(meant.count), freezes: freezes ? processes : [])
+        apply(meant, of: processes, call, .connections(meant.count), freezes: freezes)
     }
 
     private func checkFreeze(
@@ -78,9 +78,10 @@ extension Coordinator {
         }
         for id in meant { directory[id]?.person = nil }
         // A person also decided that it is stopped.
-        for process in directory.processes(of: meant) { thaw(process) }
+        let processes = directory.processes(of: meant)
+        for process in processes { thaw(process) }
         guard !meant.isEmpty else { return answer(call, .connections(0)) }
-        apply(meant, call, .connections(meant.count))
+        apply(meant, of: processes, call, .connections(meant.count))
     }
 
     /// The connections of a target that a caller may change.
@@ -107,7 +108,7 @@ extension Coordinator {
         guard let process = directory[id]?.process else { return }
         if state == .suspended, isReadyForNap(process) { return answer(call, .done) }
         directory[process: process]?.report = state
-        apply(directory.connections(of: process), call, .done)
+        apply(directory.connections(of: process), of: [process], call, .done)
     }
 
     // MARK: - Several connections
@@ -115,9 +116,10 @@ extension Coordinator {
     /// Brings connections into the state decided for them, and answers the call once they are in it.
     private mutating func apply(
         _ connections: [ConnectionID],
+        of processes: [ProcessID],
         _ call: CallID,
         _ answer: Effect.Answer,
-        freezes processes: [ProcessID] = []
+        freezes: Bool = false
     ) {
         let deadline = now.nanoseconds + ChangeRequest.limit
         if requests.isEmpty { emit(.alarm(at: deadline)) }
@@ -126,7 +128,7 @@ extension Coordinator {
                 asker: .call(call, answer),
                 deadline: deadline,
                 missing: Set(connections),
-                running: Set(processes)
+                running: freezes ? Set(processes) : []
             )
         )
         // What this agent has remembered only until somebody decides.
@@ -134,11 +136,11 @@ extension Coordinator {
             directory[id]?.isRemembered = false
             directory[id]?.remembered = nil
         }
-        change(connections, request)
+        change(connections, of: processes, request)
     }
 
     /// Decides again, and brings connections into the resulting state.
-    private mutating func change(_ connections: [ConnectionID], _ request: RequestID?) {
+    private mutating func change(_ connections: [ConnectionID], of processes: [ProcessID], _ request: RequestID?) {
         for id in connections {
             guard let observer = directory[id] else { continue }
             let decision = decide(observer)
@@ -147,7 +149,6 @@ extension Coordinator {
                 tellDecider(id)
             }
         }
-        let processes = directory.processes(of: connections)
         if !naps.isEmpty { endStops(of: processes) }
         // A process that is to hear or to drop posts must be running.
         for process in processes where !mayStandStill(process) { thaw(process) }
@@ -226,7 +227,7 @@ extension Coordinator {
     /// Brings connections in line with changed decisions. Nobody waits for it.
     mutating func reconsider(_ connections: some Sequence<ConnectionID>) {
         let changed = connections.filter { id in directory[id].map { decide($0) != $0.decision } ?? false }
-        if !changed.isEmpty { change(changed, nil) }
+        if !changed.isEmpty { change(changed, of: directory.processes(of: changed), nil) }
     }
 
     /// Ends in `changesAreInForce` when all pending changes have completed, after 5 seconds at the latest.

@@ -93,7 +93,10 @@ package struct Coordinator {
         // Pending requests have an alarm of their own.
         if let deadline = window.deadline, requests.isEmpty { emit(.alarm(at: deadline)) }
         for (name, isWanted) in observedNames.takeChanges() { emit(.interest(name, isWanted: isWanted)) }
-        if proxies.isAtRest, ledger.hasShrunk() { emit(.giveMemoryBack) }
+        if ledger.hasShrunk, proxies.isAtRest {
+            ledger.memoryIsGivenBack()
+            emit(.giveMemoryBack)
+        }
         defer { effects = [] }
         return effects
     }

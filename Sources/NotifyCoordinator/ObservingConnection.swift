@@ -175,3 +175,10 @@ extension ObservingConnection {
         return gone
     }
 }
+
+/// A call to which a connection has yet to reply.
+enum ObserverCall: Hashable {
+    case state(ConnectionID)
+    /// All that was delivered to it.
+    case delivery(ConnectionID)
+}

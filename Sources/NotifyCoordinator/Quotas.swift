@@ -38,7 +38,7 @@ struct Ledger {
 
     let quotas: Quotas
     private(set) var accounts: [UInt32: Account] = [:]
-    /// The usage of all users, and its maximum since `hasShrunk` last returned true.
+    /// The usage of all users, and its maximum since memory was last given back.
     private var bytes = 0
     private var peak = 0
 
@@ -123,12 +123,10 @@ struct Ledger {
         peak = max(peak, bytes)
     }
 
-    /// Whether usage has dropped enough to make releasing memory worthwhile. Returns true once.
-    mutating func hasShrunk() -> Bool {
-        guard peak > 1 << 17, bytes < peak / 2 else { return false }
-        peak = bytes
-        return true
-    }
+    /// Whether usage has dropped enough to make releasing memory worthwhile.
+    var hasShrunk: Bool { peak > 1 << 17 && bytes < peak / 2 }
+
+    mutating func memoryIsGivenBack() { peak = bytes }
 
     static func refusal(_ user: UInt32, _ limit: String) -> Refusal {
         Refusal(.limitExceeded, "User \(user) has reached the limit of \(limit).")

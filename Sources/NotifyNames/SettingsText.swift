@@ -20,11 +20,11 @@ package struct SettingsText {
         for (index, line) in text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             .enumerated()
         {
-            let line = SettingsText.trimmed(line)
+            let line = line.trimmed
             if line.isEmpty || line.first == UInt8(ascii: "#") { continue }
             let equals = line.firstIndex(of: UInt8(ascii: "="))
-            let key = SettingsText.trimmed(line[..<(equals ?? line.endIndex)])
-            let value = equals.map { SettingsText.trimmed(line[line.index(after: $0)...]) }
+            let key = line[..<(equals ?? line.endIndex)].trimmed
+            let value = equals.map { line[line.index(after: $0)...].trimmed }
             lines.append(
                 Line(number: index + 1, key: String(Substring(key)), value: value.map { String(Substring($0)) })
             )
@@ -32,10 +32,25 @@ package struct SettingsText {
         self.lines = lines
     }
 
-    private static func trimmed(_ text: Substring.UTF8View) -> Substring.UTF8View {
-        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0d }
-        var text = text.drop(while: isBlank)
-        while let last = text.last, isBlank(last) { text.removeLast() }
+    /// Whether a byte separates words: a space, a tab, or what stands before the end of a line in some files.
+    fileprivate static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0d }
+
+    /// The words of a value.
+    ///
+    /// - Parameter most: the last of so many contains the rest of the value.
+    package static func words(of value: String, most: Int = .max) -> [Substring] {
+        value.utf8.split(maxSplits: most - 1, whereSeparator: isBlank).map { Substring($0.trimmed) }
+    }
+
+    /// Without blanks before and behind it.
+    package static func trimmed(_ text: Substring) -> String { String(Substring(text.utf8.trimmed)) }
+}
+
+extension Substring.UTF8View {
+    /// Without blanks before and behind it.
+    fileprivate var trimmed: Substring.UTF8View {
+        var text = drop(while: SettingsText.isBlank)
+        while let last = text.last, SettingsText.isBlank(last) { text.removeLast() }
         return text
     }
 }

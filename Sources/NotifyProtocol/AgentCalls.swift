@@ -39,17 +39,13 @@ extension AgentInterface {
     }
 
     /// A program reports the state that it wants to be in.
-    package struct Report: ProtocolCall {
+    package struct Report: ProtocolCall, OneArgument {
         package typealias Answer = Acknowledgement
         package static let member = "Report"
-        package static let parameters = [Parameter("state", "s")]
-        package var state: LifecycleState
+        package static let parameter = "state"
+        package var value: LifecycleState
 
-        package init(state: LifecycleState) { self.state = state }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) { state = try arguments.state(0) }
-
-        package var arguments: [BusValue] { [.string(state.rawValue)] }
+        package init(_ value: LifecycleState) { self.value = value }
     }
 
     /// A person or program puts connections into a state.
@@ -71,60 +67,42 @@ extension AgentInterface {
         }
 
         package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            target = try arguments.read(0, \.string)
-            state = try arguments.state(1)
-            freezes = try arguments.read(2, \.exactBoolean)
+            target = try arguments.read(0)
+            state = try arguments.read(1)
+            freezes = try arguments.read(2)
         }
 
         package var arguments: [BusValue] { [.string(target), .string(state.rawValue), .boolean(freezes)] }
     }
 
     /// Undoes what a person has set.
-    package struct Release: ProtocolCall {
+    package struct Release: ProtocolCall, OneArgument {
         package typealias Answer = ConnectionCount
         package static let member = "Release"
-        package static let parameters = [Parameter("target", "s")]
+        package static let parameter = "target"
 
         /// As in ``SetState``; empty for everyone.
-        package var target: String
+        package var value: String
 
-        package init(target: String) { self.target = target }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            target = try arguments.read(0, \.string)
-        }
-
-        package var arguments: [BusValue] { [.string(target)] }
+        package init(_ value: String) { self.value = value }
     }
 
     /// How many connections a call has changed.
-    package struct ConnectionCount: ProtocolArguments {
-        package static let parameters = [Parameter("connections", "u")]
-        package var connections: UInt32
+    package struct ConnectionCount: OneArgument {
+        package static let parameter = "connections"
+        package var value: UInt32
 
-        package init(connections: UInt32) { self.connections = connections }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            connections = try arguments.read(0, \.exactUInt32)
-        }
-
-        package var arguments: [BusValue] { [.uint32(connections)] }
+        package init(_ value: UInt32) { self.value = value }
     }
 
     /// A registered connection wants to follow the desktop, or no longer does.
-    package struct FollowDesktop: ProtocolCall {
+    package struct FollowDesktop: ProtocolCall, OneArgument {
         package typealias Answer = Acknowledgement
         package static let member = "FollowDesktop"
-        package static let parameters = [Parameter("follows", "b")]
-        package var follows: Bool
+        package static let parameter = "follows"
+        package var value: Bool
 
-        package init(follows: Bool) { self.follows = follows }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            follows = try arguments.read(0, \.exactBoolean)
-        }
-
-        package var arguments: [BusValue] { [.boolean(follows)] }
+        package init(_ value: Bool) { self.value = value }
     }
 
     /// The bus wants the relay for sandboxes. Answered when the relay has its name.
@@ -136,19 +114,13 @@ extension AgentInterface {
     }
 
     /// A person turns naps off, or on again.
-    package struct SetNaps: ProtocolCall {
+    package struct SetNaps: ProtocolCall, OneArgument {
         package typealias Answer = Acknowledgement
         package static let member = "SetNaps"
-        package static let parameters = [Parameter("on", "b")]
-        package var isOn: Bool
+        package static let parameter = "on"
+        package var value: Bool
 
-        package init(isOn: Bool) { self.isOn = isOn }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            isOn = try arguments.read(0, \.exactBoolean)
-        }
-
-        package var arguments: [BusValue] { [.boolean(isOn)] }
+        package init(_ value: Bool) { self.value = value }
     }
 
     /// A desktop reports which process has the focus.
@@ -199,52 +171,34 @@ extension AgentInterface {
         }
 
         package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            name = try arguments.read(0, \.string)
-            value = try arguments.read(1, \.uint64)
+            name = try arguments.read(0)
+            value = try arguments.read(1)
         }
 
         package var arguments: [BusValue] { [.string(name), .uint64(value)] }
 
-        package struct Answer: ProtocolArguments {
-            package static let parameters = [Parameter("stamp", "t")]
+        package struct Answer: OneArgument {
+            package static let parameter = "stamp"
             /// When the agent accepted it, in nanoseconds of its monotonic clock: of two, the later one wins.
-            package var stamp: UInt64
+            package var value: UInt64
 
-            package init(stamp: UInt64) { self.stamp = stamp }
-
-            package init(reading arguments: [BusValue]) throws(ArgumentError) {
-                stamp = try arguments.read(0, \.uint64)
-            }
-
-            package var arguments: [BusValue] { [.uint64(stamp)] }
+            package init(_ value: UInt64) { self.value = value }
         }
     }
 
     /// Asks for the state of a name.
-    package struct GetNameState: ProtocolCall {
+    package struct GetNameState: ProtocolCall, OneArgument {
         package static let member = "GetNameState"
-        package static let parameters = [Parameter("name", "s")]
-        package var name: String
+        package static let parameter = "name"
+        package var value: String
 
-        package init(name: String) { self.name = name }
+        package init(_ value: String) { self.value = value }
 
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            name = try arguments.read(0, \.string)
-        }
-
-        package var arguments: [BusValue] { [.string(name)] }
-
-        package struct Answer: ProtocolArguments {
-            package static let parameters = [Parameter("value", "t")]
+        package struct Answer: OneArgument {
+            package static let parameter = "value"
             package var value: UInt64
 
-            package init(value: UInt64) { self.value = value }
-
-            package init(reading arguments: [BusValue]) throws(ArgumentError) {
-                value = try arguments.read(0, \.uint64)
-            }
-
-            package var arguments: [BusValue] { [.uint64(value)] }
+            package init(_ value: UInt64) { self.value = value }
         }
     }
 }
@@ -260,7 +214,7 @@ extension NameLists {
     package static var parameters: [Parameter] { [Parameter("names", "as"), Parameter("prefixes", "as")] }
 
     package init(reading arguments: [BusValue]) throws(ArgumentError) {
-        self.init(names: try arguments.read(0, \.exactStrings), prefixes: try arguments.read(1, \.exactStrings))
+        self.init(names: try arguments.read(0), prefixes: try arguments.read(1))
     }
 
     package var arguments: [BusValue] { [.strings(names), .strings(prefixes)] }

@@ -28,11 +28,11 @@ extension AgentInterface {
         }
 
         package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            connection = try arguments.read(0, \.string)
-            process = try arguments.read(1, \.exactUInt32)
-            application = try arguments.read(2, \.string)
-            from = try arguments.read(3, \.string)
-            to = try arguments.read(4, \.string)
+            connection = try arguments.read(0)
+            process = try arguments.read(1)
+            application = try arguments.read(2)
+            from = try arguments.read(3)
+            to = try arguments.read(4)
         }
 
         package var arguments: [BusValue] {
@@ -54,26 +54,20 @@ extension AgentInterface {
         }
 
         package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            source = try arguments.read(0, \.string)
-            fact = try arguments.read(1, \.string)
+            source = try arguments.read(0)
+            fact = try arguments.read(1)
         }
 
         package var arguments: [BusValue] { [.string(source), .string(fact)] }
     }
 
     /// The decider of a connection's state has changed. Sent to that connection alone.
-    package struct Decided: ProtocolMessage {
+    package struct Decided: ProtocolMessage, OneArgument {
         package static let member = "Decided"
-        package static let parameters = [Parameter("decider", "s")]
-        package var decider: String
+        package static let parameter = "decider"
+        package var value: String
 
-        package init(decider: String) { self.decider = decider }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            decider = try arguments.read(0, \.string)
-        }
-
-        package var arguments: [BusValue] { [.string(decider)] }
+        package init(_ value: String) { self.value = value }
     }
 
     /// The decider where nobody has decided anything, so that a program is in the foreground.

@@ -76,12 +76,63 @@ extension [BusValue] {
         return value
     }
 
-    package func state(_ index: Int) throws(ArgumentError) -> LifecycleState {
-        guard let state = LifecycleState(rawValue: try read(index, \.string)) else {
+    /// The same for a type that values have by themselves.
+    package func read<Value: ArgumentValue>(_ index: Int) throws(ArgumentError) -> Value {
+        guard indices.contains(index), let value = try Value.read(self[index]) else {
+            throw .types(expected: "", given: map(\.signature).joined())
+        }
+        return value
+    }
+}
+
+/// What an argument of a message can be.
+package protocol ArgumentValue: Equatable, Sendable {
+    /// Its type in D-Bus notation.
+    static var type: String { get }
+    static func read(_ argument: BusValue) throws(ArgumentError) -> Self?
+    var argument: BusValue { get }
+}
+
+extension Bool: ArgumentValue {
+    package static let type = "b"
+    package static func read(_ argument: BusValue) -> Bool? { argument.exactBoolean }
+    package var argument: BusValue { .boolean(self) }
+}
+
+extension UInt32: ArgumentValue {
+    package static let type = "u"
+    package static func read(_ argument: BusValue) -> UInt32? { argument.exactUInt32 }
+    package var argument: BusValue { .uint32(self) }
+}
+
+extension UInt64: ArgumentValue {
+    package static let type = "t"
+    package static func read(_ argument: BusValue) -> UInt64? { argument.uint64 }
+    package var argument: BusValue { .uint64(self) }
+}
+
+extension String: ArgumentValue {
+    package static let type = "s"
+    package static func read(_ argument: BusValue) -> String? { argument.string }
+    package var argument: BusValue { .string(self) }
+}
+
+extension [String]: ArgumentValue {
+    package static var type: String { "as" }
+    package static func read(_ argument: BusValue) -> [String]? { argument.exactStrings }
+    package var argument: BusValue { .strings(self) }
+}
+
+extension LifecycleState: ArgumentValue {
+    package static let type = "s"
+    package static func read(_ argument: BusValue) throws(ArgumentError) -> LifecycleState? {
+        guard let text = argument.string else { return nil }
+        guard let state = LifecycleState(rawValue: text) else {
             throw .value("A state is 'foreground', 'background' or 'suspended'.")
         }
         return state
     }
+    package var argument: BusValue { .string(rawValue) }
 }
 
 /// A dictionary that is read key by key.

@@ -79,6 +79,11 @@ package protocol ProtocolArguments: Equatable, Sendable {
 
     /// Reads arguments whose number and types are those of ``parameters``.
     init(reading arguments: [BusValue]) throws(ArgumentError)
+
+    /// Reads arguments received over the bus, whatever they are.
+    ///
+    /// Descriptors among them are closed, except for one that the message keeps. If this throws, all are closed.
+    init(_ arguments: [BusValue]) throws(ArgumentError)
 }
 
 /// A call or a signal.
@@ -107,9 +112,6 @@ extension ProtocolArguments {
 
     package static var keepsDescriptor: Bool { false }
 
-    /// Reads arguments received over the bus, whatever they are.
-    ///
-    /// Descriptors among them are closed, except for one that the message keeps. If this throws, all are closed.
     package init(_ arguments: [BusValue]) throws(ArgumentError) {
         do throws(ArgumentError) {
             guard arguments.haveTypes(of: Self.parameters) else {
@@ -138,6 +140,21 @@ extension WithoutArguments {
     package static var parameters: [Parameter] { [] }
     package var arguments: [BusValue] { [] }
     package init(reading arguments: [BusValue]) { self.init() }
+}
+
+/// A message with one argument.
+package protocol OneArgument: ProtocolArguments {
+    associatedtype Value: ArgumentValue
+    /// The name of the argument.
+    static var parameter: String { get }
+    var value: Value { get }
+    init(_ value: Value)
+}
+
+extension OneArgument {
+    package static var parameters: [Parameter] { [Parameter(parameter, Value.type)] }
+    package init(reading arguments: [BusValue]) throws(ArgumentError) { self.init(try arguments.read(0)) }
+    package var arguments: [BusValue] { [value.argument] }
 }
 
 /// Why arguments do not fit a message.

@@ -23,45 +23,33 @@ extension ObserverInterface {
         }
 
         package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            state = try arguments.state(0)
-            additions = try arguments.read(1, \.exactUInt32)
+            state = try arguments.read(0)
+            additions = try arguments.read(1)
         }
 
         package var arguments: [BusValue] { [.string(state.rawValue), .uint32(additions)] }
 
-        package struct Answer: ProtocolArguments {
-            package static let parameters = [Parameter("dropped", "t")]
+        package struct Answer: OneArgument {
+            package static let parameter = "dropped"
             /// How many posts the observer has dropped so far.
-            package var dropped: UInt64
+            package var value: UInt64
 
-            package init(dropped: UInt64) { self.dropped = dropped }
-
-            package init(reading arguments: [BusValue]) throws(ArgumentError) {
-                dropped = try arguments.read(0, \.uint64)
-            }
-
-            package var arguments: [BusValue] { [.uint64(dropped)] }
+            package init(_ value: UInt64) { self.value = value }
         }
     }
 
     /// Names that were posted while the observer was suspended, to be delivered once each.
     ///
     /// Each resumption ends with a call of fewer than ``limit`` names, possibly none: until then the agent has more.
-    package struct Deliver: ProtocolCall {
+    package struct Deliver: ProtocolCall, OneArgument {
         package typealias Answer = Acknowledgement
         package static let member = "Deliver"
         /// How many fit into one call: 2 MB at most.
         package static let limit = 4_096
-        package static let parameters = [Parameter("names", "as")]
-        package var names: [String]
+        package static let parameter = "names"
+        package var value: [String]
 
-        package init(names: [String]) { self.names = names }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            names = try arguments.read(0, \.exactStrings)
-        }
-
-        package var arguments: [BusValue] { [.strings(names)] }
+        package init(_ value: [String]) { self.value = value }
     }
 
     /// Posts that the relay has heard for the observer, in their order. The next call follows when this one is answered.
@@ -82,8 +70,8 @@ extension ObserverInterface {
         }
 
         package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            names = try arguments.read(0, \.exactStrings)
-            senders = try arguments.read(1, \.exactStrings)
+            names = try arguments.read(0)
+            senders = try arguments.read(1)
             guard names.count == senders.count else { throw .value("There must be as many senders as names.") }
         }
 
@@ -91,17 +79,11 @@ extension ObserverInterface {
     }
 
     /// A mark in the stream, for the agent itself, which reads the stream of a stopped process. Observers ignore it.
-    package struct Mark: ProtocolMessage {
+    package struct Mark: ProtocolMessage, OneArgument {
         package static let member = "Mark"
-        package static let parameters = [Parameter("number", "t")]
-        package var number: UInt64
+        package static let parameter = "number"
+        package var value: UInt64
 
-        package init(number: UInt64) { self.number = number }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            number = try arguments.read(0, \.uint64)
-        }
-
-        package var arguments: [BusValue] { [.uint64(number)] }
+        package init(_ value: UInt64) { self.value = value }
     }
 }

@@ -91,9 +91,9 @@ extension AgentInterface {
             }
 
             package init(reading arguments: [BusValue]) throws(ArgumentError) {
-                state = try arguments.state(0)
-                pending = try arguments.read(1, \.exactStrings)
-                isComplete = try arguments.read(2, \.exactBoolean)
+                state = try arguments.read(0)
+                pending = try arguments.read(1)
+                isComplete = try arguments.read(2)
             }
 
             package var arguments: [BusValue] { [.string(state.rawValue), .strings(pending), .boolean(isComplete)] }

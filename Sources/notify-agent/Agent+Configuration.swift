@@ -63,9 +63,9 @@ extension Agent.Configuration {
             relay.isOpen = value == "asked"
             return nil
         }
-        let parts = value.split(maxSplits: 1, whereSeparator: Self.isBlank)
+        let parts = SettingsText.words(of: value, most: 2)
         if let first = parts.first, case .application(let id) = Target(String(first)) {
-            let pattern = parts.count == 2 ? String(parts[1].drop(while: Self.isBlank)) : ""
+            let pattern = parts.count == 2 ? String(parts[1]) : ""
             // If the pattern is wrong, the line still limits the application: it hears too little rather than everything.
             let prefix = NamePrefix(pattern: pattern)
             relay.limits[id, default: []].formUnion(prefix.map { [$0] } ?? [])
@@ -76,14 +76,14 @@ extension Agent.Configuration {
 
     /// Posts a name when a file changes: `NAME PATH`.
     private mutating func addFile(_ value: String) -> String? {
-        let parts = value.split(maxSplits: 1, whereSeparator: Self.isBlank)
+        let parts = SettingsText.words(of: value, most: 2)
         guard parts.count == 2 else { return "\(Printable.quoted(value)) is not a name followed by a path" }
         let name: NotifyName
         switch ownName(parts[0]) {
         case .success(let own): name = own
         case .failure(let fault): return fault.description
         }
-        var path = String(parts[1].drop(while: Self.isBlank))
+        var path = String(parts[1])
         if path.utf8.starts(with: "~/".utf8), let home = getenv("HOME") {
             path = String(cString: home) + path.dropFirst()
         }
@@ -101,7 +101,7 @@ extension Agent.Configuration {
 
     /// Keeps the state of a name even if nobody observes it: `NAME [VALUE]`.
     private mutating func pinState(_ value: String) -> String? {
-        let parts = value.split(whereSeparator: Self.isBlank)
+        let parts = SettingsText.words(of: value)
         guard parts.count == 1 || parts.count == 2 else {
             return "\(Printable.quoted(value)) is not a name, optionally with a value up to \(UInt64.max)"
         }
@@ -149,9 +149,5 @@ extension Agent.Configuration {
 
     private static func noApplication(_ value: String) -> String {
         "\(Printable.quoted(value)) is not an application; use app:ID, as in app:org.gnome.Maps"
-    }
-
-    private static func isBlank(_ character: Character) -> Bool {
-        character == " " || character == "\t" || character == "\r"
     }
 }

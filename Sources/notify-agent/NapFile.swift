@@ -42,7 +42,9 @@ enum NapFile {
     }
 
     /// Without what is behind `#`: no value contains that.
-    private static func plain(_ text: String) -> String { trimmed(text.prefix { $0 != "#" }) }
+    private static func plain(_ text: String) -> String {
+        SettingsText.trimmed(text.prefix { $0 != "#" })
+    }
 
     private static func set(_ key: String, to value: String, in rule: inout NapRule) -> String? {
         switch key {
@@ -89,14 +91,7 @@ enum NapFile {
     }
 
     private static func list(_ value: String) -> [String] {
-        value.split(separator: ",").map(trimmed).filter { !$0.isEmpty }
-    }
-
-    private static func trimmed(_ text: Substring) -> String {
-        func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }
-        var text = text.drop(while: isBlank)
-        while let last = text.last, isBlank(last) { text.removeLast() }
-        return String(text)
+        value.split(separator: ",").map(SettingsText.trimmed).filter { !$0.isEmpty }
     }
 
     private static func duration(_ text: String) -> Int64? {

@@ -25,7 +25,7 @@ enum LifecycleCommand {
             case .focus: return try focus(settings)
             case .nap(let isOn):
                 var agent = try AgentConnection(settings)
-                _ = try agent.call(AgentInterface.SetNaps(isOn: isOn))
+                _ = try agent.call(AgentInterface.SetNaps(isOn))
                 return .done
             case .watch: return try WatchCommand(settings, diagnostics).run()
             case .change(let change): return try change.apply(settings, diagnostics)
@@ -80,7 +80,7 @@ enum LifecycleCommand {
     private static func focus(_ settings: LifecycleSettings) throws(LifecycleFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
         // The focus is followed while somebody wants to know it, and this waits until it is known.
-        _ = try agent.call(AgentInterface.GetNameState(name: "org.notifybus.session.focus"))
+        _ = try agent.call(AgentInterface.GetNameState("org.notifybus.session.focus"))
         let status = try agent.call(AgentInterface.Status())
         guard let focus = AgentInterface.FocusEntry(status) else {
             throw LifecycleFailure(

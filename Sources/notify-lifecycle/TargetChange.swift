@@ -44,9 +44,9 @@ struct TargetChange {
         switch change {
         case .set(let state, let freezes):
             let call = AgentInterface.SetState(target: target.text, state: state, freezes: freezes)
-            return try agent.call(call, for: target).connections
+            return try agent.call(call, for: target).value
         case .release:
-            return try agent.call(AgentInterface.Release(target: target.text), for: target).connections
+            return try agent.call(AgentInterface.Release(target.text), for: target).value
         }
     }
 }

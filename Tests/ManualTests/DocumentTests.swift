@@ -26,15 +26,30 @@ import Testing
         }
     }
 
-    /// In the lists of internals.md, an item begins with a file and names functions in it.
+    /// In the lists of internals.md, an item begins with a file and names functions in it, and files with more.
     @Test func `the walks lead through files and functions that exist`() throws {
         let page = try run("cat", ["\(packageFolder)/Documentation/internals.md"]).output
+        let all = try run("find", ["\(packageFolder)/Sources", "-name", "*.swift"]).output.split(separator: "\n")
         let steps = page.matches(of: /\n[0-9]+\. `([A-Za-z\/+.-]+\.swift)`:\s+`([a-zA-Z]+)/)
         try #require(steps.count > 10)
         for step in steps {
             let source = try run("cat", ["\(packageFolder)/Sources/\(step.1)"])
             #expect(source.status == 0, "\(step.1)")
             #expect(source.output.contains("func \(step.2)"), "\(step.1): \(step.2)")
+            // Up to the end of the item.
+            let lines = page[step.range.lowerBound...].split(separator: "\n")
+            let item = (lines.prefix(1) + lines.dropFirst().prefix { $0.hasPrefix("   ") }).joined(separator: "\n")
+            let words = item.matches(of: /`([^`]+)`/).map { String($0.1) }
+            let files = try words.filter { $0.hasSuffix(".swift") }.map { file in
+                try #require(all.first { $0.hasSuffix("/\(file)") }, "\(step.1): there is no \(file)")
+            }
+            // Events and effects are called by their names.
+            let lists = ["Event", "Effect"].map { "\(packageFolder)/Sources/NotifyCoordinator/\($0).swift" }
+            let sources = try run("cat", files.map { String($0) } + lists).output
+            for word in words where word.first?.isLowercase == true && !word.contains(/[ .\/]/) {
+                let name = String(word.prefix { $0 != "(" })
+                #expect(sources.contains("func \(name)") || sources.contains("case \(name)"), "\(step.1): \(name)")
+            }
         }
     }
 

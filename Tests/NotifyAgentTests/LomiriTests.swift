@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -65,5 +66,24 @@ import Testing
         let post = try run(productPath("notify-post"), ["--address", scene.bus.address, "com.example.scene"])
         try #require(post.status == 0)
         #expect(try observer.waitForOutputLines(1) == ["com.example.scene"])
+    }
+
+    @Test func `a signal has at most 64 processes looked at, each once`() {
+        func found(_ numbers: [UInt64]) -> Set<Int32> {
+            LomiriSource(BusLink(bus: .address("unix:path=/nowhere"))).handle(
+                BusSignal(
+                    sender: ":1.7",
+                    path: "/",
+                    interface: LomiriSource.interfaces[0],
+                    member: LomiriSource.members[0],
+                    arguments: [.string("app"), .string("1"), .array(element: "t", numbers.map { .uint64($0) })]
+                )
+            )
+        }
+        #expect(found([7, 8, 7, 7]) == [7, 8])
+        #expect(found(Array(1...1_000)) == Set(1...64))
+        // Repetitions and what is no number of a process count, too.
+        #expect(found(Array(repeating: 7, count: 64) + [8]) == [7])
+        #expect(found([0, .max, UInt64(Int32.max) + 1, 9]) == [9])
     }
 }

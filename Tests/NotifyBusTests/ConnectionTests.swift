@@ -31,6 +31,35 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a call that is not valid is refused, and not looked at`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        // The bus passes on no such call, so it becomes invalid on its way.
+        let relay = try BusRelay(to: bus.address, .garbles("GARBLED"))
+        defer { relay.close() }
+        let center = NotifyCenter(bus: .address(relay.address))
+        let heard = Counter()
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let (caller, observer) = (try RawBusClient(address: bus.address), try center.observingName())
+        func deliver(_ text: String) throws -> RawMessage {
+            try caller.call(
+                destination: observer,
+                path: "/org/notifybus/Observer1",
+                interface: "org.notifybus.Observer1",
+                member: "Deliver",
+                signature: "s",
+                body: RawBusClient.stringBody(text)
+            )
+        }
+        // Only the agent may make this call.
+        #expect(try deliver("GARBLE").errorName == "org.freedesktop.DBus.Error.AccessDenied")
+        let refusal = try deliver("GARBLED")
+        #expect(refusal.kind == .error && refusal.errorName != "org.freedesktop.DBus.Error.AccessDenied")
+        try bus.makeCenter().post("com.example.x")
+        #expect(heard.wait(for: 1, timeout: .patience))
+        observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
     func `everything that the bus wrote before it died is read, and then the loss is reported`(
         kind: BusKind
     ) throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import NotifyCoordinator
 
 @Suite struct CallTurnsTests {
-    private typealias Calls = CallTurns<String>
+    private typealias Calls = CallTurns<String, String>
 
     /// Turns in which these connections are known: `:1.0` of user 1000, `:1.10` of user 1001, and so on.
     private func calls(_ quotas: Quotas = Quotas()) -> Calls {
@@ -67,6 +67,8 @@ import Testing
             var handled: [String: [String]] = [:]
             var underWay: [CallCharge] = []
             var unknown: Set<String> = []
+            /// By call.
+            var senders: [String: String] = [:]
             // Users 1000 to 1002; the last one's programs are owners by themselves.
             func owner(_ sender: String) -> Owner {
                 let number = Int32(sender.utf8.last ?? 0)
@@ -88,14 +90,16 @@ import Testing
             }
             func handleNext() {
                 guard let turn = calls.next() else { return }
-                handled[turn.sender, default: []].append(turn.call)
+                let sender = senders[turn.call] ?? ""
+                handled[sender, default: []].append(turn.call)
                 if let charge = turn.charge {
-                    #expect(charge.caller == Caller(owner(turn.sender)))
+                    #expect(charge.caller == Caller(owner(sender)))
                     underWay.append(charge)
                 }
             }
             for number in 0..<200 {
                 let (sender, call) = (":1.\(Int.random(in: 0..<7, using: &random))", "\(number)")
+                senders[call] = sender
                 switch Int.random(in: 0..<10, using: &random) {
                 case 0..<5:
                     let load = CallLoad(
@@ -314,4 +318,16 @@ extension CallTurns {
     fileprivate mutating func know(_ sender: String, as owner: Owner) {
         _ = identify(sender, as: Caller(owner), mayBegin: false)
     }
+}
+
+extension CallTurns<String, String>.Turn {
+    /// What was passed on.
+    fileprivate var call: String {
+        switch self {
+        case .call(let call, _): call
+        case .follower(let follower): follower
+        }
+    }
+
+    fileprivate var charge: CallCharge? { if case .call(_, let charge) = self { charge } else { nil } }
 }

@@ -16,6 +16,8 @@ public final class BusRelay: Sendable {
         case dribbles
         /// Passes on nothing that the client says once the bus has accepted it.
         case fallsSilent
+        /// What the bus says instead of this text is as long, and no text.
+        case garbles(String)
     }
 
     /// Its address, as in `DBUS_SESSION_BUS_ADDRESS`.
@@ -74,11 +76,11 @@ public final class BusRelay: Sendable {
                 var hasEntered = false
                 pass(from: client, to: bus, link) { said, isFirst in
                     // What it says next it says when it has read the answer to Hello.
-                    if manner == .fallsSilent {
+                    if case .fallsSilent = manner {
                         defer { hasEntered = hasEntered || said.contains("Hello") }
                         return hasEntered ? .max : 0
                     }
-                    guard manner == .wantsOneLineAtATime, isFirst, said.split(separator: "\r\n").count > 1 else {
+                    guard case .wantsOneLineAtATime = manner, isFirst, said.split(separator: "\r\n").count > 1 else {
                         return 0
                     }
                     sendAll(Array("REJECTED EXTERNAL\r\n".utf8)[...], to: client)
@@ -86,7 +88,10 @@ public final class BusRelay: Sendable {
                 }
             }
             startThread { [manner] in
-                pass(from: bus, to: client, link) { _, isFirst in manner == .dribbles && isFirst ? 1 : 0 }
+                let garbled: String? = if case .garbles(let text) = manner { text } else { nil }
+                pass(from: bus, to: client, link, garbling: garbled) { _, isFirst in
+                    if case .dribbles = manner, isFirst { 1 } else { 0 }
+                }
             }
         }
     }
@@ -154,12 +159,15 @@ private final class Link: Sendable {
 
 /// Passes on what arrives, until one side ends the connection.
 ///
-/// - Parameter inspect: looks at what has arrived, and is told whether nothing came before it.
-/// - Returns: how many bytes to pass on at once; 0 for all, `Int.max` for none, nil to end the connection.
+/// - Parameters:
+///   - garbled: becomes bytes that are no text, if it arrives at once.
+///   - inspect: looks at what has arrived, and is told whether nothing came before it. It returns how many bytes to pass on
+///     at once; 0 for all, `Int.max` for none, nil to end the connection.
 private func pass(
     from source: Int32,
     to target: Int32,
     _ link: Link,
+    garbling garbled: String? = nil,
     _ inspect: (_ said: String, _ isFirst: Bool) -> Int?
 ) {
     var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -172,6 +180,11 @@ private func pass(
         }
         isFirst = false
         if portion == .max { continue }
+        if let garbled = garbled?.utf8, count >= garbled.count {
+            for start in 0...count - garbled.count where buffer[start...].starts(with: garbled) {
+                for index in start..<start + garbled.count { buffer[index] = 0xff }
+            }
+        }
         for start in stride(from: 0, to: count, by: portion == 0 ? count : portion) {
             guard sendAll(buffer[start..<(portion == 0 ? count : start + portion)], to: target) else { return }
         }

@@ -265,12 +265,9 @@ enum Request {
         case AgentInterface.RemoveNames.member:
             let message: AgentInterface.RemoveNames = try message(call)
             return .removeNames(try Subjects(namesOnBus: message.names, prefixes: message.prefixes))
-        case AgentInterface.Report.member:
-            let message: AgentInterface.Report = try message(call)
-            return .report(message.state)
+        case AgentInterface.Report.member: return .report(try argument(of: AgentInterface.Report.self, call))
         case AgentInterface.FollowDesktop.member:
-            let message: AgentInterface.FollowDesktop = try message(call)
-            return .followDesktop(message.follows)
+            return .followDesktop(try argument(of: AgentInterface.FollowDesktop.self, call))
         case AgentInterface.SetState.member:
             let message: AgentInterface.SetState = try message(call)
             guard let target = Target(message.target) else {
@@ -278,25 +275,20 @@ enum Request {
             }
             return .setState(target, message.state, freezes: message.freezes)
         case AgentInterface.Release.member:
-            let message: AgentInterface.Release = try message(call)
-            if message.target.isEmpty { return .release(nil) }
-            guard let target = Target(message.target) else {
+            let text = try argument(of: AgentInterface.Release.self, call)
+            if text.isEmpty { return .release(nil) }
+            guard let target = Target(text) else {
                 throw .invalidArguments("A target is 'pid:N', ':1.N', 'app:ID', or empty for everyone.")
             }
             return .release(target)
         case AgentInterface.SetForeground.member:
-            // Not by `message`, as it accepts more types than it declares.
-            do throws(ArgumentError) {
-                return .setForeground(try AgentInterface.SetForeground(call.arguments).process)
-            } catch {
-                throw error.fault(for: call.member)
-            }
+            let message: AgentInterface.SetForeground = try message(call)
+            return .setForeground(message.process)
         case AgentInterface.SetNameState.member:
             let message: AgentInterface.SetNameState = try message(call)
             return .setNameState(try name(message.name), message.value)
         case AgentInterface.GetNameState.member:
-            let message: AgentInterface.GetNameState = try message(call)
-            return .getNameState(try name(message.name))
+            return .getNameState(try name(argument(of: AgentInterface.GetNameState.self, call)))
         case AgentInterface.List.member:
             let _: AgentInterface.List = try message(call)
             return .list
@@ -306,9 +298,7 @@ enum Request {
         case AgentInterface.OpenRelay.member:
             let _: AgentInterface.OpenRelay = try message(call)
             return .openRelay
-        case AgentInterface.SetNaps.member:
-            let message: AgentInterface.SetNaps = try message(call)
-            return .setNaps(message.isOn)
+        case AgentInterface.SetNaps.member: return .setNaps(try argument(of: AgentInterface.SetNaps.self, call))
         default:
             call.arguments.closeDescriptors()
             throw .unknownMethod(call)
@@ -321,6 +311,14 @@ enum Request {
         } catch {
             throw error.fault(for: call.member)
         }
+    }
+
+    private static func argument<Message: ProtocolCall & OneArgument>(
+        of _: Message.Type,
+        _ call: BusCall
+    ) throws(BusFault) -> Message.Value {
+        let message: Message = try message(call)
+        return message.value
     }
 
     private static func name(_ text: String) throws(BusFault) -> NotifyName {

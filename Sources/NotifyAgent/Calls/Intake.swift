@@ -5,12 +5,6 @@ package import NotifyCore
 
 /// Where calls come in: in which order they are handled, and which are refused before anything is done for them.
 final class Intake {
-    enum Item {
-        case call(BusCall)
-        /// Something that must not overtake the calls of a connection.
-        case work(() -> Void)
-    }
-
     /// Gives a call's share of its owner's quota back when nobody can answer the call any more.
     ///
     /// `@unchecked Sendable`: a call may be handed to other threads, but those of the agent never leave its thread.
@@ -36,7 +30,8 @@ final class Intake {
     ]
 
     private let link: BusLink
-    var turns: CallTurns<Item>
+    /// What follows a call is something that must not overtake the calls of a connection.
+    var turns: CallTurns<BusCall, () -> Void>
 
     init(_ link: BusLink, _ quotas: Quotas) {
         self.link = link
@@ -99,20 +94,19 @@ extension Agent {
             || call.member == AgentInterface.Register.member && call.descriptors.allSatisfy(Descriptors.canSpare)
         let call = mayKeep ? call : call.closingDescriptors
         let load = load(call.size, from: call.sender, wantsReply: call.wantsReply) { call.member == $0 }
-        let verdict = intake.turns.take(.call(call), load, from: call.sender, mayBegin: intake.hasTime)
+        let verdict = intake.turns.take(call, load, from: call.sender, mayBegin: intake.hasTime)
         guard verdict == .unknown else {
-            heed(verdict, on: .call(call))
+            heed(verdict, on: call)
             return true
         }
         identity.identify(call.sender) { [self] caller in
             let calls = intake.turns.identify(call.sender, as: caller, mayBegin: intake.hasTime)
-            for (item, verdict) in calls { heed(verdict, on: item) }
+            for (call, verdict) in calls { heed(verdict, on: call) }
         }
         return true
     }
 
-    private func heed(_ verdict: CallTurns<Intake.Item>.Verdict, on item: Intake.Item) {
-        guard case .call(let call) = item else { return }
+    private func heed(_ verdict: CallTurns<BusCall, () -> Void>.Verdict, on call: BusCall) {
         switch verdict {
         case .begin(let charge): begin(intake.begun(call, charge), by: charge.caller)
         case .refused(let refusal): refuse(call, BusFault(refusal))
@@ -143,10 +137,9 @@ extension Agent {
     /// - Returns: false if none is waiting.
     private func handleNext() -> Bool {
         guard let turn = intake.turns.next() else { return false }
-        switch (turn.call, turn.charge) {
-        case (.work(let work), _): work()
-        case (.call, nil): break
-        case (.call(let call), let charge?):
+        switch turn {
+        case .follower(let work): work()
+        case .call(let call, let charge):
             let call = intake.begun(call, charge)
             // Meanwhile much may have been sent to it.
             if call.wantsReply, let refusal = intake.turns.refusal(ofAnswersTo: call.sender) {

@@ -42,11 +42,6 @@ final class Identity {
         self.servesMachine = servesMachine
     }
 
-    /// Whether a user may change what belongs to another.
-    static func permits(_ user: UInt32, over owner: UInt32) -> Bool {
-        user == 0 || user == owner
-    }
-
     // MARK: - Queries
 
     /// Finds out who makes the calls of a connection; nil if the bus does not say.

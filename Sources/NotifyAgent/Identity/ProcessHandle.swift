@@ -164,9 +164,6 @@ package struct ProcessFolder: ~Copyable {
         package func areAll(_ user: UInt32) -> Bool { real == user && effective == user && saved == user }
     }
 
-    /// No file that is read here is larger than this.
-    private static let maximumFileSize = 65_536
-
     private let descriptor: Int32
 
     /// - Returns: nil if there is no such process.
@@ -272,14 +269,7 @@ package struct ProcessFolder: ~Copyable {
         let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
-        var bytes: [UInt8] = []
-        while bytes.count < ProcessFolder.maximumFileSize {
-            let chunk = [UInt8](unsafeUninitializedCapacity: 2_048) { buffer, count in
-                count = max(0, read(file, buffer.baseAddress, buffer.count))
-            }
-            if chunk.isEmpty { break }
-            bytes += chunk
-        }
+        let bytes = SystemFile.bytes(from: file)
         return bytes.isEmpty ? nil : bytes
     }
 }

@@ -74,7 +74,7 @@ struct ProcessUnits {
 
     /// The unit in which a process runs, if it is managed by the service manager of this bus.
     mutating func unit(of process: ProcessHandle) -> String? {
-        guard Identity.permits(process.user, over: geteuid()) else { return nil }
+        guard Caller(user: process.user).mayChange(geteuid()) else { return nil }
         let id = ProcessID(process)
         if let known = units[id] { return known.isEmpty ? nil : known }
         let cgroups = process.read { $0.cgroups } ?? []

@@ -22,26 +22,25 @@ final class Sockets {
 
     /// Keeps the socket that a connection has provided, replacing an earlier one.
     ///
-    /// - Parameter process: the number of its process.
     /// - Returns: whether its end is noticed.
-    func begin(_ id: ConnectionID, _ name: String, of process: UInt64) -> Bool {
+    func begin(_ id: ConnectionID, _ name: String, of process: ProcessID) -> Bool {
         guard let socket = offered.removeValue(forKey: name)?.take(), socket >= 0 else { return false }
         drop(id)
         kept[id] = socket
-        return watcher.watch(socket: socket, number: id.number, of: process)
+        return watcher.watch(socket, of: id, process)
     }
 
     /// Reads what is queued for a connection, up to a mark that is already in its stream; the watcher reports when that
     /// is done.
     func drain(_ id: ConnectionID, _ process: ProcessHandle, agent: String) -> Bool {
         guard let socket = kept.removeValue(forKey: id) else { return false }
-        watcher.forgetSocket(id.number)
+        watcher.forgetSocket(of: id)
         let stream = ParkedStream(socket: socket, process: process, agent: agent, mark: id.number)
-        watcher.drain(stream, number: id.number)
+        watcher.drain(stream, of: id)
         return true
     }
 
-    func stopDraining(_ id: ConnectionID) { watcher.dropDrain(id.number) }
+    func stopDraining(_ id: ConnectionID) { watcher.dropDrain(of: id) }
 
     /// The connection has ended.
     func forget(_ id: ConnectionID) {
@@ -52,7 +51,7 @@ final class Sockets {
 
     private func drop(_ id: ConnectionID) {
         guard let socket = kept.removeValue(forKey: id) else { return }
-        watcher.forgetSocket(id.number)
+        watcher.forgetSocket(of: id)
         close(socket)
     }
 }

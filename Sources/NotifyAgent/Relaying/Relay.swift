@@ -58,7 +58,7 @@ final class Relay: BusPeer, PostListener {
     private let quotas: Quotas
     private var table: RelayTable
     /// Calls in the order in which they are handled, and what each owner may have pending.
-    private var turns: CallTurns<BusCall>
+    private var turns: CallTurns<BusCall, Never>
     /// Calls that have begun and are not answered.
     private var pending: [Caller: Pending] = [:]
     private var handOverCount = 0
@@ -149,7 +149,7 @@ final class Relay: BusPeer, PostListener {
         heed(turns.take(call, CallLoad(callOf: call.size), from: call.sender, mayBegin: mayBegin), on: call)
     }
 
-    private func heed(_ verdict: CallTurns<BusCall>.Verdict, on call: BusCall) {
+    private func heed(_ verdict: CallTurns<BusCall, Never>.Verdict, on call: BusCall) {
         switch verdict {
         case .begin(let charge): begin(call, charge)
         case .waits: break
@@ -170,8 +170,8 @@ final class Relay: BusPeer, PostListener {
     }
 
     private func takeTurns() {
-        while handOverCount < Relay.handOverLimit, let turn = turns.next() {
-            if let charge = turn.charge { begin(turn.call, charge) }
+        while handOverCount < Relay.handOverLimit, case .call(let call, let charge)? = turns.next() {
+            begin(call, charge)
         }
     }
 

@@ -56,10 +56,8 @@ final class FileSource: Source {
     }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        do throws(NotifyBusError) {
-            follower = try FileFollower(on: driver.loop) { [weak self] change in self?.handle(change) }
-        } catch {
-            throw SourceFault(error.description)
+        follower = try SourceFault.rethrowing { () throws(NotifyBusError) in
+            try FileFollower(on: driver.loop) { [weak self] change in self?.handle(change) }
         }
         self.driver = driver
         adapt(rules.indices)

@@ -55,12 +55,7 @@ final class GnomeSource: Source {
     static var obstacle: String? { CgroupMount.unified == nil ? "cgroup version 2 is not mounted" : nil }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        let inotify: Inotify
-        do throws(NotifyBusError) {
-            inotify = try Inotify()
-        } catch {
-            throw SourceFault(error.description)
-        }
+        let inotify = try SourceFault.rethrowing { () throws(NotifyBusError) in try Inotify() }
         (self.driver, self.inotify) = (driver, inotify)
         driver.loop.watch(inotify.descriptor) { [weak self] in self?.takeEvents() }
         for path in folders.keys { watch(path) }

@@ -61,12 +61,7 @@ final class PackageSource: Source {
     init(_ databases: [Database] = Database.all) { self.databases = databases }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        let inotify: Inotify
-        do throws(NotifyBusError) {
-            inotify = try Inotify()
-        } catch {
-            throw SourceFault(error.description)
-        }
+        let inotify = try SourceFault.rethrowing { () throws(NotifyBusError) in try Inotify() }
         for (index, database) in databases.enumerated() {
             let watch = inotify.add(database.folder, IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR)
             // Two of them may be the same directory, by a link.

@@ -63,6 +63,15 @@ struct SourceFault: Error {
         self.isPassing = isPassing
     }
 
+    /// Runs what throws for other reasons than a source's.
+    static func rethrowing<Value>(_ body: () throws(NotifyBusError) -> Value) throws(SourceFault) -> Value {
+        do throws(NotifyBusError) {
+            return try body()
+        } catch {
+            throw SourceFault(error.description)
+        }
+    }
+
     /// A call has failed just now.
     static func system(_ what: String) -> SourceFault { SourceFault("\(what): \(String(cString: strerror(errno)))") }
 }
@@ -181,11 +190,7 @@ final class ThreadedSource: Source {
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
         self.driver = driver
-        do throws(NotifyBusError) {
-            thread = try EventThread(name: name)
-        } catch {
-            throw SourceFault(error.description)
-        }
+        thread = try SourceFault.rethrowing { () throws(NotifyBusError) in try EventThread(name: name) }
         let port = driver.loop.port { [weak self] report in self?.driver?.report(report) }
         self.port = port
         thread?.perform { [name, make, wanted] loop in

@@ -15,7 +15,7 @@ final class UseWatch {
     private let answer: ([NapRule.Use: Set<FocusedProcess>], _ question: UInt64) -> Void
     private var question: UseQuestion?
     private var players: SoundPlayers?
-    private var inhibitors: [any InhibitorSource] = []
+    private var inhibitors: [InhibitorWatch] = []
     private var timer: Int?
     private var isLate = false
     private var terminals: Set<Int32> = []
@@ -61,7 +61,8 @@ final class UseWatch {
         if isWanted, inhibitors.isEmpty {
             let changed: () -> Void = { [weak self] in self?.report() }
             inhibitors = [
-                LogindInhibitors(on: environment.machine, changed), SessionInhibitors(on: environment.session, changed),
+                InhibitorWatch(LogindInhibitors(), on: environment.machine, changed),
+                InhibitorWatch(SessionInhibitors(), on: environment.session, changed),
             ]
         } else if !isWanted {
             for source in inhibitors { source.end() }
@@ -137,15 +138,64 @@ private final class SoundPlayers {
 }
 
 /// Where programs say that the machine must not sleep, or the session not become idle.
-private protocol InhibitorSource: AnyObject {
+private protocol InhibitorList {
+    var service: FollowedService { get }
+    func hasChanged(_ signal: BusSignal) -> Bool
+    func find(in service: Service, then completion: @escaping (Set<FocusedProcess>) -> Void)
+}
+
+/// Keeps up to date with a list of them.
+private final class InhibitorWatch: ServiceClient {
+    private let list: any InhibitorList
+    private let bus: any ServiceBus
+    private let changed: () -> Void
+    private var current: Service?
+    private var isAsking = false
+    /// Whether it has changed since it was asked for.
+    private var mustAskAgain = false
     /// nil as long as they are not known.
-    var holders: Set<FocusedProcess>? { get }
-    func ask()
-    func end()
+    private(set) var holders: Set<FocusedProcess>?
+
+    var service: FollowedService { list.service }
+
+    init(_ list: any InhibitorList, on bus: any ServiceBus, _ changed: @escaping () -> Void) {
+        (self.list, self.bus, self.changed) = (list, bus, changed)
+        bus.add(self)
+    }
+
+    func end() {
+        current = nil
+        bus.remove(self)
+    }
+
+    func serviceHasCome(_ service: Service) {
+        (current, isAsking) = (service, false)
+        ask()
+    }
+
+    func serviceIsAway(_ reason: String) {
+        (current, holders) = (nil, [])
+        changed()
+    }
+
+    func handle(_ signal: BusSignal) { if list.hasChanged(signal) { ask() } }
+
+    func ask() {
+        guard let current else { return }
+        mustAskAgain = isAsking
+        if isAsking { return }
+        isAsking = true
+        list.find(in: current) { [weak self] holders in
+            guard let self else { return }
+            (self.holders, isAsking) = (holders, false)
+            changed()
+            if mustAskAgain { ask() }
+        }
+    }
 }
 
 /// logind's inhibitors. See org.freedesktop.login1(5).
-private final class LogindInhibitors: InhibitorSource, ServiceClient {
+private struct LogindInhibitors: InhibitorList {
     let service = FollowedService(
         name: "org.freedesktop.login1",
         title: "logind",
@@ -155,34 +205,11 @@ private final class LogindInhibitors: InhibitorSource, ServiceClient {
                 + "arg0='\(LogindSource.manager)'"
         ]
     )
-    private let bus: any ServiceBus
-    private let changed: () -> Void
-    private var logind: Service?
-    private(set) var holders: Set<FocusedProcess>?
 
-    init(on bus: any ServiceBus, _ changed: @escaping () -> Void) {
-        (self.bus, self.changed) = (bus, changed)
-        bus.add(self)
-    }
+    func hasChanged(_ signal: BusSignal) -> Bool { PropertyChange(signal)?.values["BlockInhibited"] != nil }
 
-    func end() { bus.remove(self) }
-
-    func serviceHasCome(_ service: Service) {
-        logind = service
-        ask()
-    }
-
-    func serviceIsAway(_ reason: String) {
-        (logind, holders) = (nil, [])
-        changed()
-    }
-
-    func handle(_ signal: BusSignal) {
-        if PropertyChange(signal)?.values["BlockInhibited"] != nil { ask() }
-    }
-
-    func ask() {
-        logind?.call("ListInhibitors", of: LogindSource.manager, at: LogindSource.path) { [weak self] answer in
+    func find(in service: Service, then completion: @escaping (Set<FocusedProcess>) -> Void) {
+        service.call("ListInhibitors", of: LogindSource.manager, at: LogindSource.path) { answer in
             let values = (try? answer.get()) ?? []
             values.closeDescriptors()
             let entries = values.first?.elements ?? []
@@ -195,14 +222,13 @@ private final class LogindInhibitors: InhibitorSource, ServiceClient {
                 else { continue }
                 holders.insert(FocusedProcess(pid: process))
             }
-            self?.holders = holders
-            self?.changed()
+            completion(holders)
         }
     }
 }
 
 /// Those of the session's own manager, with which GNOME's and MATE's portal register what programs in sandboxes ask for.
-private final class SessionInhibitors: InhibitorSource, ServiceClient {
+private struct SessionInhibitors: InhibitorList {
     private static let manager = "org.gnome.SessionManager"
     private static let path = "/org/gnome/SessionManager"
     private static let inhibitor = "org.gnome.SessionManager.Inhibitor"
@@ -213,63 +239,38 @@ private final class SessionInhibitors: InhibitorSource, ServiceClient {
         title: "the session manager",
         signals: ["interface='\(manager)',path='\(path)'"]
     )
-    private let bus: any ServiceBus
-    private let changed: () -> Void
-    private var session: Service?
-    private var round = 0
-    private(set) var holders: Set<FocusedProcess>?
 
-    init(on bus: any ServiceBus, _ changed: @escaping () -> Void) {
-        (self.bus, self.changed) = (bus, changed)
-        bus.add(self)
+    func hasChanged(_ signal: BusSignal) -> Bool {
+        signal.member == "InhibitorAdded" || signal.member == "InhibitorRemoved"
     }
 
-    func end() { bus.remove(self) }
-
-    func serviceHasCome(_ service: Service) {
-        session = service
-        ask()
-    }
-
-    func serviceIsAway(_ reason: String) {
-        (session, holders) = (nil, [])
-        changed()
-    }
-
-    func handle(_ signal: BusSignal) {
-        if signal.member == "InhibitorAdded" || signal.member == "InhibitorRemoved" { ask() }
-    }
-
-    func ask() {
-        guard let session else { return }
-        round += 1
-        let number = round
-        session.call("GetInhibitors", of: SessionInhibitors.manager, at: SessionInhibitors.path) { [weak self] answer in
+    func find(in service: Service, then completion: @escaping (Set<FocusedProcess>) -> Void) {
+        service.call("GetInhibitors", of: SessionInhibitors.manager, at: SessionInhibitors.path) { answer in
             let values = (try? answer.get()) ?? []
             values.closeDescriptors()
             let paths = (values.first?.elements ?? []).prefix(SessionInhibitors.maximum).compactMap { value in
                 if case .text(UInt8(ascii: "o"), let path) = value { path } else { nil }
             }
-            self?.ask(paths[...], [], number)
+            ask(service, paths[...], [], completion)
         }
     }
 
     /// Asks one after another for which application it is.
-    private func ask(_ rest: ArraySlice<String>, _ found: Set<FocusedProcess>, _ number: Int) {
-        guard number == round, let session else { return }
-        guard let path = rest.first else {
-            holders = found
-            return changed()
-        }
-        session.call("GetAppId", of: SessionInhibitors.inhibitor, at: path) { [weak self] answer in
+    private func ask(
+        _ service: Service,
+        _ rest: ArraySlice<String>,
+        _ found: Set<FocusedProcess>,
+        _ completion: @escaping (Set<FocusedProcess>) -> Void
+    ) {
+        guard let path = rest.first else { return completion(found) }
+        service.call("GetAppId", of: SessionInhibitors.inhibitor, at: path) { answer in
             var found = found
             let values = (try? answer.get()) ?? []
             values.closeDescriptors()
             if let id = values.first?.string, !id.isEmpty {
-                let stem = id.hasSuffix(".desktop") ? String(id.dropLast(8)) : id
-                found.insert(FocusedProcess(pid: 0, application: stem, user: geteuid()))
+                found.insert(FocusedProcess(pid: 0, application: NapRule.stem(id), user: geteuid()))
             }
-            self?.ask(rest.dropFirst(), found, number)
+            ask(service, rest.dropFirst(), found, completion)
         }
     }
 }

@@ -3,11 +3,9 @@
 import Glibc
 import NotifyCoordinator
 
-/// The processes behind the coordinator's numbers: has them watched, stops them, and lets them continue.
+/// The processes of observers: has them watched, stops them, and lets them continue.
 final class ProcessTable {
     private struct Entry {
-        /// The number by which the watcher identifies it.
-        let number: UInt64
         let handle: ProcessHandle
         /// How the agent has stopped it, and on whose behalf.
         var stop: (how: Freezer.Stop, user: UInt32)?
@@ -16,8 +14,6 @@ final class ProcessTable {
     private let watcher: Watcher
     private let logger: Logger
     private var entries: [ProcessID: Entry] = [:]
-    private var ids: [UInt64: ProcessID] = [:]
-    private var lastNumber: UInt64 = 0
 
     init(watcher: Watcher, logger: Logger) {
         self.watcher = watcher
@@ -25,18 +21,14 @@ final class ProcessTable {
     }
 
     subscript(id: ProcessID) -> ProcessHandle? { entries[id]?.handle }
-    subscript(number number: UInt64) -> ProcessID? { ids[number] }
-    func number(of id: ProcessID) -> UInt64? { entries[id]?.number }
 
     /// Opens a registering process, unless it is already open.
     func note(_ client: Identity.Client) -> Newcomer.ProcessFacts {
         let handle = client.process
         let id = ProcessID(handle)
         if entries[id] == nil {
-            lastNumber += 1
-            entries[id] = Entry(number: lastNumber, handle: handle)
-            ids[lastNumber] = id
-            if handle.pidfd >= 0 { watcher.watch(handle, number: lastNumber) }
+            entries[id] = Entry(handle: handle)
+            if handle.pidfd >= 0 { watcher.watch(handle) }
         }
         let isWatched = entries[id].map { $0.handle.pidfd >= 0 } ?? false
         return Newcomer.ProcessFacts(
@@ -48,14 +40,12 @@ final class ProcessTable {
     }
 
     func forget(_ id: ProcessID) {
-        guard let entry = entries.removeValue(forKey: id) else { return }
-        ids[entry.number] = nil
-        watcher.forget(process: entry.number)
+        if entries.removeValue(forKey: id) != nil { watcher.forget(id) }
     }
 
     /// Looks at once whether these are stopped, if that matters.
     func look(at pids: Set<Int32>) {
-        for (id, entry) in entries where pids.contains(id.pid) { watcher.look(at: entry.number) }
+        for id in entries.keys where pids.contains(id.pid) { watcher.lookNow(at: id) }
     }
 
     /// Those that a user currently may not stop.

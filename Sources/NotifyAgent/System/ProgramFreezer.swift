@@ -86,17 +86,31 @@ final class ProgramFreezer {
         return false
     }
 
-    /// Whether everything in a unit, and below it, has only the rights of a user, and nothing of it is needed.
-    private func belongs(_ folder: String, to user: UInt32, depth: Int = 4) -> Bool {
+    /// Whether everything in a unit, and below it, has only the rights of a user, and nothing of it is needed. One that has
+    /// more than a program that people look at is not looked through.
+    private func belongs(_ folder: String, to user: UInt32) -> Bool {
+        var looks = ProcessTree.maximum
+        return belongs(folder, to: user, depth: 4, &looks)
+    }
+
+    private func belongs(_ folder: String, to user: UInt32, depth: Int, _ looks: inout Int) -> Bool {
         guard depth > 0, let members = SystemFile.text(of: folder + "/cgroup.procs") else { return false }
         for line in members.split(separator: "\n") {
-            guard let pid = Int32(line), pid > 1, pid != ProcessHandle.own else { return false }
+            looks -= 1
+            guard looks >= 0, let pid = Int32(line), pid > 1, pid != ProcessHandle.own else { return false }
             // One that has ended in the meantime is no obstacle.
             if let process = ProcessFolder(of: pid), process.users?.areAll(user) == false { return false }
         }
-        return SystemFile.entries(of: folder)?.allSatisfy { entry in
-            !entry.isFolder || belongs(folder + "/" + entry.name, to: user, depth: depth - 1)
-        } ?? false
+        guard let entries = SystemFile.entries(of: folder, most: ProcessTree.maximum),
+            entries.count < ProcessTree.maximum
+        else { return false }
+        for entry in entries where entry.isFolder {
+            looks -= 1
+            guard looks >= 0, belongs(folder + "/" + entry.name, to: user, depth: depth - 1, &looks) else {
+                return false
+            }
+        }
+        return true
     }
 
     // MARK: - By process

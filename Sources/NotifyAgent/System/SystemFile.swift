@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Files of the kernel and of the machine, and this process's environment. Facts about other processes are read by
+/// Files of the kernel and of the machine, and this process's environment. Facts about other processes are read through
 /// ``ProcessFolder``.
 enum SystemFile {
     /// No file that is read here is larger than this.
@@ -22,6 +22,11 @@ enum SystemFile {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
+        return String(validating: bytes(from: descriptor), as: UTF8.self)
+    }
+
+    /// What is still to be read of a file, without what is behind the maximum size.
+    static func bytes(from descriptor: Int32) -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < maximumSize {
             let chunk = [UInt8](unsafeUninitializedCapacity: 4_096) { buffer, count in
@@ -30,15 +35,17 @@ enum SystemFile {
             if chunk.isEmpty { break }
             bytes += chunk
         }
-        return String(validating: bytes, as: UTF8.self)
+        return bytes
     }
 
     /// What is in a folder, except for itself and its parent; nil if it can't be read. Names that are not text are left out.
-    static func entries(of folder: String) -> [(name: String, isFolder: Bool)]? {
+    ///
+    /// - Parameter most: further ones are left out.
+    static func entries(of folder: String, most: Int = .max) -> [(name: String, isFolder: Bool)]? {
         guard let stream = opendir(folder) else { return nil }
         defer { closedir(stream) }
         var entries: [(name: String, isFolder: Bool)] = []
-        while let entry = readdir(stream) {
+        while entries.count < most, let entry = readdir(stream) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(validatingCString: $0) }
             }

@@ -2,17 +2,18 @@
 
 import CLinux
 import Glibc
+import NotifyCoordinator
 import NotifyCore
 
-/// Who is told what the watcher notices, by the numbers under which it watches.
+/// Who is told what the watcher notices.
 protocol WatcherDelegate: AnyObject {
-    func processHasEnded(_ number: UInt64)
+    func processHasEnded(_ process: ProcessID)
     /// A process was stopped, or continues.
-    func process(_ number: UInt64, isStopped: Bool)
+    func process(_ process: ProcessID, isStopped: Bool)
     /// The process is in a different cgroup.
-    func processHasMoved(_ number: UInt64)
-    func connectionHasHungUp(_ number: UInt64)
-    func streamIsDrained(_ number: UInt64, _ outcome: ParkedStream.Outcome)
+    func processHasMoved(_ process: ProcessID)
+    func connectionHasHungUp(_ connection: ConnectionID)
+    func streamIsDrained(_ connection: ConnectionID, _ outcome: ParkedStream.Outcome)
 }
 
 /// Watches processes and sockets, and does nothing while nothing happens.
@@ -39,6 +40,9 @@ final class Watcher {
     /// There may be thousands of descriptors, more than poll(2) should go through each time.
     private let epoll: Int32
     weak var delegate: (any WatcherDelegate)?
+    /// The kernel reports numbers: those of processes count them, those of sockets and streams are their connections'.
+    private var numbers: [ProcessID: UInt64] = [:]
+    private var lastNumber: UInt64 = 0
     private var processes: [UInt64: ProcessHandle] = [:]
     private var looks: [UInt64: ProcessLook] = [:]
     private var sockets: [UInt64: WatchedSocket] = [:]
@@ -68,27 +72,31 @@ final class Watcher {
 
     // MARK: - What is watched
 
-    func watch(_ process: ProcessHandle, number: UInt64) {
-        processes[number] = process
-        _ = add(process.pidfd, .process, number)
+    func watch(_ process: ProcessHandle) {
+        lastNumber += 1
+        numbers[ProcessID(process)] = lastNumber
+        processes[lastNumber] = process
+        _ = add(process.pidfd, .process, lastNumber)
     }
 
-    func forget(process number: UInt64) {
+    func forget(_ process: ProcessID) {
+        guard let number = numbers.removeValue(forKey: process) else { return }
         if let process = processes.removeValue(forKey: number) { remove(process.pidfd) }
         endLooking(at: number)
     }
 
     /// - Returns: whether the socket can be watched.
-    func watch(socket: Int32, number: UInt64, of process: UInt64) -> Bool {
+    func watch(_ socket: Int32, of connection: ConnectionID, _ process: ProcessID) -> Bool {
+        let number = connection.number
         // No events: only hang-ups and errors are reported.
-        guard add(socket, .socket, number, events: 0) else { return false }
+        guard let process = numbers[process], add(socket, .socket, number, events: 0) else { return false }
         sockets[number] = WatchedSocket(descriptor: socket, process: process)
         readers[process, default: []].insert(number)
         return true
     }
 
     /// Must be called before the socket is closed.
-    func forgetSocket(_ number: UInt64) { _ = dropSocket(number) }
+    func forgetSocket(of connection: ConnectionID) { _ = dropSocket(connection.number) }
 
     private func dropSocket(_ number: UInt64) -> Bool {
         guard let socket = sockets.removeValue(forKey: number) else { return false }
@@ -98,20 +106,21 @@ final class Watcher {
         return true
     }
 
-    func drain(_ stream: ParkedStream, number: UInt64) {
-        drains[number] = stream
-        _ = add(stream.socket, .drain, number)
+    func drain(_ stream: ParkedStream, of connection: ConnectionID) {
+        drains[connection.number] = stream
+        _ = add(stream.socket, .drain, connection.number)
         startTicking()
     }
 
-    func dropDrain(_ number: UInt64) {
-        if let stream = drains.removeValue(forKey: number) { remove(stream.socket) }
+    func dropDrain(of connection: ConnectionID) {
+        if let stream = drains.removeValue(forKey: connection.number) { remove(stream.socket) }
     }
 
     /// Starts or stops checking whether a process is stopped. Must be called again when its sockets change.
     ///
     /// - Parameter isAnnounced: whether all its sockets are watched.
-    func look(at number: UInt64, _ mustLook: Bool, isAnnounced: Bool) {
+    func look(at process: ProcessID, _ mustLook: Bool, isAnnounced: Bool) {
+        guard let number = numbers[process] else { return }
         guard mustLook else { return endLooking(at: number) }
         if isAnnounced { unannounced.remove(number) } else { unannounced.insert(number) }
         if looks[number] == nil {
@@ -176,9 +185,9 @@ final class Watcher {
             if let moved = look.moved() {
                 forget(look)
                 begin(moved, number)
-                delegate?.processHasMoved(number)
+                if let process = processes[number] { delegate?.processHasMoved(ProcessID(process)) }
             }
-            self.look(at: number)
+            lookNow(at: number)
         }
         for (connection, stream) in drains where stream.isStuck() { finish(stream, connection) }
         for number in all where looks[number]?.mustGoOn == false && !unannounced.contains(number) {
@@ -190,9 +199,11 @@ final class Watcher {
     }
 
     /// Looks at a process now, if it is one that must not be stopped unnoticed.
-    func look(at number: UInt64) {
-        guard let isStopped = looks[number]?.change() else { return }
-        delegate?.process(number, isStopped: isStopped)
+    func lookNow(at process: ProcessID) { if let number = numbers[process] { lookNow(at: number) } }
+
+    private func lookNow(at number: UInt64) {
+        guard let isStopped = looks[number]?.change(), let process = processes[number] else { return }
+        delegate?.process(ProcessID(process), isStopped: isStopped)
     }
 
     // MARK: - What the kernel reports
@@ -212,10 +223,10 @@ final class Watcher {
         case .process:
             guard let process = processes.removeValue(forKey: number) else { return }
             remove(process.pidfd)
-            delegate?.processHasEnded(number)
-        case .cgroup: look(at: number)
+            delegate?.processHasEnded(ProcessID(process))
+        case .cgroup: lookNow(at: number)
         case .socket where events & Watcher.endings == 0: trafficBegins(number)
-        case .socket: if dropSocket(number) { delegate?.connectionHasHungUp(number) }
+        case .socket: if dropSocket(number) { delegate?.connectionHasHungUp(ConnectionID(number)) }
         case .drain: if let stream = drains[number], stream.readSome() { finish(stream, number) }
         }
     }
@@ -230,7 +241,7 @@ final class Watcher {
     private func finish(_ stream: ParkedStream, _ number: UInt64) {
         guard drains.removeValue(forKey: number) != nil else { return }
         remove(stream.socket)
-        delegate?.streamIsDrained(number, stream.finish())
+        delegate?.streamIsDrained(ConnectionID(number), stream.finish())
     }
 
     // MARK: - epoll(7)

@@ -55,7 +55,7 @@ package struct NapRule: Hashable, Sendable {
     }
 
     /// An application is often called by the name of its desktop file.
-    private static func stem(_ id: String) -> String {
+    package static func stem(_ id: String) -> String {
         let suffix = ".desktop"
         return id.utf8.count > suffix.utf8.count && id.hasSuffix(suffix) ? String(id.dropLast(suffix.count)) : id
     }

@@ -19,7 +19,7 @@ import NotifyNames
 ///    counts towards the quota of its user, as do those that wait.
 ///
 /// What arrives from a connection besides calls, and must not overtake them, is passed to `follow`.
-package struct CallTurns<Call> {
+package struct CallTurns<Call, Follower> {
     package enum Verdict: Equatable {
         case begin(CallCharge)
         case waits
@@ -29,16 +29,15 @@ package struct CallTurns<Call> {
     }
 
     /// A call whose turn it is.
-    package struct Turn {
-        package let call: Call
-        package let sender: String
-        /// Nil if it is no call, but has followed one.
-        package let charge: CallCharge?
+    package enum Turn {
+        case call(Call, CallCharge)
+        /// Something that has followed a call.
+        case follower(Follower)
     }
 
-    private struct Entry {
-        let call: Call
-        let load: CallLoad?
+    private enum Entry {
+        case call(Call, CallLoad)
+        case follower(Follower)
     }
 
     /// A connection that the bus has identified.
@@ -67,7 +66,7 @@ package struct CallTurns<Call> {
     /// How many of them there may be before idle ones are forgotten.
     private var room = CallTurns.memory
     private var turns = Turns<Owner, String>()
-    private var strangers: [String: Fifo<Entry>] = [:]
+    private var strangers: [String: Fifo<(call: Call, load: CallLoad)>] = [:]
     private var strangeCalls = 0
     private var strangeBytes = 0
     /// Nil if the bus does not say what it keeps for a connection: then nothing is known about what is unread.
@@ -132,7 +131,7 @@ package struct CallTurns<Call> {
             senders[sender]?.pending += 1
             if mayBegin, turns.isEmpty { return .begin(CallCharge(sender: sender, caller: caller, load: load)) }
             if senders[sender]?.calls.isEmpty == true { turns.append(sender, of: caller.owner) }
-            senders[sender]?.calls.append(Entry(call: call, load: load))
+            senders[sender]?.calls.append(.call(call, load))
             return .waits
         } catch {
             return .refused(error)
@@ -142,9 +141,9 @@ package struct CallTurns<Call> {
     /// Something has arrived that must not overtake the calls of a connection. It counts towards no quota.
     ///
     /// - Returns: false if nothing is waiting, in which case it is to be handled now.
-    package mutating func follow(_ call: Call, from sender: String) -> Bool {
+    package mutating func follow(_ follower: Follower, from sender: String) -> Bool {
         guard senders[sender]?.calls.isEmpty == false else { return false }
-        senders[sender]?.calls.append(Entry(call: call, load: nil))
+        senders[sender]?.calls.append(.follower(follower))
         return true
     }
 
@@ -163,7 +162,7 @@ package struct CallTurns<Call> {
     private mutating func park(_ call: Call, _ load: CallLoad, from sender: String) throws(Refusal) -> Verdict {
         try checkStranger(sender, load.size)
         let isFirst = strangers[sender] == nil
-        strangers[sender, default: Fifo()].append(Entry(call: call, load: load))
+        strangers[sender, default: Fifo()].append((call, load))
         strangeCalls += 1
         strangeBytes += load.size
         return isFirst ? .unknown : .waits
@@ -189,14 +188,13 @@ package struct CallTurns<Call> {
         }
         guard var calls = strangers.removeValue(forKey: sender) else { return [] }
         var verdicts: [(Call, Verdict)] = []
-        while let entry = calls.popFirst() {
-            guard let load = entry.load else { continue }
+        while let (call, load) = calls.popFirst() {
             strangeCalls -= 1
             strangeBytes -= load.size
             let verdict =
                 caller == nil
-                ? Verdict.refused(.unidentified(sender)) : take(entry.call, load, from: sender, mayBegin: mayBegin)
-            verdicts.append((entry.call, verdict))
+                ? Verdict.refused(.unidentified(sender)) : take(call, load, from: sender, mayBegin: mayBegin)
+            verdicts.append((call, verdict))
         }
         return verdicts
     }
@@ -210,8 +208,10 @@ package struct CallTurns<Call> {
             return nil
         }
         if senders[name]?.calls.isEmpty == false { turns.append(name, of: caller.owner) }
-        let charge = entry.load.map { CallCharge(sender: name, caller: caller, load: $0) }
-        return Turn(call: entry.call, sender: name, charge: charge)
+        switch entry {
+        case .call(let call, let load): return .call(call, CallCharge(sender: name, caller: caller, load: load))
+        case .follower(let follower): return .follower(follower)
+        }
     }
 
     /// A call that had begun is over.

@@ -49,6 +49,136 @@ package struct Turns<Owner: Hashable, Member> {
 extension Turns: Equatable where Member: Equatable {}
 extension Turns: Hashable where Member: Hashable {}
 
+/// Which calls to observers are under way, and which must wait for their turn.
+///
+/// A bus lets a connection wait for a limited number of replies: a default system bus for 128. It forgets none of them,
+/// however late. So owners take turns, each has a small share, and an observer that does not reply in time uses up some of
+/// its owner's share and nobody else's.
+package struct CallWindow<Call: Hashable, Content> {
+    /// How many calls may wait for replies that are still in time.
+    package static var limit: Int { 64 }
+    /// How many may wait in all, including those that are late.
+    package static var totalLimit: Int { 112 }
+    /// How many of these may belong to one owner.
+    package static var share: Int { 8 }
+
+    private struct Begun: Hashable {
+        let owner: Owner
+        /// Until when its reply is in time, in nanoseconds of the monotonic clock.
+        let end: Int64
+        var isLate = false
+    }
+
+    fileprivate struct Waiting {
+        let owner: Owner
+        var content: Content
+    }
+
+    private struct Count: Hashable {
+        var waiting = 0
+        /// How many calls have begun and are unanswered.
+        var begun = 0
+    }
+
+    private var begun: [Call: Begun] = [:]
+    private var waiting: [Call: Waiting] = [:]
+    private var counts: [Owner: Count] = [:]
+    /// Among those that wait are some that have been forgotten since.
+    private var turns = Turns<Owner, Call>()
+    private var lateCount = 0
+    /// No reply is late before this time.
+    private var nextEnd = Int64.max
+
+    package init() {}
+
+    /// When calls that wait may go on although nobody replies; nil if none waits.
+    package var deadline: Int64? { waiting.isEmpty || nextEnd == .max ? nil : nextEnd }
+
+    /// Whether a call is to be made.
+    package var isWaiting: Bool { !waiting.isEmpty }
+
+    var isEmpty: Bool { begun.isEmpty && waiting.isEmpty && counts.isEmpty && turns.isEmpty }
+    func lineLength(of owner: Owner) -> Int { turns.count(of: owner) }
+
+    /// A call that is waiting already keeps its place, and is made with the new content.
+    package mutating func enqueue(_ call: Call, _ content: Content, of owner: Owner) {
+        if waiting[call] != nil {
+            waiting[call]?.content = content
+            return
+        }
+        waiting[call] = Waiting(owner: owner, content: content)
+        counts[owner, default: Count()].waiting += 1
+        turns.append(call, of: owner)
+    }
+
+    /// A call is made now, whether it is its turn or not.
+    package mutating func begin(_ call: Call, of owner: Owner, now: Int64) {
+        hasAnswered(call)
+        let end = now + ChangeRequest.limit
+        begun[call] = Begun(owner: owner, end: end)
+        counts[owner, default: Count()].begun += 1
+        nextEnd = min(nextEnd, end)
+    }
+
+    /// There was a reply, or there will be none.
+    package mutating func hasAnswered(_ call: Call) {
+        guard let entry = begun.removeValue(forKey: call) else { return }
+        if entry.isLate { lateCount -= 1 }
+        counts[entry.owner]?.begun -= 1
+        forgetIfEmpty(entry.owner)
+    }
+
+    /// The observer has gone.
+    package mutating func forget(_ call: Call) {
+        hasAnswered(call)
+        guard let owner = waiting.removeValue(forKey: call)?.owner else { return }
+        counts[owner]?.waiting -= 1
+        // Otherwise, observers that come and go would fill the line of one that never replies.
+        let waitingCount = counts[owner]?.waiting ?? 0
+        if waitingCount == 0 || turns.count(of: owner) > 2 * waitingCount + 64 {
+            var seen: Set<Call> = []
+            turns.remove(of: owner) { waiting[$0] == nil || !seen.insert($0).inserted }
+        }
+        forgetIfEmpty(owner)
+    }
+
+    /// The next call to be made.
+    package mutating func next(now: Int64) -> (call: Call, content: Content)? {
+        noteLate(now)
+        while begun.count - lateCount < CallWindow.limit, begun.count < CallWindow.totalLimit,
+            let call = turns.next(where: { counts[$0, default: Count()].begun < CallWindow.share })
+        {
+            guard let one = waiting.removeValue(forKey: call) else { continue }
+            counts[one.owner]?.waiting -= 1
+            begin(call, of: one.owner, now: now)
+            return (call, one.content)
+        }
+        return nil
+    }
+
+    private mutating func forgetIfEmpty(_ owner: Owner) {
+        if let count = counts[owner], count.waiting == 0, count.begun == 0 { counts[owner] = nil }
+    }
+
+    private mutating func noteLate(_ now: Int64) {
+        guard nextEnd <= now else { return }
+        nextEnd = .max
+        for (call, entry) in begun where !entry.isLate {
+            if entry.end <= now {
+                begun[call]?.isLate = true
+                lateCount += 1
+            } else {
+                nextEnd = min(nextEnd, entry.end)
+            }
+        }
+    }
+}
+
+extension CallWindow: Equatable where Content: Equatable {}
+extension CallWindow: Hashable where Content: Hashable {}
+extension CallWindow.Waiting: Equatable where Content: Equatable {}
+extension CallWindow.Waiting: Hashable where Content: Hashable {}
+
 /// With whom what the agent has is shared: one owner's calls neither delay nor displace another's.
 ///
 /// Other users are one owner each. Programs of the agent's own user are owners by themselves; otherwise, on a session bus,

@@ -110,7 +110,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         switch signal.member {
         case AgentInterface.Decided.member where signal.interface == service.name:
             guard let decided = try? AgentInterface.Decided(signal.arguments) else { return }
-            run(.decided(decided.decider, by: signal.sender))
+            run(.decided(decided.value, by: signal.sender))
         default:
             signal.arguments.closeDescriptors()
         }
@@ -132,7 +132,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 tellUntold()
                 run(.setState(message.state, additions: message.additions, caller))
             case ObserverInterface.Deliver.member where isAgent:
-                run(.deliver(try ObserverInterface.Deliver(call.arguments).names, caller))
+                run(.deliver(try ObserverInterface.Deliver(call.arguments).value, caller))
             case ObserverInterface.DeliverPosts.member where isAgent && service == .relay:
                 link.receive(try ObserverInterface.DeliverPosts(call.arguments))
                 link.reply(to: caller)
@@ -158,7 +158,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         _ state: LifecycleState,
         then completion: @escaping (Result<Void, NotifyBusError>) -> Void
     ) {
-        ask(AgentInterface.Report(state: state)) { answer in
+        ask(AgentInterface.Report(state)) { answer in
             switch answer {
             case .success: completion(.success(()))
             case .failure(.unreachable(let error)): completion(.failure(error))
@@ -213,7 +213,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             guard link.lifecycle.tellsNextAgent(sayingBy: agent) else {
                 return setState(value, of: name, then: completion)
             }
-            nameStates.note(NameStates.Entry(value: value, stamp: accepted.stamp), of: name)
+            nameStates.note(NameStates.Entry(value: value, stamp: accepted.value), of: name)
             completion(.success(()))
         }
     }
@@ -250,7 +250,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         case .noteCutOff: link.counters.cutOffs.increment()
         case .answer(let call):
             let dropped = UInt64(link.counters.dropped.load(ordering: .relaxed))
-            link.reply(to: call, ObserverInterface.SetState.Answer(dropped: dropped).arguments)
+            link.reply(to: call, ObserverInterface.SetState.Answer(dropped).arguments)
         case .postpone(let call): link.refuse(call, .namesAdded)
         case .acknowledge(let call): link.reply(to: call)
         case .refuse(let call): link.refuse(call, .accessDenied("Only the lifecycle agent may do this."))
@@ -364,7 +364,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         case .observesNoMore(let names, let prefixes):
             link.tell(AgentInterface.RemoveNames(names: names, prefixes: prefixes), to: agent, of: service)
         case .followsDesktop(let follows):
-            link.tell(AgentInterface.FollowDesktop(follows: follows), to: agent, of: service)
+            link.tell(AgentInterface.FollowDesktop(follows), to: agent, of: service)
         }
     }
 

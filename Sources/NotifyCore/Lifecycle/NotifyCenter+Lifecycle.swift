@@ -51,7 +51,7 @@ extension NotifyCenter {
             center.perform { _ in
                 peer.followDesktop(follows)
                 // It answers this after it has noted that.
-                peer.ask(AgentInterface.GetNameState(name: "org.notifybus.follows")) { answer in
+                peer.ask(AgentInterface.GetNameState("org.notifybus.follows")) { answer in
                     if case .failure(.unreachable(let error)) = answer { return completion(.failure(error)) }
                     completion(.success(()))
                 }

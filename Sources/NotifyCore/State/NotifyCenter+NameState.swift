@@ -26,7 +26,7 @@ extension NotifyCenter {
     ///
     /// The corresponding C function is `notify_get_state`.
     package func state(of name: NotifyName, timeout: Duration = .seconds(2)) throws(AgentError) -> UInt64 {
-        let question = AgentInterface.GetNameState(name: name.string)
+        let question = AgentInterface.GetNameState(name.string)
         return try askAgent(timeout) { peer, completion in peer.ask(question, then: completion) }.value
     }
 

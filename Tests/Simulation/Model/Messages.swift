@@ -93,11 +93,11 @@ enum PeerMessage {
                 let read = try ObserverInterface.SetState(call.arguments)
                 return .setState(serial, read.state, additions: read.additions)
             case .deliver(let serial, let names):
-                let call = ObserverInterface.Deliver(names: names)
-                return .deliver(serial, try ObserverInterface.Deliver(call.arguments).names)
+                let call = ObserverInterface.Deliver(names)
+                return .deliver(serial, try ObserverInterface.Deliver(call.arguments).value)
             case .decided(let decider):
-                let signal = AgentInterface.Decided(decider: decider)
-                return .decided(try AgentInterface.Decided(signal.arguments).decider)
+                let signal = AgentInterface.Decided(decider)
+                return .decided(try AgentInterface.Decided(signal.arguments).value)
             case .follow, .setNameState, .stamp, .report, .change, .release, .done, .refused, .stateIsSet, .delivered,
                 .mark, .namesAdded:
                 return self
