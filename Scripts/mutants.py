@@ -53,9 +53,11 @@ TESTS = """
 
 # The tests that take more than a tenth of a second, by what their names have.
 SLOW = """
-    at.most.65.536 connections.that.have.gone every.quota.is.free gets.it..and.a.signal leaves.it.running
-    length.it.announces no.post.that.libdbus no.question.is.asked nothing.is.due or.heard.too.often that.no.program.hears
-    than.the.specification then.each.name.once what.is.subscribed when.its.first.observer within.the.quotas
+    a.table.by.number a.text.with.a.NUL an.escaped.name as.far.as.there.is.room at.most.65.536
+    connections.that.have.gone escaping.is.injective every.quota.is.free gets.it..and.a.signal leaves.it.running
+    length.it.announces no.post.that.libdbus no.question.is.asked nothing.is.due or.heard.too.often
+    than.the.specification that.no.program.hears then.each.name.once what.is.subscribed when.its.first.observer
+    within.the.quotas
 """
 TESTING = "NotifyBusPackageTests.xctest --testing-library swift-testing --no-parallel"
 

@@ -85,11 +85,12 @@ struct LaunchObservers: Hashable {
     ///
     /// - Returns: whether a connection will be notified of it.
     mutating func note(_ name: NotifyName) -> Bool {
-        for (connection, candidate) in candidates where candidate.hearing.mayHaveMissed(name) {
+        // In place: what waits must not be copied for each post.
+        for connection in Array(candidates.keys) where candidates[connection]?.hearing.mayHaveMissed(name) == true {
             _ = candidates[connection]?.missed.insert(name)
         }
         var isLate = false
-        for (connection, observation) in observations where observation.hearing.mayHaveMissed(name) {
+        for connection in Array(observations.keys) where observations[connection]?.hearing.mayHaveMissed(name) == true {
             isLate = observations[connection]?.late.insert(name) == true || isLate
         }
         return isLate
