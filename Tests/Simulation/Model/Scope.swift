@@ -621,7 +621,7 @@ extension Scope {
             "the agent dies while an observer is suspended and resumed, and another is started",
             setting([0], [(0, name)], [name]),
             [
-                Move(2, post), Move(inOrder: change(.suspended), change(.foreground)), Move(1, .killAgent),
+                Move(1, post), Move(inOrder: change(.suspended), change(.foreground)), Move(1, .killAgent),
                 Move(1, .startAgent),
             ]
         ),
