@@ -116,8 +116,17 @@ extension Coordinator {
 
     /// The stream of a parked connection has been read, and its socket is shut down.
     mutating func streamIsRead(_ id: ConnectionID) {
-        if successors.removeValue(forKey: id) == nil { directory[id]?.parking = .parked }
+        guard let heir = successors.removeValue(forKey: id) else {
+            directory[id]?.parking = .parked
+            return
+        }
+        // What was found, which comes next, is delivered with what is pending.
+        if directory[heir]?.transition.isHandingBack == true { emit(.awaitHeldBack(heir)) }
     }
+
+    /// Whether the stream of a connection that this one has replaced is being read. If the agent dies before, the observer
+    /// must not believe that it has everything.
+    func isHeir(_ id: ConnectionID) -> Bool { successors.values.contains(id) }
 
     mutating func processContinued(_ id: ProcessID) {
         directory[process: id]?.isStopped = false

@@ -138,18 +138,11 @@ extension Coordinator {
         directory[id]?.keep(name, &ledger) ?? false
     }
 
-    /// Names found in the stream of a parked connection: sets bits, or delivers if it is listening again.
+    /// Sets bits for names found in the stream of a parked connection. Neither it nor the one that has replaced it gets what
+    /// is pending before that: see `streamIsRead`.
     mutating func keep(_ names: [NotifyName], for id: ConnectionID) {
         guard let observer = directory[id] else { return }
-        let observed = names.filter(observer.subjects.contains)
-        switch observer.state {
-        case .background: break
-        case .suspended: for name in observed { _ = keep(name, for: id) }
-        case .foreground:
-            let counted = observed.filter { ledger.keepPending($0, of: observer.user) }
-            deliver(counted, to: id)
-            directory[id]?.dropped += UInt64(observed.count - counted.count)
-        }
+        for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
     }
 
     // MARK: - Deliveries

@@ -114,7 +114,9 @@ extension Coordinator {
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
         // A spurious notification beats silence.
         for name in observer.gaps.names { _ = keep(name, for: id) }
-        if case .draining = old.parking { successors[previous] = id }
+        for (stream, heir) in successors where heir == previous { successors[stream] = id }
+        // With its socket it is still to be drained, which ends with it.
+        if case .draining = old.parking, !old.hasSocket { successors[previous] = id }
         // The names are handed over directly: rules that both need stay on the bus.
         if observer.state == .suspended, !observer.isRelayed {
             proxies.subscribe(observer.subjects, for: id, of: observer.user)
@@ -241,7 +243,7 @@ extension Coordinator {
             case .transition, .parking: break
             }
         }
-        perform(observer.transition.end(), for: id)
+        perform(observer.transition.end, for: id)
         emit(.forget(id, name: observer.name))
         processHasLost(observer.process)
         if directory.observers.isEmpty { emit(.observersHaveGone) }

@@ -175,7 +175,7 @@ extension Coordinator {
         let superseded = directory.change(id) { observer in
             observer.stateAfterParking = state
             // It may have been changing when its process was stopped.
-            let actions = observer.transition.end()
+            let actions = observer.transition.end
             // Posts that come before its names are subscribed are in its stream; if they are already, they are not.
             observer.transition = Transition(
                 new,
@@ -309,6 +309,7 @@ extension Coordinator {
             // It has read what was sent to it before.
             directory[id]?.unconfirmed = []
             if let dropped { directory[id]?.reportedDropped = dropped }
+            let isHoldingBack = isHoldingBack || isHeir(id)
             advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }
         case .namesAdded: advance(id) { $0.observerHasAdded() }
         case .gone: connectionEnded(id)

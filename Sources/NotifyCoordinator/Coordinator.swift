@@ -168,7 +168,7 @@ package struct Coordinator {
         case .markIsReached(let id): directory[id]?.transition.markIsReached()
         case .told(let id, let reply): observerReplied(id, reply)
         case .delivered(let id): deliveryIsRead(id)
-        case .nothingIsHeldBack(let id): advance(id) { $0.nothingIsHeldBack() }
+        case .nothingIsHeldBack(let id): if !isHeir(id) { advance(id) { $0.nothingIsHeldBack() } }
         case .froze(let process, let outcome): processFroze(process, outcome)
         case .thawed(let process, let failure):
             directory[process: process]?.freezing.thawed(failure)

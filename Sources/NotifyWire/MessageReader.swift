@@ -86,15 +86,10 @@ package final class MessageReader {
         // While there are messages that nobody has taken yet, there may be none.
         guard tail < buffer.count else { return nil }
         let room = UnsafeMutableRawBufferPointer(rebasing: buffer[tail...])
-        while true {
-            let count = takesDescriptors ? receiveWithDescriptors(socket, room) : receive(socket, room)
-            if count > 0 {
-                tail += count
-                return count
-            }
-            if count < 0, errno == EINTR { continue }
-            return count < 0 && errno == EAGAIN ? nil : 0
-        }
+        // Nobody is interrupted who does not wait.
+        let count = takesDescriptors ? receiveWithDescriptors(socket, room) : receive(socket, room)
+        tail += max(count, 0)
+        return count < 0 && errno == EAGAIN ? nil : max(count, 0)
     }
 
     @inline(__always)

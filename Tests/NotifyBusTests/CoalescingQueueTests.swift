@@ -101,4 +101,17 @@ extension Int: Coalescing {
         #expect(balance >= 0)
         for (name, step) in offered { #expect(taken[name, default: -1] >= step) }
     }
+
+    @Test func `what is queued is found in its place, after many were taken or made one`() {
+        var queue = CoalescingQueue<Int>(individualLimit: 1)
+        for number in 0..<200 { #expect(queue.enqueue(number) == .queued) }
+        #expect(queue.take(130) == Array(0..<130))
+        #expect(queue.enqueue(150) == .coalesced && queue.count == 70)
+        #expect(queue.take(70) == Array(130..<200))
+        for number in 0..<4_096 { _ = queue.enqueue(number % 2) }
+        var twice = CoalescingQueue<Int>()
+        for number in 0..<4_097 { _ = twice.enqueue(number == 4_096 ? 2 : number % 2) }
+        twice.keepEachOnce(true)
+        #expect(twice.count == 3 && twice.enqueue(1) == .coalesced)
+    }
 }

@@ -307,6 +307,35 @@ import Testing
         return call.bytes(serial: 5) ?? []
     }
 
+    @Test func `a reader gives back what it has occupied`() async {
+        // Measured in a process of its own.
+        await #expect(processExitsWith: .success) {
+            let bytes = [UInt8](repeating: 0, count: 1 << 20)
+            for _ in 0..<256 {
+                let reader = MessageReader()
+                for _ in 0..<2 { bytes.withUnsafeBytes { reader.feed($0) } }
+            }
+            var usage = rusage()
+            guard getrusage(RUSAGE_SELF.rawValue, &usage) == 0 else { exit(1) }
+            exit(usage.ru_maxrss < 160 << 10 ? 0 : 2)
+        }
+    }
+
+    @Test func `the descriptors of a message that is passed over are closed at once`() async {
+        // Counted in a process of its own.
+        await #expect(processExitsWith: .success) {
+            guard let pair = SocketPair() else { exit(1) }
+            var stream = DescriptorStream(pair.left)
+            let before = openSockets()
+            guard stream.send(serial: 1, descriptors: 2, in: 9_999) != nil, openSockets() == before else { exit(2) }
+            let reader = MessageReader(takesDescriptors: true)
+            guard reader.fill(from: pair.right) ?? 0 > 0, openSockets() == before + 2 else { exit(3) }
+            guard let message = reader.peek() else { exit(4) }
+            reader.passOver(message)
+            exit(openSockets() == before ? 0 : 5)
+        }
+    }
+
     @Test func `descriptors stay with their messages, and unclaimed ones are closed`() async {
         // Counted in a process of its own.
         await #expect(processExitsWith: .success) {

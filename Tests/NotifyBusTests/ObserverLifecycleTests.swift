@@ -205,4 +205,57 @@ import Testing
         #expect(scene.take(.barrierPassed(2)) == [.publish(.foreground), .confirmRegistrations])
         #expect(scene.half.isOpen && scene.takeReplayed().isEmpty)
     }
+
+    @Test func `what an agent knew that another one has replaced is made good, unless it is back`() {
+        for agent in [":1.5", ":1.6"] {
+            var scene = Scene()
+            _ = scene.connect()
+            _ = scene.register(with: ":1.5", search: 1)
+            _ = scene.take(.lost)
+            _ = scene.connect()
+            _ = scene.register(with: agent, search: 3)
+            #expect(scene.half.hasReplay == (agent == ":1.6"))
+        }
+    }
+
+    @Test func `on another bus a former agent's name means nothing`() {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.ownerChanged(":1.6"))
+        var other = scene
+        #expect(scene.take(.marked(by: ":1.5")) == [.disconnect])
+        _ = other.take(.lost)
+        _ = other.take(.connected(uniqueName: ":1.1", wasCutOff: false, isOnAnotherBus: true))
+        #expect(other.take(.marked(by: ":1.5")).isEmpty)
+    }
+
+    @Test func `what is said before the agent is found is reported with the registration, and not again`() {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.take(.says(Self.statement))
+        let effects = scene.register(with: ":1.5", search: 1)
+        #expect(!effects.contains { if case .tell = $0 { true } else { false } })
+    }
+
+    @Test func `nothing is left of missed names that were delivered`() {
+        var missed = MissedNames()
+        missed.keep(["com.example.a", "com.example.b"])
+        #expect(missed.takeNext() == "com.example.a" && missed.takeNext() == "com.example.b")
+        #expect(missed.takeNext() == nil && missed == MissedNames())
+    }
+
+    @Test func `an agent that goes while the gate opens is made good if nothing waits for it`() {
+        var missed = MissedNames()
+        missed.agentHasGone(isSuspended: true, isOpening: true)
+        #expect(missed.areUnknown)
+    }
+
+    @Test func `additions wait for a registration until they are confirmed`() {
+        var additions = LateAdditions()
+        additions.awaitRegistration()
+        #expect(additions.areWaiting)
+        additions.confirm()
+        #expect(!additions.areWaiting)
+    }
 }

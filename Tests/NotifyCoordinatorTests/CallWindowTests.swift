@@ -109,4 +109,18 @@ import Testing
         #expect(Owner(other, agentUser: 1_000) == Owner(user: 1_001))
         #expect(Owner(own, agentUser: nil) == Owner(user: 1_000))
     }
+
+    @Test func `a call that is made once more before it was answered counts once`() {
+        var window = Window()
+        for _ in 0..<2 { window.begin(1, of: Owner(user: 1), now: 0) }
+        window.hasAnswered(1)
+        #expect(window.isEmpty)
+    }
+
+    @Test func `whoever wants nothing any more leaves the others their turns`() {
+        var turns = Turns<Int, Int>()
+        for owner in 1...2 { turns.append(10 * owner, of: owner) }
+        turns.remove(of: 1) { _ in true }
+        #expect(turns.next() == 20 && turns.isEmpty)
+    }
 }

@@ -62,4 +62,14 @@ import Testing
         #expect(observers.leave(connection) == nil)
         #expect(observers == LaunchObservers())
     }
+
+    @Test func `what a candidate hears by itself it is not told when it joins`() {
+        var observers = LaunchObservers()
+        let subjects = Subjects(names: ["com.example.a"])
+        let nothing = PendingNames()
+        observers.mayJoin(connection, subjects, behind: 1, missed: nothing, due: nothing)
+        #expect(observers.pass(LaunchMark(connection, number: 1)).isEmpty)
+        #expect(observers.note("com.example.a") == false)
+        #expect(observers.join(connection, subjects, behind: nil, missed: nothing, due: nothing).isEmpty)
+    }
 }

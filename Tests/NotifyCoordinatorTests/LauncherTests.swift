@@ -209,6 +209,33 @@ import Testing
         #expect(world.launcher.reports[0].due == 0)
     }
 
+    @Test func `what was due when the service manager left starts nothing when it is back`() {
+        var world = LauncherWorld { $0.onBusy = .queue }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post()
+        #expect(world.launcher.reports[0].due == 1)
+        world.take(.manager(obstacle: "gone"))
+        world.take(.manager(obstacle: nil))
+        world.take(.activity(world.id, false))
+        #expect(world.launcher.reports[0].due == 0 && world.starts.count == 1)
+    }
+
+    @Test func `an entry that has come to restart its program does so for what is due`() {
+        var world = LauncherWorld { $0.onBusy = .queue }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post()
+        #expect(world.starts.count == 1 && world.launcher.reports[0].due == 1)
+        var entry = LaunchEntry(title: "a", action: .unit("a.service"))
+        entry.subjects.names = [LauncherWorld.name]
+        entry.onBusy = .restart
+        world.take(.load([entry]))
+        #expect(world.starts.count == 2 && world.starts[1].restarts)
+    }
+
     @Test func `the agent does not hear a prefix while the program hears it itself`() {
         let prefix = NamePrefix("com.example.")
         var world = LauncherWorld { $0.subjects.prefixes = [prefix] }
@@ -408,6 +435,7 @@ import Testing
         world.end(.neverRan("no control group"))
         #expect(world.starts.map(\.number) == [1, 2] && world.complaints.isEmpty && world.state == "starting")
         #expect(world.launcher.reports[0].starts == 1)
+        #expect(world.launcher.reports[0].lastResult == "no control group")
         world.end(.neverRan("no control group"))
         #expect(world.starts.count == 2 && world.complaints == ["no control group"] && world.state == "idle")
         // The next start may be tried twice again.
@@ -761,5 +789,14 @@ import Testing
         world.take(.activity(world.id, false))
         world.post()
         #expect(world.starts.count == 1)
+    }
+
+    @Test func `an alarm that comes too early is set once more`() {
+        var world = LauncherWorld { $0.settle = 5 }
+        world.post()
+        #expect(world.alarm == 5)
+        (world.now, world.alarm) = (4, nil)
+        world.take(.alarm)
+        #expect(world.alarm == 5 && world.starts.isEmpty)
     }
 }

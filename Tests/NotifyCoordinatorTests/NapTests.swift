@@ -451,4 +451,37 @@ private struct Desk {
         desk.report(.off("gone"), nil)
         #expect(desk.world.frozenPrograms.isEmpty)
     }
+
+    @Test func `turned off and on again, programs without the focus nap after another while`() throws {
+        var desk = try mail(Desk.rule("org.example.Mail", depth: .frozen))
+        desk.focus(NapTests.other)
+        desk.pass(10 * Desk.second)
+        #expect(desk.world.coordinator.naps.text == "on, 1 program asleep")
+        desk.world.send(.setNaps(desk.world.call(), by: Caller(user: 1000), false))
+        desk.world.settle()
+        #expect(desk.world.coordinator.naps.text == "off" && desk.state(":1.1") == .foreground)
+        desk.world.send(.setNaps(desk.world.call(), by: Caller(user: 1000), true))
+        desk.world.settle()
+        #expect(desk.world.coordinator.naps.text == "on, 0 programs asleep")
+        desk.pass(10 * Desk.second)
+        #expect(desk.state(":1.1") == .suspended)
+    }
+
+    @Test func `whoever is asked about terminals gets their numbers in order`() {
+        var desk = Desk(Desk.rule("*"))
+        let numbers: [Int32] = [17, 11, 15, 12, 18, 13]
+        for number in numbers { desk.focus(Desk.process(number, "org.example.Terminal\(number)")) }
+        desk.focus(Desk.process(9, "org.example.Other"))
+        desk.pass(10 * Desk.second)
+        #expect(desk.world.useQuestion?.terminals == numbers.sorted())
+    }
+
+    @Test func `an alarm that comes too early is set once more`() throws {
+        var desk = try mail(Desk.rule("org.example.Mail"))
+        desk.focus(NapTests.other)
+        let alarm = try #require(desk.world.napAlarm)
+        desk.world.napAlarm = nil
+        desk.world.send(.napAlarm)
+        #expect(desk.world.napAlarm == alarm && desk.state(":1.1") == .foreground)
+    }
 }

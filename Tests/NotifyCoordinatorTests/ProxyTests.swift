@@ -182,4 +182,75 @@ import Testing
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
+
+    @Test func `who subscribes to what is being asked for waits for that answer`() throws {
+        var proxies = ProxySubscriptions()
+        let subjects = Subjects(names: ["com.example.a"])
+        proxies.subscribe(subjects, for: ConnectionID(1), of: 1_000)
+        guard case .subscribe(let ticket, _, _)? = proxies.takeOutputs().first else {
+            Issue.record("nothing is asked for")
+            return
+        }
+        proxies.subscribe(subjects, for: ConnectionID(2), of: 1_000)
+        #expect(proxies.takeOutputs().isEmpty && !proxies.isAtRest)
+        proxies.rulesAreSet(ticket, failure: nil)
+        let both = [1, 2].map { ProxySubscriptions.Output.subscribed(ConnectionID($0), failure: nil) }
+        #expect(Set(proxies.takeOutputs()) == Set(both) && proxies.isAtRest)
+    }
+
+    @Test func `many names are given up in small requests, each when the bus has processed the one before`() throws {
+        var proxies = ProxySubscriptions()
+        let names = try (0..<2_000).map { try NotifyName("com.example.n\($0)") }
+        proxies.subscribe(Subjects(names: Set(names)), for: ConnectionID(1), of: 1_000)
+        var released: [Int] = []
+        func answer() {
+            while case let outputs = proxies.takeOutputs(), !outputs.isEmpty {
+                for output in outputs {
+                    switch output {
+                    case .subscribe(let ticket, _, _): proxies.rulesAreSet(ticket, failure: nil)
+                    case .unsubscribe(let ticket, let names, _):
+                        released.append(names.count)
+                        if let ticket { proxies.rulesAreSet(ticket, failure: nil) }
+                    case .subscribed: break
+                    }
+                }
+            }
+        }
+        answer()
+        proxies.unsubscribeAll(for: ConnectionID(1))
+        let first = proxies.takeOutputs()
+        #expect(first.count == 1)
+        for case .unsubscribe(let ticket?, _, _) in first { proxies.rulesAreSet(ticket, failure: nil) }
+        answer()
+        #expect(released.reduce(ProxySubscriptions.chunk, +) == names.count && proxies.isAtRest)
+    }
+
+    @Test func `tables of prefixes differ if their content does`() throws {
+        var tables = [PrefixIndex<Int>(), PrefixIndex<Int>(), PrefixIndex<Int>()]
+        let (com, org) = (try NamePrefix("com."), try NamePrefix("org."))
+        (tables[0][com], tables[1][com], tables[2][org]) = (1, 1, 1)
+        #expect(tables[0] == tables[1] && tables[0] != tables[2] && tables[0] != PrefixIndex<Int>())
+    }
+
+    @Test func `who asks twice before it is its turn waits for one answer`() throws {
+        var proxies = ProxySubscriptions()
+        var tickets: [Ticket] = []
+        // As much as may be asked for at once.
+        for number: UInt64 in 1...4 {
+            let names = try (0..<300).map { try NotifyName("com.example.n\(number).\($0)") }
+            proxies.subscribe(Subjects(names: Set(names)), for: ConnectionID(number), of: 1_000)
+            for case .subscribe(let ticket, _, _) in proxies.takeOutputs() { tickets.append(ticket) }
+        }
+        for name in ["com.example.a", "com.example.b"] as [NotifyName] {
+            proxies.subscribe(Subjects(names: [name]), for: ConnectionID(5), of: 1_000)
+        }
+        #expect(tickets.count == 4 && proxies.takeOutputs().isEmpty)
+        proxies.rulesAreSet(tickets[0], failure: nil)
+        let outputs = proxies.takeOutputs()
+        let asked = outputs.flatMap { output -> [NotifyName] in
+            if case .subscribe(_, let names, _) = output { names } else { [] }
+        }
+        #expect(asked.contains("com.example.a") && asked.contains("com.example.b"))
+        #expect(!outputs.contains(.subscribed(ConnectionID(5), failure: nil)))
+    }
 }

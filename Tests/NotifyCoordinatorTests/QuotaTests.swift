@@ -107,4 +107,40 @@ import Testing
         world.settle()
         #expect(world.coordinator.list.first?.dropped == 8)
     }
+
+    @Test func `nothing is left of a user whose connections have gone`() throws {
+        var ledger = Ledger(Quotas())
+        let subjects = try Subjects(names: names(1), prefixes: ["com."])
+        ledger.connectionCame(of: 1)
+        try ledger.observe(subjects, by: 1)
+        ledger.observeLess(subjects, by: 1)
+        ledger.connectionWent(of: 1)
+        #expect(ledger.accounts.isEmpty)
+    }
+
+    @Test func `what is pending counts no longer once it is dropped`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), names(2))
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        for name in names(2) { world.send(.posted(try NotifyName(name))) }
+        #expect(world.coordinator.ledger[1_000].pendingNames == 2)
+        world.send(.removeNames(world.call(), from: ":1.1", try Subjects(names: names(1), prefixes: [])))
+        #expect(world.coordinator.ledger[1_000].pendingNames == 1)
+        _ = try world.set(":1.1", .background)
+        world.settle()
+        #expect(world.coordinator.ledger[1_000].pendingNames == 0)
+    }
+
+    @Test func `a name for which there is no room is heard again, and each loss is counted`() throws {
+        var quotas = Quotas()
+        quotas.pendingNames = 1
+        var world = World(quotas)
+        _ = try world.register(":1.1", World.process(11), names(2))
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        let all = try names(2).map { try NotifyName($0) }
+        for name in [all[0], all[1], all[1]] { world.send(.posted(name)) }
+        #expect(world.rules == [all[1]] && world.coordinator.list.first?.dropped == 2)
+    }
 }

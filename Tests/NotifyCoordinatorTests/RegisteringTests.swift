@@ -62,6 +62,64 @@ import Testing
         }
     }
 
+    /// A program was stopped, and continues while the agent reads what was queued for it.
+    ///
+    /// - Returns: its old connection and its new one, which has confirmed that it hears posts.
+    private func continueWhileParked(_ world: inout World) throws -> (ConnectionID, ConnectionID) {
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        let old = try #require(world.coordinator.id(of: ":1.1"))
+        world.send(.processStopped(World.process(11)))
+        world.stepBus()
+        world.send(.processContinued(World.process(11)))
+        return (old, try takeOver(":1.2", from: ":1.1", &world))
+    }
+
+    private func takeOver(_ name: String, from previous: String, _ world: inout World) throws -> ConnectionID {
+        _ = try world.register(name, World.process(11), ["com.example.a"]) { $0.previous = previous }
+        let id = try #require(world.coordinator.id(of: name))
+        world.stepBus()
+        world.stepObservers()
+        return id
+    }
+
+    @Test(arguments: [[], ["com.example.a"]] as [[NotifyName]])
+    func `a program that continues while its stream is read has everything when that was read`(
+        found: [NotifyName]
+    ) throws {
+        var world = World()
+        let (old, new) = try continueWhileParked(&world)
+        world.stepBus()
+        #expect(world.states[new] == .foreground && world.delivered[new] == nil)
+        #expect(world.coordinator.receiver(ofStream: old) == new)
+        world.send(.drained(old))
+        world.send(.found(new, found))
+        #expect(world.delivered[new] == nil)
+        world.stepBus()
+        #expect(world.delivered[new] == found)
+    }
+
+    @Test func `what was in a stream is for the last connection that has replaced another`() throws {
+        var world = World()
+        let (old, new) = try continueWhileParked(&world)
+        let last = try takeOver(":1.3", from: ":1.2", &world)
+        #expect(world.delivered[new] == nil && world.coordinator.receiver(ofStream: old) == last)
+        world.send(.drained(old))
+        world.send(.found(last, ["com.example.a"]))
+        world.settle()
+        #expect(world.delivered[new] == nil && world.delivered[last] == ["com.example.a"])
+    }
+
+    @Test func `a connection that is replaced before its stream is read leaves nothing to wait for`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        let old = try #require(world.coordinator.id(of: ":1.1"))
+        world.send(.processStopped(World.process(11)))
+        world.send(.processContinued(World.process(11)))
+        _ = try takeOver(":1.2", from: ":1.1", &world)
+        world.settle()
+        #expect(world.coordinator.receiver(ofStream: old) == nil)
+    }
+
     @Test func `a report to an earlier agent counts for each connection, whoever registers first`() throws {
         for isFirst in [true, false] {
             var world = World()
@@ -144,5 +202,115 @@ extension World {
         let call = try world.register(":1.3", process, ["com.example.a", "com.example.b"]) { $0.previous = ":1.2" }
         world.settle()
         #expect(world.answers[call] == .registered(.foreground, pending: [], isComplete: true))
+    }
+
+    @Test func `a program that continues is answered at once, as the agent still hears its names`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        world.send(.processStopped(World.process(11)))
+        world.settle()
+        world.send(.processContinued(World.process(11)))
+        let call = try world.register(":1.2", World.process(11), ["com.example.a"]) { $0.previous = ":1.1" }
+        #expect(world.answers[call] == .registered(.foreground, pending: [], isComplete: true))
+        #expect(world.coordinator.ledger[1_000].names == 1)
+        #expect(world.coordinator.directory[process: World.process(11)]?.isStopped == false)
+    }
+
+    @Test func `what a program was handed just before it was stopped it hears when it registers again`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        world.send(.posted("com.example.a"))
+        _ = try world.set(":1.1", .foreground)
+        world.settle()
+        #expect(!world.coordinator.window.isEmpty)
+        world.send(.processStopped(World.process(11)))
+        world.settle()
+        #expect(world.coordinator.window.isEmpty)
+        world.send(.processContinued(World.process(11)))
+        let call = try world.register(":1.2", World.process(11), ["com.example.a"]) { $0.previous = ":1.1" }
+        world.settle()
+        #expect(world.answers[call] == .registered(.foreground, pending: ["com.example.a"], isComplete: true))
+        #expect(world.coordinator.ledger[1_000].pendingNames == 0)
+    }
+
+    @Test func `a connection that replaces one in the foreground is so at once`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        let call = try world.register(":1.2", World.process(11), ["com.example.a"]) { $0.previous = ":1.1" }
+        #expect(world.answers[call] == .registered(.foreground, pending: [], isComplete: false))
+    }
+
+    @Test func `a connection that registers suspended is so, even if somebody resumes it meanwhile`() throws {
+        var world = World()
+        let call = try world.register(":1.1", World.process(11), ["com.example.a"]) { statement in
+            (statement.state, statement.decider) = (.suspended, "person")
+        }
+        _ = try world.set(":1.1", .foreground)
+        world.stepBus()
+        #expect(world.answers[call] == .registered(.suspended, pending: [], isComplete: false))
+        world.settle()
+        #expect(world.states[try #require(world.coordinator.id(of: ":1.1"))] == .foreground)
+    }
+
+    @Test func `a connection that registers in the background is told so once more, and answers`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"]) { statement in
+            (statement.state, statement.decider) = (.background, "person")
+        }
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        #expect(world.states[id] == .background)
+        // Nobody waits for the changes of this one for more than five seconds.
+        world.send(.awaitChanges(1))
+        #expect(world.alarm == ChangeRequest.limit)
+    }
+
+    @Test func `those who must wait until others have answered go on in time`() throws {
+        var world = World()
+        for number in 0...CallWindow<Int, Int>.share {
+            _ = try world.register(":1.\(number)", World.process(11), ["com.example.a"]) { statement in
+                (statement.state, statement.decider) = (.background, "person")
+            }
+        }
+        #expect(world.states.count == CallWindow<Int, Int>.share && world.alarm == ChangeRequest.limit)
+    }
+
+    @Test(
+        arguments: [
+            ([.suspended], .suspended), ([.suspended, .suspended], .suspended),
+            ([.suspended, .background], .foreground),
+        ] as [([LifecycleState], LifecycleState)]
+    )
+    func `a new connection is in the state that the others remember, if they agree`(
+        states: [LifecycleState],
+        expected: LifecycleState
+    ) throws {
+        var world = World()
+        for (number, state) in states.enumerated() {
+            _ = try world.register(":1.\(number)", World.process(7), ["com.example.a"]) { statement in
+                (statement.state, statement.decider) = (state, "person")
+            }
+        }
+        _ = try world.register(":1.9", World.process(7), ["com.example.a"])
+        let id = try #require(world.coordinator.id(of: ":1.9"))
+        #expect(world.coordinator.directory[id]?.decision.state == expected)
+    }
+
+    @Test(arguments: [true, false])
+    func `a connection that registers again passes on its socket, or keeps it`(isFirst: Bool) throws {
+        var world = World()
+        for hasSocket in [isFirst, !isFirst] {
+            let newcomer = Newcomer(
+                name: ":1.1",
+                user: 1_000,
+                process: Newcomer.ProcessFacts(id: World.process(11), application: ""),
+                hasSocket: hasSocket,
+                statement: Newcomer.Statement(Subjects(names: ["com.example.a"]))
+            )
+            world.send(.register(world.call(), newcomer))
+        }
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        #expect(world.coordinator.directory[id]?.hasSocket == true)
     }
 }

@@ -388,10 +388,11 @@ import Testing
         world.send(.processStopped(World.process(13)))
         world.settle()
         let before = world.announced.count
-        for state: LifecycleState in [.background, .background] {
+        for state: LifecycleState in [.background, .background, .suspended] {
             _ = try request(&world, ":1.13", state, by: Caller(user: Self.own))
         }
-        #expect(world.announced.dropFirst(before).map(\.to) == [.background])
+        #expect(world.announced.dropFirst(before).map(\.to) == [.background, .suspended])
+        #expect(world.rules == ["com.example.a"])
     }
 
     @Test func `what was set for an application is forgotten with its last process`() throws {

@@ -77,10 +77,21 @@ import Testing
         var machine = Transition<Int>(.foreground)
         _ = machine.want(.background, by: [1])
         _ = machine.want(.suspended, by: [2])
-        guard case .answer(let waiters, .inForce) = machine.end().first else {
+        guard case .answer(let waiters, .inForce) = machine.end.first else {
             Issue.record("no answer")
             return
         }
         #expect(waiters == [1, 2])
+    }
+
+    @Test func `whoever asked for the state of an entering connection is answered with it`() {
+        var machine = Transition<Int>(.suspended, isProxied: true, isEntering: true)
+        _ = machine.want(.suspended, by: [1])
+        guard case .answer([1], .inForce)? = machine.entered(isInForce: true).first else {
+            Issue.record("no answer")
+            return
+        }
+        var other = Transition<Int>(.suspended, isProxied: true, isEntering: true)
+        #expect(other.entered(isInForce: true).isEmpty)
     }
 }

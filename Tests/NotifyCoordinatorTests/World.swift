@@ -43,6 +43,8 @@ struct World {
     private(set) var frozenPrograms: [NapProgram: [Int32]] = [:]
     /// When somebody who naps is to be called, and what is to be found out until then.
     var napAlarm: Int64?
+    /// When the coordinator itself is to be called.
+    private(set) var alarm: Int64?
     private(set) var useQuestion: UseQuestion?
     /// What observers were told, and what was stopped, in order.
     var log: [String] = []
@@ -121,6 +123,7 @@ struct World {
             #expect(frozenPrograms.removeValue(forKey: program) != nil)
             log.append("thaw \(program)")
         case .napAlarm(let time): napAlarm = time
+        case .alarm(let time): alarm = time
         case .followUses(let question): useQuestion = question
         case .drain(let id): kernel.append(.drained(id))
         case .interest(let name, true): #expect(wanted.insert(name).inserted, "\(name)")

@@ -44,7 +44,7 @@ import Testing
         .marksAtOnce: 13_104, .neverMarks: 120, .deliversNothing: 120, .confirmsDelivery: 44_597,
         .narrowsFirst: 86_598, .handsBackEarly: 6_888, .forgetsHeldBack: 624, .believesAnyPath: 6_206,
         .ignoresLock: 371, .ignoresFocus: 185, .ignoresEmptyDesktop: 2_235, .ignoresApplication: 185,
-        .judgesEveryone: 153, .believesDeadSource: 7_068, .sleepAffectsAll: 642, .overridesPerson: 143,
+        .judgesEveryone: 153, .believesDeadSource: 7_068, .sleepAffectsAll: 1_738, .overridesPerson: 143,
         .saysLockedEarly: 7_068, .insistsOnStates: 1_237, .believesReplaced: 30_613, .ignoresStream: 257,
         .callsQueued: 518, .withdrawsFirst: 9_328, .narrowsEarly: 103_813, .confirmsNotWide: 134,
         .keepsOldNames: 17_097, .forgetsPrefixes: 876, .forgetsProcess: 410, .relayConfirmsFirst: 350,

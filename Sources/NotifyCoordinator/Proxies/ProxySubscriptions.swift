@@ -427,12 +427,6 @@ struct ProxyTable: Hashable {
         return (byName, byPrefix)
     }
 
-    /// Releases memory that is no longer needed.
-    mutating func compact() {
-        if names.isEmpty {
-            names = [:]
-        } else if names.capacity > 4 * names.count + 64 {
-            names = names.filter { _ in true }
-        }
-    }
+    /// Releases memory when nobody subscribes to anything.
+    mutating func compact() { names = [:] }
 }

@@ -80,6 +80,7 @@ struct Transition<Waiter> {
 
     var isSettled: Bool { step == .settled }
     var isEntering: Bool { step == .entering }
+    var isHandingBack: Bool { step == .handingBack }
 
     // MARK: - Events
 
@@ -165,13 +166,7 @@ struct Transition<Waiter> {
     }
 
     /// The connection is gone. No request has to wait for it any longer.
-    mutating func end() -> [Action] {
-        let all = waiters + (next?.waiters ?? [])
-        waiters = []
-        next = nil
-        step = .settled
-        return [.answer(all, .inForce)]
-    }
+    var end: [Action] { [.answer(waiters + (next?.waiters ?? []), .inForce)] }
 
     // MARK: - Steps
 

@@ -111,8 +111,8 @@ package enum Explorer {
         var broken: (parent: Int, choice: Int)?
     }
 
-    /// How many scenes are kept.
-    private static let keptScenes = 50_000
+    /// How many scenes are kept of those that are reached in as many steps.
+    private static let keptScenes = 100_000
     private static let chunk = 32
 
     /// Explores all histories that begin with a scene.

@@ -191,6 +191,8 @@ struct RelayingScene: Explorable, Hashable {
 
     // MARK: - What happens
 
+    /// Takes a step. What the bus only has to pass on to a program then, it passes on at once: the program may still read it
+    /// at any time, nobody sees it earlier, and no other step changes what the relay has written before or its order.
     @discardableResult
     mutating func take(_ choice: Choice) -> Int {
         note("\(choice)")
@@ -213,8 +215,14 @@ struct RelayingScene: Explorable, Hashable {
             left.silences -= 1
             clients[1].isSilent = true
         }
+        var steps = 1
+        while case .send? = toBus.first {
+            note("\(Choice.bus)")
+            processRequest()
+            steps += 1
+        }
         checkAtRest()
-        return 1
+        return steps
     }
 
     private mutating func post(_ name: Int) {

@@ -270,11 +270,31 @@ extension Scope {
             "stop",
             .large,
             "an observer is stopped and continued, parked on the way, while it is changed",
+            setting([0], [(0, name)], [name]),
+            [Move(1, post), Move(1, .stop(process: 0, tears: false)), Move(1, change(.suspended), change(.background))]
+        ),
+        Scope(
+            "stop and add",
+            .large,
+            "an observer is stopped and continued, parked on the way, while it is suspended and adds a name",
             setting([0], [(0, name)], [name, other]),
+            [Move(1, .observe(0, other)), Move(1, .stop(process: 0, tears: false)), Move(1, change(.suspended))]
+        ),
+        Scope(
+            "parking without agent",
+            .large,
+            "the agent dies while an observer is stopped and continued, parked on the way, and another is started",
+            setting([0], [(0, name)], [name]),
+            [Move(1, post), Move(1, .stop(process: 0, tears: false)), Move(inOrder: .killAgent, .startAgent)]
+        ),
+        Scope(
+            "two without agent",
+            .large,
+            "the agent dies while one of two observers of a name is suspended, and another is started",
+            setting([0, 1], [(0, name), (1, name)], [name]),
             [
-                Move(1, post), Move(1, .stop(process: 0, tears: false)),
-                Move(1, change(.suspended), change(.background)),
-                Move(1, .observe(0, other)),
+                Move(1, post), Move(inOrder: change(.suspended), change(.foreground)),
+                Move(inOrder: .killAgent, .startAgent),
             ]
         ),
         Scope(
@@ -313,7 +333,7 @@ extension Scope {
         ),
         Scope(
             "owner",
-            .large,
+            .small,
             "a name counts only from its owner, and the observer is suspended and resumed",
             setting([0], [(0, 1)], [1]),
             [Move(1, post(1)), Move(1, post(1, by: 1)), Move(inOrder: change(.suspended), change(.foreground))]
@@ -585,6 +605,17 @@ extension Scope {
             [Move(1, .report(0, .suspended)), Move(1, .endBus(readable: 1)), Move(1, .startAgent)]
         ),
         Scope(
+            "names on another bus",
+            .medium,
+            "another bus gives a connection the name that another one of its process had before",
+            setting([0, 0], [(0, name), (1, other)], [name, other]) { setting in
+                setting.scarcity.restartsBus = true
+                setting.beginsWithAgent = false
+            },
+            prelude: [.rest(1), .startAgent, .rest(2)],
+            [Move(1, .endBus(readable: 0)), Move(1, .startAgent)]
+        ),
+        Scope(
             "agent",
             .large,
             "the agent dies while an observer is suspended and resumed, and another is started",
@@ -632,7 +663,7 @@ extension Scope {
         .exitsAtOnce: "socket", .coalescesDeliveriesEarly: "callbacks", .callsPastQueue: "callbacks",
         .callsQueued: "callbacks", .forgetsTurn: "callbacks", .keepsNoSpares: "rules", .withdrawsFirst: "rules",
         .narrowsEarly: "rules", .confirmsNotWide: "rules", .registersOnce: "bus",
-        .forgetsPrefixes: "prefix on another bus", .ignoresExempt: "exempt",
+        .keepsOldNames: "names on another bus", .forgetsPrefixes: "prefix on another bus", .ignoresExempt: "exempt",
         .forgetsAnswer: "exempt", .forgetsSuperseded: "superseded", .forgetsProcess: "cut",
         .launcherTellsNothing: "launch", .relayConfirmsFirst: "relay",
         .relayOvertakesPosts: "relay in the background", .relayAnswersEarly: "relay in the background",
