@@ -225,9 +225,9 @@ import Testing
         #expect(released.reduce(ProxySubscriptions.chunk, +) == names.count && proxies.isAtRest)
     }
 
-    @Test func `tables of prefixes differ if their content does`() throws {
+    @Test func `tables of prefixes differ if their content does`() {
         var tables = [PrefixIndex<Int>(), PrefixIndex<Int>(), PrefixIndex<Int>()]
-        let (com, org) = (try NamePrefix("com."), try NamePrefix("org."))
+        let (com, org) = (NamePrefix("com."), NamePrefix("org."))
         (tables[0][com], tables[1][com], tables[2][org]) = (1, 1, 1)
         #expect(tables[0] == tables[1] && tables[0] != tables[2] && tables[0] != PrefixIndex<Int>())
     }
