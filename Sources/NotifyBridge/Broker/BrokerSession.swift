@@ -125,7 +125,8 @@ final class BrokerSession {
         let limit = farewellEnd ?? Clock.monotonic + Self.farewell
         farewellEnd = limit
         guard end == nil else { return true }
-        if stage == .online, exchange.status.waiting > 0 || !traffic.isConfirmed, Clock.monotonic < limit { return false }
+        let isDone = stage != .online || exchange.status.waiting == 0 && traffic.isConfirmed
+        guard isDone || limit <= Clock.monotonic else { return false }
         client.disconnect()
         return true
     }
