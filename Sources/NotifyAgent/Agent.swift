@@ -191,7 +191,7 @@ package final class Agent: BusPeer {
             connections: { [unowned self] in coordinator.list.map(\.id) },
             subjects: { [unowned self] id in coordinator.subjects(of: id) },
             // The coordinator decides what that means for states.
-            deliver: { [unowned self] id, names in handle(.found(id, names)) },
+            deliver: { [unowned self] id, names in handle(.missed(id, names)) },
             alarm: { [unowned self] time in alarms.set(.launching, at: time) },
             workHasEnded: { [unowned self] in endDelayIfOver() },
             warn: { [logger] text in logger.warning(text) }

@@ -147,6 +147,20 @@ extension Coordinator {
 
     // MARK: - Deliveries
 
+    /// Delivers names as if they were posted now.
+    mutating func deliverMissed(_ names: [NotifyName], to id: ConnectionID) {
+        guard let observer = directory[id] else { return }
+        let observed = names.filter(observer.subjects.contains)
+        switch observer.state {
+        case .background: break
+        case .suspended: keep(observed, for: id)
+        case .foreground:
+            let counted = observed.filter { ledger.keepPending($0, of: observer.user) }
+            deliver(counted, to: id)
+            directory[id]?.dropped += UInt64(observed.count - counted.count)
+        }
+    }
+
     /// Delivers what is pending for a connection, even if nothing is: the connection then knows that it has everything.
     mutating func deliverPending(to id: ConnectionID) {
         guard let names = directory[id]?.pending.take() else { return }

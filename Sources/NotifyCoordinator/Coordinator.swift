@@ -176,6 +176,7 @@ package struct Coordinator {
             updateLook(at: process)
         case .drained(let id): streamIsRead(id)
         case .found(let id, let names): keep(names, for: id)
+        case .missed(let id, let names): deliverMissed(names, to: id)
         case .posted(let name): posted(name)
         case .connectionEnded(let id): connectionEnded(id)
         case .processEnded(let process): processEnded(process)

@@ -50,6 +50,8 @@ package enum Event: Sendable {
     /// Names found in the stream of a parked connection. They come after `drained`, to
     /// `Coordinator.receiver(ofStream:)`.
     case found(ConnectionID, [NotifyName])
+    /// Names that were posted while a program that is started for them registered.
+    case missed(ConnectionID, [NotifyName])
 
     // MARK: What happens
 

@@ -98,6 +98,25 @@ import Testing
         #expect(world.delivered[new] == found)
     }
 
+    @Test(arguments: LifecycleState.allCases)
+    func `what a started program missed as it registered it hears now, later or never, as if it were posted now`(
+        state: LifecycleState
+    ) throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(10), ["com.example.a", "com.example.b"])
+        world.settle()
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        if state != .foreground { _ = try world.set(":1.1", state) }
+        world.settle()
+        let before = world.delivered[id] ?? []
+        world.send(.missed(id, ["com.example.a", "com.example.other"]))
+        world.settle()
+        #expect((world.delivered[id] ?? []) == before + (state == .foreground ? ["com.example.a"] : []))
+        _ = try world.set(":1.1", .foreground)
+        world.settle()
+        #expect((world.delivered[id] ?? []) == before + (state == .background ? [] : ["com.example.a"]))
+    }
+
     @Test func `what was in a stream is for the last connection that has replaced another`() throws {
         var world = World()
         let (old, new) = try continueWhileParked(&world)
