@@ -131,6 +131,8 @@ import Testing
         #expect(used == Array(repeating: 0, count: 10))
         var waits: [Duration] = []
         for (number, game) in games.enumerated() {
+            // What is measured is one change: the agent looks at the focus fifty times a second at most.
+            if NapSessionTests.isLong { usleep(50_000) }
             let began = ContinuousClock.now
             desk.talk.focus(game.pid, "game-\(number)")
             try waitForState(game.pid, isStopped: false)
