@@ -53,12 +53,26 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `prefixes are told at once, and however many follow each other, one answer is due`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        try scene.add("com.example.untold")
+        for number in 0..<50 {
+            let subject = NotifySubject.prefix("org.example.\(number).")
+            scene.observations.append(try scene.center.addObserver(for: subject) { _ in })
+        }
+        // A removal follows everything.
+        scene.observations[1].cancel()
+        try #require(scene.agent.removals.wait(forCount: 1, timeout: .patience))
+        #expect(scene.agent.additions.elements == [["com.example.told"]])
+    }
+
+    @Test(arguments: busKinds)
     func `the agent is told of what was added before it is told of a removal`(kind: BusKind) throws {
         let scene = try Scene(kind)
         try scene.add("com.example.untold")
         scene.observations[1].cancel()
         try #require(scene.agent.removals.wait(forCount: 1, timeout: .patience))
-        #expect(scene.agent.additions.elements.last == ["com.example.untold"])
+        #expect(scene.agent.unaskedAdditions.elements.last == ["com.example.untold"])
     }
 
     @Test(arguments: busKinds)
@@ -79,8 +93,9 @@ import Testing
 private final class SlowAgent: Sendable {
     let center: NotifyCenter
     private let registrar = Registrar()
-    /// The names of each addition that is to be answered, and of each removal.
+    /// The names of each addition that is to be answered, of each other one, and of each removal.
     var additions: Recorder<[String]> { registrar.additions }
+    var unaskedAdditions: Recorder<[String]> { registrar.unaskedAdditions }
     var removals: Recorder<[String]> { registrar.removals }
 
     init(_ bus: PrivateBus) throws {
@@ -127,6 +142,7 @@ private final class SlowAgent: Sendable {
 /// What the agent was told.
 private final class Registrar: Sendable {
     let additions = Recorder<[String]>()
+    let unaskedAdditions = Recorder<[String]>()
     let removals = Recorder<[String]>()
     private let unanswered = Mutex<[BusCall]>([])
     /// The connection of the program that registered last, which it has shared.
@@ -140,9 +156,14 @@ private final class Registrar: Sendable {
         case AgentInterface.Register.member:
             keep(socket: try AgentInterface.Register(reading: call.arguments).socket ?? -1)
             return AgentInterface.Register.Answer(state: .foreground, pending: [], isComplete: true).arguments
-        case AgentInterface.AddNames.member where call.wantsReply:
-            unanswered.withLock { $0.append(call) }
-            additions.append(try AgentInterface.AddNames(reading: call.arguments).names)
+        case AgentInterface.AddNames.member:
+            let names = try AgentInterface.AddNames(reading: call.arguments).names
+            if call.wantsReply {
+                unanswered.withLock { $0.append(call) }
+                additions.append(names)
+            } else {
+                unaskedAdditions.append(names)
+            }
         case AgentInterface.RemoveNames.member:
             removals.append(try AgentInterface.RemoveNames(reading: call.arguments).names)
         default: break

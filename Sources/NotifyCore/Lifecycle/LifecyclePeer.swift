@@ -353,8 +353,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             report(to: agent)
         case .observes(let names, let prefixes):
             let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
-            if number == nil, !link.reach.hearsEverything { return link.tell(message, to: agent) }
-            isAnswerDue = number == nil
+            // An agent has only so many calls of a connection pending, so one answer at most is due.
+            if number == nil, isAnswerDue || !link.reach.hearsEverything { return link.tell(message, to: agent) }
+            if number == nil { isAnswerDue = true }
             link.call(message, to: agent, of: service) { [self] answer in
                 if case .failure(let fault) = answer, fault.isOfLostConnection { return }
                 if let number { return run(.additionAnswered(number)) }
