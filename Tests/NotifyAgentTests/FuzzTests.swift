@@ -126,12 +126,3 @@ struct RandomBody {
         body.append(bytes: bytes)
     }
 }
-
-/// The descriptors that a process has open.
-func openDescriptors(of process: pid_t) -> Int {
-    guard let folder = opendir("/proc/\(process)/fd") else { return 0 }
-    defer { closedir(folder) }
-    var count = 0
-    while readdir(folder) != nil { count += 1 }
-    return count - 2
-}

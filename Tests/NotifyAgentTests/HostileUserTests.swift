@@ -65,7 +65,8 @@ struct HostileUserTests {
             let client = try RawBusClient(address: agent.bus.address)
             connections.append(client)
             let isLarge = number % 25 == 24
-            let names = (0..<(isLarge ? 65_536 : 1_024)).map { "com.example.hostile.h\(number).n\($0)" }
+            let stem = "com.example.hostile.h\(number)." + String(repeating: "x", count: 80)
+            let names = (0..<(isLarge ? 65_536 : 1_024)).map { "\(stem).n\($0)" }
             let prefixes = (0..<256).map { "com.example.prefix.p\(number).n\($0)" }
             let answer = try client.register(names, prefixes: prefixes, state: "suspended", timeout: .patience)
             if answer.kind == .reply {

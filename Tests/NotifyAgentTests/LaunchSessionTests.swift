@@ -22,7 +22,7 @@ struct LaunchSessionTests {
         // The agent has heard it by the time the command returns.
         try session.shell("notify-post com.example.go; notify-post com.example.go com.example.go")
         try session.shell(": >\"$HOME/finish\"")
-        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 2 ]]")
+        try session.until("has runs 2")
         try session.waitFor("idle", of: "job")
         #expect(try session.lines("runs") == 2)
         #expect(try session.field("starts", of: "job") == "2" && session.field("due", of: "job") == "0")
@@ -36,7 +36,7 @@ struct LaunchSessionTests {
         let before = try session.agentWakeUps()
         try session.shell("yes com.example.go | head -n 100000 | notify-post -", timeout: .patience)
         try session.waitFor("limited", of: "job")
-        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 3 ]]")
+        try session.until("has runs 3")
         let after = try session.agentWakeUps()
         #expect(after - before < 5_000, "the agent slept \(after - before) times during 100,000 posts")
         #expect(try session.field("starts", of: "job") == "3" && session.field("due", of: "job") == "1")
@@ -84,18 +84,17 @@ struct LaunchSessionTests {
             # within CONDITION - whether it holds within 2 minutes
             within() {
               local end=$((SECONDS + 120))
-              while ((SECONDS < end)); do if eval "$1"; then return; fi; read -rt 0.005 <> <(:) || true; done
+              while ((SECONDS < end)); do if eval "$1"; then return; fi; pause 0.005; done
               return 1
             }
-            heard() { cat "$HOME/heard" | wc -l; }
             for ((round = 0; round < \(rounds); round++)); do
               : >"$HOME/heard"
               echo com.example.go >&5
               for name in a b c; do
-                read -rt 0.0$((RANDOM % 60 + 10)) <> <(:) || true
+                pause 0.0$((RANDOM % 60 + 10))
                 echo com.example.$name >&5
               done
-              within '[[ $(heard) -ge 4 ]]' || { echo "round $round: too few"; cat "$HOME/heard"; notify-lifecycle launches --json; break; }
+              within 'lines heard && ((lines >= 4))' || { echo "round $round: too few"; cat "$HOME/heard"; notify-lifecycle launches --json; break; }
               # What the agent has to say, it says before it answers.
               notify-lifecycle list >/dev/null
               echo com.example.end >&5
@@ -138,11 +137,11 @@ struct LaunchSessionTests {
                 notify-post com.example.go
                 # Each is new to the agent, and stays until it is known.
                 exec 6> >(exec notify-post -) 7> >(exec notify-post -) 8> >(exec notify-post -)
-                read -rt 0.0$((RANDOM % 30 + 10)) <> <(:) || true
+                pause 0.0$((RANDOM % 30 + 10))
                 echo com.example.a >&6
-                read -rt 0.0$((RANDOM % 30 + 10)) <> <(:) || true
+                pause 0.0$((RANDOM % 30 + 10))
                 echo com.example.b >&7
-                read -rt 0.0$((RANDOM % 30 + 10)) <> <(:) || true
+                pause 0.0$((RANDOM % 30 + 10))
                 echo com.example.c >&8
                 """
             )
@@ -192,7 +191,7 @@ struct LaunchSessionTests {
         try session.entry("observer", "name = com.example.go", "start = observer.service", "on-busy = restart")
         try session.waitFor("running", of: "observer")
         try session.shell("notify-post com.example.go")
-        try session.until("[[ $(cat \"$HOME/heard\" | wc -l) == 1 ]]")
+        try session.until("has heard 1")
         // An agent that starts it again has begun with that before `notify-post` returns.
         #expect(try session.field("starts", of: "observer") == "0")
         #expect(try session.field("state", of: "observer") == "running")
@@ -254,7 +253,7 @@ struct LaunchSessionTests {
         for count in 1...3 {
             try session.shell("notify-post com.example.go")
             try session.until(
-                "[[ $(cat \"$HOME/unit\" | wc -l) == \(count) && $(cat \"$HOME/command\" | wc -l) == \(count) ]]"
+                "has unit \(count) && has command \(count)"
             )
             try session.until("! notify-lifecycle launches -q | grep -qv ' running '")
         }
@@ -327,9 +326,9 @@ struct LaunchSessionTests {
             try session.field("result", of: "job") == "was running" && session.field("due", of: "job") == "1",
             "\((try? session.shell("notify-lifecycle launches -v; systemctl --user show -P ConditionTimestampMonotonic job.service; cat /proc/uptime")) ?? "")"
         )
-        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 1 ]]")
+        try session.until("has runs 1")
         try session.shell(": >\"$HOME/finish\"")
-        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 2 ]]")
+        try session.until("has runs 2")
         try session.waitFor("idle", of: "job")
         #expect(try session.field("due", of: "job") == "0")
     }
@@ -371,7 +370,7 @@ struct LaunchSessionTests {
         try session.entry("running", "name = com.example.running", "run = sh -c '\(untilFinish)'")
         /// Waits until the job has been started so often, and no more often.
         func waitForRuns(_ count: Int) throws {
-            try session.until("[[ $(cat \"$HOME/runs\" 2>/dev/null | wc -l) == \(count) ]]")
+            try session.until("has runs \(count)")
         }
         var runs = 0
         // At any moment of its start, so also while entries are starting programs.
@@ -380,7 +379,7 @@ struct LaunchSessionTests {
             for i in {1..30}; do
               notify-agent >>"$HOME/agent.log" 2>&1 & agent=$!
               printf -v moment '0.%03d' $((i * 4))
-              read -rt "$moment" <> <(:) || true
+              pause "$moment"
               kill -KILL $agent; wait $agent || true
             done
             """

@@ -27,7 +27,17 @@ final class UserSession: Sendable {
             environment: ["DBUS_SESSION_BUS_ADDRESS": nil] as [String: String?]
         )
         let folder = try productPath("notify-agent").split(separator: "/").dropLast().joined(separator: "/")
-        try? process.writeInput("export PATH=\"/\(folder):$PATH\"\nexec 2>&1\n")
+        // Neither waiting nor counting lines starts a process: tests do both hundreds of times.
+        try? process.writeInput(
+            """
+            export PATH="/\(folder):$PATH"
+            exec 2>&1 {silence}<> <(:)
+            pause() { read -rt "$1" -u "$silence" || true; }
+            lines() { local all=(); mapfile -t all 2>/dev/null <"$HOME/$1"; lines=${#all[@]}; }
+            has() { lines "$1" 2>/dev/null && ((lines == $2)); }
+
+            """
+        )
     }
 
     deinit {
@@ -95,7 +105,7 @@ final class UserSession: Sendable {
             """
             for ((end = SECONDS + \(timeout); SECONDS < end; )); do
               if { \(condition); } 2>/dev/null; then break; fi
-              read -rt 0.02 <> <(:) || true
+              pause 0.02
             done
             { \(condition); } || { notify-lifecycle launches -v; cat "$HOME/agent.log"; false; }
             """,

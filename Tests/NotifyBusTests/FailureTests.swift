@@ -107,10 +107,10 @@ import Testing
                 try useCenters(100)
                 // Releasing a center doesn't wait for its threads, which close its descriptors.
                 _ = waitUntil { threadCount(of: getpid()) <= threads }
-                let before = (openDescriptorCount(), threadCount(of: getpid()), heapBytesInUse() ?? 0)
+                let before = (openDescriptors(of: getpid()), threadCount(of: getpid()), heapBytesInUse() ?? 0)
                 try useCenters(1_000)
-                _ = waitUntil { threadCount(of: getpid()) <= before.1 && openDescriptorCount() <= before.0 }
-                let after = (openDescriptorCount(), threadCount(of: getpid()), heapBytesInUse() ?? 0)
+                _ = waitUntil { threadCount(of: getpid()) <= before.1 && openDescriptors(of: getpid()) <= before.0 }
+                let after = (openDescriptors(of: getpid()), threadCount(of: getpid()), heapBytesInUse() ?? 0)
                 print(after.0 - before.0, after.1 - before.1, after.2 - before.2)
             } catch {
                 print(error)

@@ -11,7 +11,7 @@ import Testing
     private static let posters = 4
     private static let isLong = getenv("NOTIFYBUS_LONG") != nil
     private static let posts =
-        getenv("NOTIFYBUS_STORM").flatMap { Int(String(cString: $0)) } ?? (isLong ? 250_000 : 10_000)
+        getenv("NOTIFYBUS_STORM").flatMap { Int(String(cString: $0)) } ?? (isLong ? 250_000 : 4_000)
     /// How much the bus may grow, in bytes.
     private static let room = (isLong ? 64 : 32) << 20
 

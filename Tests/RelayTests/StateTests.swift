@@ -125,7 +125,7 @@ struct StateTests {
         // Once it has answered, the agent has opened what it needs itself.
         try scene.lifecycle("status")
         #expect(try !isOpen())
-        let (threads, descriptors) = (threadCount(of: scene.agentProcess), descriptorCount(of: scene.agentProcess))
+        let (threads, descriptors) = (threadCount(of: scene.agentProcess), openDescriptors(of: scene.agentProcess))
         try scene.openRelay()
         let sandbox = try scene.makeSandbox()
         let observer = try scene.startWaiting("-f", "com.example.a", in: sandbox)
@@ -138,7 +138,7 @@ struct StateTests {
         #expect(try waitUntil { try !isOpen() })
         // There may have been more while the agent had just answered.
         #expect(waitUntil { threadCount(of: scene.agentProcess) <= threads })
-        #expect(waitUntil { descriptorCount(of: scene.agentProcess) <= descriptors })
+        #expect(waitUntil { openDescriptors(of: scene.agentProcess) <= descriptors })
         try scene.openRelay()
         let next = try scene.startWaiting("-f", "com.example.a", in: sandbox)
         try scene.post(["com.example.a"])
@@ -146,15 +146,3 @@ struct StateTests {
         withExtendedLifetime(sandbox) {}
     }
 }
-
-private func entryCount(_ path: String) -> Int {
-    guard let folder = opendir(path) else { return -1 }
-    defer { closedir(folder) }
-    var count = 0
-    while readdir(folder) != nil { count += 1 }
-    // "." and ".."
-    return count - 2
-}
-
-private func threadCount(of process: pid_t) -> Int { entryCount("/proc/\(process)/task") }
-private func descriptorCount(of process: pid_t) -> Int { entryCount("/proc/\(process)/fd") }

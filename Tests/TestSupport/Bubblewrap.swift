@@ -29,12 +29,8 @@ public enum Bubblewrap {
                 result += ["--dev-bind", path, path]
                 continue
             }
-            var target = [CChar](repeating: 0, count: 4_096)
-            let length = readlink(path, &target, target.count)
-            if length > 0 {
-                result += [
-                    "--symlink", String(decoding: target[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self), path,
-                ]
+            if let target = linkTarget(path) {
+                result += ["--symlink", target, path]
             } else {
                 result += ["--ro-bind", path, path]
             }

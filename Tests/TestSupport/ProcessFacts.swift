@@ -39,10 +39,14 @@ public func wakeUps(of pid: pid_t) -> Int {
 public let wakeUpObstacle: String? =
     dlsym(nil, "__tsan_init") == nil ? nil : "ThreadSanitizer's own thread wakes up ten times a second."
 
-/// The open descriptors of this process.
-public func openDescriptorCount() -> Int {
-    // Without the one that reads the folder.
-    entries(ofFolder: "/proc/self/fd").count - 1
+/// How many descriptors a process has open, without the one that this process needs to count its own.
+public func openDescriptors(of pid: pid_t) -> Int {
+    entries(ofFolder: "/proc/\(pid)/fd").count - (pid == getpid() ? 1 : 0)
+}
+
+/// What the open descriptors of a process lead to, as in `/proc/PID/fd`: paths, `socket:[1234]`, `anon_inode:inotify` …
+public func openFiles(of pid: pid_t) -> [String] {
+    entries(ofFolder: "/proc/\(pid)/fd").compactMap { linkTarget("/proc/\(pid)/fd/\($0)") }
 }
 
 /// The state of a process: `R`, `S`, `D`, `T` (stopped), `Z` (not reaped yet) …, or nil if it is gone.

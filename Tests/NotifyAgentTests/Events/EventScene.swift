@@ -84,11 +84,8 @@ final class EventScene: Sendable {
 
     /// The agent's descriptors, by kind.
     var descriptors: [String] {
-        get throws {
-            let links = try run("sh", ["-c", "for f in /proc/\(agent.pid)/fd/*; do readlink $f; done"]).output
-            return links.split(separator: "\n").map { String($0) }.filter { link in
-                ["inotify", "timerfd", "hostname", "mountinfo", "pressure"].contains { link.contains($0) }
-            }.sorted()
-        }
+        openFiles(of: agent.pid).filter { file in
+            ["inotify", "timerfd", "hostname", "mountinfo", "pressure"].contains { file.contains($0) }
+        }.sorted()
     }
 }
