@@ -163,7 +163,8 @@ import Testing
     @Test func `the fields end with the last one, not with what fills the space after it`() {
         for count in 1...7 {
             var message = full(.signal)
-            message.sender = String(repeating: "x", count: count)
+            // The sender is then the last one.
+            (message.replySerial, message.sender) = (nil, String(repeating: "x", count: count))
             var bytes = message.bytes
             let space = -Int(bytes[12]) & 7
             #expect(first(bytes))
