@@ -47,8 +47,8 @@ TARGETS = """
 """.split()
 TESTS = """
     CoalescingQueueTests.swift MessageReaderTests.swift ObjectTableTests.swift ObserverLifecycleTests.swift
-    OutgoingMessageTests.swift RegistryTests.swift RelayReportsTests.swift RuleReachTests.swift StreamReaderTests.swift
-    WireFormatTests.swift WireReaderTests.swift
+    OutgoingMessageTests.swift RegistryTests.swift RelayReportsTests.swift RuleReachTests.swift SenderDirectoryTests.swift
+    StreamReaderTests.swift WireFormatTests.swift WireReaderTests.swift
 """.split()
 
 # The tests that take more than a tenth of a second, by what their names have.

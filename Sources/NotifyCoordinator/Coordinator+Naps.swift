@@ -74,7 +74,6 @@ extension Coordinator {
 
     /// Decisions about these processes have changed: what is to hear or to drop posts runs before it is told so.
     mutating func endStops(of processes: [ProcessID]) {
-        mustReviewNaps = true
         for program in Set(processes.compactMap { self.program(of: $0) }).sorted() where !mayStop(program) {
             perform(naps.mustRun(program))
         }

@@ -110,13 +110,13 @@ extension Coordinator {
 
     /// The recipient of what is found in the stream of a connection; nil if there is none any more.
     package func receiver(ofStream id: ConnectionID) -> ConnectionID? {
-        let receiver = successors[id] ?? id
+        let receiver = heirs.heir(of: id) ?? id
         return directory[receiver] == nil ? nil : receiver
     }
 
     /// The stream of a parked connection has been read, and its socket is shut down.
     mutating func streamIsRead(_ id: ConnectionID) {
-        guard let heir = successors.removeValue(forKey: id) else {
+        guard let heir = heirs.end(id) else {
             directory[id]?.parking = .parked
             return
         }
@@ -126,7 +126,7 @@ extension Coordinator {
 
     /// Whether the stream of a connection that this one has replaced is being read. If the agent dies before, the observer
     /// must not believe that it has everything.
-    func isHeir(_ id: ConnectionID) -> Bool { successors.values.contains(id) }
+    func isHeir(_ id: ConnectionID) -> Bool { heirs.isHeir(id) }
 
     mutating func processContinued(_ id: ProcessID) {
         directory[process: id]?.isStopped = false

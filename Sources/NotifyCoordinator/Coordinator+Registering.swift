@@ -114,9 +114,9 @@ extension Coordinator {
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
         // A spurious notification beats silence.
         for name in observer.gaps.names { _ = keep(name, for: id) }
-        for (stream, heir) in successors where heir == previous { successors[stream] = id }
+        heirs.replace(previous, by: id)
         // With its socket it is still to be drained, which ends with it.
-        if case .draining = old.parking, !old.hasSocket { successors[previous] = id }
+        if case .draining = old.parking, !old.hasSocket { heirs.set(id, of: previous) }
         // The names are handed over directly: rules that both need stay on the bus.
         if observer.state == .suspended, !observer.isRelayed {
             proxies.subscribe(observer.subjects, for: id, of: observer.user)
@@ -273,7 +273,6 @@ extension Coordinator {
         directory[process: id]?.forgetWishes()
         for connection in process.connections.sorted() {
             if case .draining = directory[connection]?.parking { emit(.stopDraining(connection)) }
-            successors[connection] = nil
             remove(connection)
         }
         if let rest = directory[process: id] { forget(rest) }

@@ -55,8 +55,8 @@ package struct Coordinator {
     var ledger: Ledger
     /// The calls that have not been answered.
     var calls: Set<CallID> = []
-    /// Connections whose stream is being read and that have been replaced.
-    var successors: [ConnectionID: ConnectionID] = [:]
+    /// Who has replaced connections whose streams are being read.
+    var heirs = StreamHeirs()
     var now = Timestamp(nanoseconds: 0)
     package internal(set) var naps: Naps
     /// Whether a program that naps may have to be stopped, or to run.
@@ -114,7 +114,7 @@ package struct Coordinator {
         hasher.combine(window)
         hasher.combine(ledger.accounts)
         hasher.combine(calls)
-        hasher.combine(successors)
+        hasher.combine(heirs)
         hasher.combine(naps)
     }
 

@@ -5,6 +5,8 @@ import NotifyBus
 import TestSupport
 import Testing
 
+@testable import NotifyCore
+
 @Suite struct GateTests {
     @Test(arguments: busKinds)
     func `a background observer gets nothing, then or later`(kind: BusKind) throws {
@@ -104,6 +106,73 @@ import Testing
         let strays = elements.filter { $0 == inside }.count
         #expect(strays == 0)
         observation.cancel()
+    }
+
+    @Test(arguments: busKinds)
+    func `a name that is canceled just before the gate closes leaves no rule on the bus`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let (center, poster) = (agent.makeCenter(), agent.makeCenter())
+        let kept = try center.addObserver(for: "com.example.kept") { _ in }
+        let name = try center.observingName()
+        // It cancels while it reads the post after which the agent's call comes, and has more to do with the connection than
+        // to remove rules, which is done later. If the callback takes long, another thread does that before the call.
+        let wasLate = try waitUntil(timeout: .patience) {
+            let canceled = try center.addObserver(for: "com.example.canceled") { _ in }
+            let gates = Recorder<Bool>()
+            let last = try center.addObserver(for: "com.example.last") { _ in
+                canceled.cancel()
+                center.perform { link in gates.append(link.lifecycle.isOpen) }
+            }
+            var reading = try PausedReading(of: center)
+            try poster.post("com.example.last")
+            try #require(waitUntil { reading.waiting > 0 })
+            let post = reading.waiting
+            let ended = Counter()
+            startThread {
+                try? agent.set(name, .background)
+                ended.add()
+            }
+            try #require(waitUntil { reading.waiting > post })
+            reading.goOn()
+            try #require(ended.wait(for: 1) && gates.wait(forCount: 1, timeout: .patience))
+
+            reading = try PausedReading(of: center)
+            let before = reading.waiting
+            try poster.post("com.example.canceled")
+            // The bus may write what it answers to the poster first.
+            for _ in 0..<3 { try poster.synchronize(timeout: .patience) }
+            #expect(reading.waiting == before)
+            reading.goOn()
+            last.cancel()
+            try agent.set(name, .foreground)
+            return gates.elements == [false]
+        }
+        #expect(wasLate)
+        kept.cancel()
+    }
+
+    /// The thread that reads a center's connection, while it waits.
+    private struct PausedReading {
+        private let descriptor: Int32
+        private let end = Counter()
+
+        init(of center: NotifyCenter) throws {
+            let descriptors = Recorder<Int32>()
+            center.perform { [end] link in
+                descriptors.append(link.descriptor)
+                _ = end.wait(for: 1)
+            }
+            try #require(descriptors.wait(forCount: 1, timeout: .patience))
+            descriptor = descriptors.elements[0]
+        }
+
+        /// How many bytes have come meanwhile.
+        var waiting: Int32 {
+            var count: Int32 = 0
+            return ioctl(descriptor, UInt(FIONREAD), &count) == 0 ? count : 0
+        }
+
+        func goOn() { end.add() }
     }
 
     @Test(arguments: busKinds)

@@ -122,6 +122,59 @@ import Testing
         }
     }
 
+    /// A message with more fields. The first of them begins 8 bytes in, as each field does.
+    private func bytes(_ message: RawMessage, moreFields: [UInt8]) -> [UInt8] {
+        var bytes = message.bytes
+        bytes += moreFields
+        let length = UInt32(bytes.count - 16)
+        bytes.replaceSubrange(12..<16, with: withUnsafeBytes(of: length.littleEndian) { Array($0) })
+        return bytes + [UInt8](repeating: 0, count: -bytes.count & 7)
+    }
+
+    private func first(_ bytes: [UInt8], _ isRight: (BusMessage) -> Bool = { _ in true }) -> Bool {
+        let reader = MessageReader()
+        bytes.withUnsafeBytes { reader.feed($0) }
+        guard case .message(let message) = reader.next() else { return false }
+        return isRight(message)
+    }
+
+    @Test func `a field that nobody knows may have any value, and what follows it is read`() {
+        var message = full(.signal)
+        message.sender = nil
+        let sender: [UInt8] = [7, 1, 115, 0, 4, 0, 0, 0] + Array(":1.7".utf8) + [0]
+        let unknown: [[UInt8]] = [
+            [10, 1, 117, 0, 7, 0, 0, 0], [255, 1, 121, 0, 7, 0, 0, 0],
+            [10, 2, 97, 121, 0, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3, 0],
+            [10, 4, 40, 121, 117, 41, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0],
+        ]
+        for field in unknown {
+            #expect(
+                first(bytes(message, moreFields: field + sender)) { $0.hasUnknownFields && !$0.isFromBus },
+                "\(field)"
+            )
+        }
+        // The known ones have their types, there is no field 0, and a value has the type that is announced.
+        for field in [[7, 1, 117, 0, 7, 0, 0, 0], [0, 1, 117, 0, 7, 0, 0, 0], [10, 1, 63, 0, 7, 0, 0, 0]] as [[UInt8]] {
+            #expect(!first(bytes(message, moreFields: field)), "\(field)")
+        }
+        #expect(first(bytes(message, moreFields: sender)) { !$0.hasUnknownFields && !$0.isFromBus })
+    }
+
+    @Test func `the fields end with the last one, not with what fills the space after it`() {
+        for count in 1...7 {
+            var message = full(.signal)
+            // The sender is then the last one.
+            (message.replySerial, message.sender) = (nil, String(repeating: "x", count: count))
+            var bytes = message.bytes
+            let space = -Int(bytes[12]) & 7
+            #expect(first(bytes))
+            for _ in 0..<space {
+                bytes[12] += 1
+                #expect(!first(bytes), "\(count)")
+            }
+        }
+    }
+
     @Test func `in a stream that begins anywhere, what no bus lets through is no message`() {
         let changes: [(inout RawMessage) -> Void] = [
             { $0.sender = nil }, { $0.sender = "" }, { $0.path = "a" }, { $0.path = "" }, { $0.member = "" },
@@ -266,6 +319,18 @@ import Testing
         let other = MessageReader(.anywhere)
         first.withUnsafeBytes { other.feed($0) }
         #expect(other.peek() == nil)
+    }
+
+    @Test func `few bytes may begin a message, whatever lies behind them`() {
+        for count in 0..<4 {
+            var bytes: [UInt8] = [UInt8(ascii: "l"), 1, 0, 1]
+            #expect(bytes.withUnsafeBytes { BusMessage.mayBegin(with: $0) })
+            bytes[count] = 0xff
+            bytes.withUnsafeBytes { bytes in
+                #expect(BusMessage.mayBegin(with: UnsafeRawBufferPointer(rebasing: bytes[..<count])))
+                #expect(!BusMessage.mayBegin(with: UnsafeRawBufferPointer(rebasing: bytes[...count])))
+            }
+        }
     }
 
     @Test func `nothing is found in data that is not a message`() {

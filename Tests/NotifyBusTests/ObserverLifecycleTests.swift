@@ -218,6 +218,30 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [(.suspended, false, true), (.suspended, true, false), (.background, false, false)]
+            as [(LifecycleState, Bool, Bool)]
+    )
+    func `an agent that goes before it has handed over what was missed is made good`(
+        state: LifecycleState,
+        hasDelivered: Bool,
+        isMissing: Bool
+    ) {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        for (number, state) in [(1, state), (2, .foreground)] as [(Int, LifecycleState)] {
+            let call = call(UInt32(number))
+            _ = scene.take(.setState(state, additions: 0, call))
+            #expect(scene.take(.barrierPassed(number)).contains(.answer(call)))
+        }
+        if hasDelivered { _ = scene.take(.deliver([], call(3))) }
+        // Another one may come, for two seconds.
+        #expect(scene.take(.ownerChanged("")) == (isMissing ? [.setDeadline(2_000)] : []))
+        _ = scene.take(.deadlinePassed)
+        #expect(scene.takeReplayed() == (isMissing ? ["com.example.a"] : []))
+    }
+
     @Test func `on another bus a former agent's name means nothing`() {
         var scene = Scene()
         _ = scene.connect()
@@ -257,5 +281,52 @@ import Testing
         #expect(additions.areWaiting)
         additions.confirm()
         #expect(!additions.areWaiting)
+    }
+
+    // MARK: - The gate
+
+    /// A suspended program that is told to go on.
+    private func makeOpening() -> Scene {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.setState(.suspended, additions: 0, call(1)))
+        _ = scene.take(.barrierPassed(1))
+        #expect(scene.take(.setState(.foreground, additions: 0, call(2))) == [.putRules, .askBarrier(2)])
+        return scene
+    }
+
+    @Test func `the gate opens when the bus has answered for every rule, also for one that was asked for meanwhile`() {
+        var scene = makeOpening()
+        scene.half.rulesAreAsked(2)
+        #expect(scene.take(.ruleAnswered).isEmpty && scene.take(.barrierPassed(2)).isEmpty)
+        scene.half.rulesAreAsked(1)
+        #expect(scene.take(.ruleAnswered).isEmpty && !scene.half.isOpen)
+        #expect(scene.take(.ruleAnswered).contains(.answer(call(2))) && scene.half.isOpen)
+        // What is asked for by whoever hears posts keeps no gate shut.
+        scene.half.rulesAreAsked(1)
+        _ = scene.take(.setState(.suspended, additions: 0, call(3)))
+        _ = scene.take(.setState(.foreground, additions: 0, call(4)))
+        _ = scene.take(.barrierPassed(4))
+        #expect(scene.half.isOpen)
+    }
+
+    @Test func `if the connection is lost while the gate opens, the rules are set on the next one`() {
+        var scene = makeOpening()
+        _ = scene.take(.lost)
+        #expect(scene.half.gate == .closed)
+        _ = scene.connect()
+        #expect(scene.register(with: ":1.5", search: 3).contains(.putRules))
+        #expect(scene.half.gate == .opening)
+    }
+
+    @Test func `what is asked while there is no connection waits for the next agent`() {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.lost)
+        #expect(scene.take(.asks(request: 7)).isEmpty)
+        _ = scene.connect()
+        #expect(scene.register(with: ":1.6", search: 3).contains(.ask(agent: ":1.6", request: 7)))
     }
 }

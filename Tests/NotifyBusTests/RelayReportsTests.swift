@@ -78,4 +78,12 @@ import Testing
         }
         #expect(added == ["a", "c"])
     }
+
+    @Test func `a prefix that is given up before it was reported is not reported`() throws {
+        var reports = RelayReports()
+        reports.add(Batch(prefixes: ["p", "q"]))
+        reports.remove(Batch(prefixes: ["p"]))
+        let calls = reports.next()
+        #expect(try #require(calls) == (Batch(prefixes: ["p"]), Batch(prefixes: ["q"])))
+    }
 }

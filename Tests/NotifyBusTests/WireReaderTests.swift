@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Testing
 
 @testable import NotifyWire
@@ -82,5 +83,47 @@ import Testing
             return (reader.byte(), reader.isAtEnd)
         }
         #expect(again.value == (2, false) && again.position == 2)
+    }
+
+    // MARK: - Values
+
+    private func values(_ types: String, _ bytes: [UInt8], _ all: [Int32] = []) -> [BusValue]? {
+        let types = Array(types.utf8)
+        return types.withUnsafeBytes { types in
+            bytes.withUnsafeBytes { bytes in
+                var descriptors = MessageDescriptors(all)
+                var reader = BusValueReader(WireReader(bytes, 0..<bytes.count, isBigEndian: false))
+                return reader.values(types, &descriptors)
+            }
+        }
+    }
+
+    @Test func `a structure has a member at least, an entry of a dictionary two, and both an end`() {
+        let (one, two) = (BusValue.number(code: UInt8(ascii: "y"), 1), BusValue.number(code: UInt8(ascii: "y"), 2))
+        #expect(values("(y)", [1, 2]) == [.structure([one])])
+        #expect(values("((y)y)", [1, 2]) == [.structure([.structure([one]), two])])
+        #expect(values("{yy}", [1, 2]) == [.entry(one, two)])
+        for types in ["()", "{}", "(()y)", "{y}", "{yyy}", "(y", "(", "y)", "(y}", "{yy)", "a", "(a)"] {
+            #expect(values(types, [1, 2, 3, 0, 0, 0, 0, 0]) == nil, "\(types)")
+        }
+        #expect(values("v", [2, 40, 41, 0]) == nil && values("v", [3, 40, 121, 41, 0, 0, 0, 0, 1]) != nil)
+    }
+
+    @Test(
+        arguments: [
+            ("{hhh}", [0, 0, 0]), ("{h}", [0]), ("(hs)", [0]), ("hs", [0, 9]), ("ah", [8, 0]), ("ah", [6, 0, 0]),
+            ("av", [12, 0x6801, 0, 0x3f01]),
+        ] as [(String, [UInt32])]
+    )
+    func `of values that are not valid no descriptor stays open`(types: String, numbers: [UInt32]) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { Issue.record("there is no pipe: \(errno)"); return }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let bytes = numbers.flatMap { number in withUnsafeBytes(of: number.littleEndian) { Array($0) } }
+        #expect(values(types, bytes, [ends[1]]) == nil)
+        // Closed everywhere; a program that another test starts has a copy for a moment.
+        var end = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
+        #expect(poll(&end, 1, 10_000) == 1 && end.revents & Int16(POLLHUP) != 0)
+        close(ends[0])
     }
 }

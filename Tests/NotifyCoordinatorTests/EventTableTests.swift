@@ -147,4 +147,13 @@ import Testing
         #expect(outputs(EventChange(Self.a)) == [.post(Self.a, isAlias: false)])
         #expect(outputs(EventChange(Self.a, state: 5)) == [.set(Self.a, 5), .post(Self.a, isAlias: false)])
     }
+
+    @Test func `an alias has the state of the name that it stands for`() throws {
+        let lock = try #require(SystemEvent.all.first { $0.name == "org.notifybus.session.lock" })
+        let aliases = SystemEvent.all.filter { $0.original == lock.name }
+        var table = EventTable([lock.name: ["locker"]], aliases: [lock.name: aliases])
+        _ = table.handle(.wanted(lock.name, true), at: 0)
+        let outputs = table.handle(.reported("locker", .found([EventChange(lock.name, state: 1)])), at: 0)
+        for name in [lock.name] + aliases.map(\.name) { #expect(outputs.contains(.set(name, 1)), "\(name)") }
+    }
 }

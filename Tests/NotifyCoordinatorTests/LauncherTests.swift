@@ -557,6 +557,97 @@ import Testing
         #expect(world.starts.count == 1 && world.heard == Subjects(names: [LauncherWorld.name]))
     }
 
+    @Test func `what the program that is ended was still to be told, the one that follows is told instead`() {
+        let (old, new, both) = (
+            ConnectionID(7), ConnectionID(8), Subjects(names: [LauncherWorld.name, LauncherWorld.other])
+        )
+        var world = LauncherWorld {
+            $0.onBusy = .restart
+            $0.subjects = both
+        }
+        world.take(.activity(world.id, true))
+        // It may not hear this by itself.
+        world.take(.observes(old, [world.id], Subjects(names: [LauncherWorld.other]), isNew: true))
+        world.post(LauncherWorld.other)
+        world.post()
+        #expect(world.starts.map(\.restarts) == [true] && world.launcher.reports[0].due == 2)
+        world.take(.accepted(world.id, number: 1))
+        world.take(.activity(world.id, false))
+        world.take(.left(old))
+        world.take(.activity(world.id, true))
+        world.take(.observes(new, [world.id], both, isNew: true))
+        world.take(.marked(new))
+        world.end()
+        #expect(Set(world.delivered) == both.names && world.delivered.count == 2)
+        #expect(world.starts.count == 1 && world.launcher.reports[0].due == 0)
+    }
+
+    @Test func `what a program was not started again for, the one that follows is not told`() {
+        let both = Subjects(names: [LauncherWorld.name, LauncherWorld.other])
+        var world = LauncherWorld {
+            $0.onBusy = .drop
+            $0.subjects = both
+        }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post(LauncherWorld.other)
+        var entry = LaunchEntry(title: "a", action: .unit("a.service"))
+        (entry.subjects, entry.onBusy) = (both, .restart)
+        world.take(.load([entry]))
+        world.post()
+        #expect(world.starts.map(\.restarts) == [false, true])
+        world.take(.accepted(world.id, number: 2))
+        world.take(.activity(world.id, false))
+        world.take(.activity(world.id, true))
+        world.take(.observes(ConnectionID(7), [world.id], both, isNew: true))
+        #expect(world.delivered == [LauncherWorld.name])
+    }
+
+    @Test func `what was posted before an entry lost the name does not count when it has it again`() {
+        let both = Subjects(names: [LauncherWorld.name, LauncherWorld.other])
+        var world = LauncherWorld { $0.subjects = both }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post(LauncherWorld.other)
+        for subjects in [Subjects(names: [LauncherWorld.name]), both] {
+            var entry = LaunchEntry(title: "a", action: .unit("a.service"))
+            entry.subjects = subjects
+            world.take(.load([entry]))
+        }
+        world.take(.observes(ConnectionID(7), [world.id], both, isNew: true))
+        #expect(world.delivered == [LauncherWorld.name])
+    }
+
+    @Test func `of what is posted while a program runs, it is told as many names as an entry keeps`() throws {
+        var world = LauncherWorld {
+            $0.onBusy = .drop
+            $0.subjects = Subjects(prefixes: [NamePrefix("com.example.")])
+        }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        for number in 0...Launch.maximumDue { world.post(try NotifyName("com.example.n\(number)")) }
+        let prefix = Subjects(prefixes: [NamePrefix("com.example.")])
+        world.take(.observes(ConnectionID(7), [world.id], prefix, isNew: true))
+        #expect(world.delivered.count == Launch.maximumDue)
+    }
+
+    @Test func `programs that ran before the service manager left hear nothing for those that it starts`() {
+        var world = LauncherWorld()
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [LauncherWorld.name]), isNew: true))
+        world.take(.marked(ConnectionID(7)))
+        #expect(world.heard.isEmpty)
+        world.take(.manager(obstacle: "gone"))
+        world.take(.manager(obstacle: nil))
+        world.take(.activity(world.id, false))
+        #expect(world.heard == Subjects(names: [LauncherWorld.name]))
+    }
+
     @Test func `a restart that is accepted late counts as one`() {
         var world = makeRestart(old: ConnectionID(7))
         // The service manager was still busy with an earlier restart.

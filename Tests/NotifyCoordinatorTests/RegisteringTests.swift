@@ -40,7 +40,10 @@ import Testing
         var world = World()
         _ = try world.register(":1.1", World.process(11), ["com.example.a", "com.example.b"])
         let id = try #require(world.coordinator.id(of: ":1.1"))
+        let looks = world.looks
         _ = try world.register(":1.1", World.process(11), ["com.example.b", "com.example.c"])
+        // What is watched of it now decides how its process is.
+        #expect(world.looks == looks + 1 && world.watched == [World.process(11)])
         #expect(world.begun == [id, id] && world.coordinator.totals.observers == 1)
         #expect(world.names(of: ":1.1") == ["com.example.b", "com.example.c"])
     }
@@ -60,6 +63,57 @@ import Testing
             world.settle()
             #expect(world.coordinator.totals.parked == (isWatched ? 1 : 0))
         }
+    }
+
+    @Test func `nothing is known of a connection that has gone, and its name may come again`() throws {
+        var world = World()
+        for _ in 0..<2 {
+            let call = try world.register(":1.1", World.process(11), ["com.example.a"])
+            #expect(world.answers[call] == .registered(.foreground, pending: [], isComplete: false))
+            let id = try #require(world.coordinator.id(of: ":1.1"))
+            world.send(.connectionEnded(id))
+            #expect(world.coordinator.id(of: ":1.1") == nil)
+        }
+    }
+
+    @Test func `a post that comes before posts are kept leaves the rule, so that later ones are`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        _ = try world.set(":1.1", .suspended)
+        world.stepBus()
+        // The mark has not come yet.
+        world.send(.posted("com.example.a"))
+        #expect(world.rules == ["com.example.a"] && world.coordinator.directory[id]?.pending.isEmpty == true)
+        world.settle()
+        world.send(.posted("com.example.a"))
+        #expect(world.rules.isEmpty && world.coordinator.directory[id]?.pending.contains("com.example.a") == true)
+    }
+
+    @Test func `whether a process was stopped or continues is shown`() throws {
+        var world = World { $0.sources = [Coordinator.freezerSource] }
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        world.send(.processStopped(World.process(11)))
+        #expect(world.coordinator.sources.entries.first?.fact == .stillness(process: 11, isStill: true))
+        world.send(.processContinued(World.process(11)))
+        #expect(world.coordinator.sources.entries.first?.fact == .stillness(process: 11, isStill: false))
+    }
+
+    @Test
+    func `what comes before the agent has a stopped program's names is in its stream only, whatever is asked of it`()
+        throws
+    {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        world.send(.processStopped(World.process(11)))
+        _ = try world.set(":1.1", .suspended)
+        // If it continues now, it reads this by itself, and does not hear it again.
+        world.send(.posted("com.example.a"))
+        #expect(world.coordinator.directory[id]?.pending.isEmpty == true)
+        world.stepBus()
+        world.send(.posted("com.example.a"))
+        #expect(world.coordinator.directory[id]?.pending.contains("com.example.a") == true)
     }
 
     /// A program was stopped, and continues while the agent reads what was queued for it.

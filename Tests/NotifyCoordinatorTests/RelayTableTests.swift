@@ -251,4 +251,16 @@ import Testing
         #expect(rules.forbidden(try subjects(prefixes: ["com."]), to: "org.example.A") == "com.")
         #expect(rules.forbidden(try subjects("anything", prefixes: [""]), to: "org.example.B") == nil)
     }
+
+    @Test func `who hears some names, and which of them somebody hears, is known`() throws {
+        var table = RelayTable()
+        for client in ["a", "b", "c"] { _ = table.enter(client, of: process, in: .foreground) }
+        _ = try table.add(subjects("x", prefixes: ["com."]), to: "a")
+        _ = try table.add(subjects("y"), to: "b")
+        _ = try table.add(subjects("x"), to: "c")
+        #expect(try table.listeners(to: subjects("x", "w")) == ["a", "c"])
+        #expect(try table.listeners(to: subjects("y", prefixes: ["com.", "org."])) == ["a", "b"])
+        let some = try subjects("x", "w", prefixes: ["com.", "org."])
+        #expect(try table.heard(among: some) == subjects("x", prefixes: ["com."]))
+    }
 }

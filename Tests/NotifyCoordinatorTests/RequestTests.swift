@@ -166,6 +166,31 @@ import Testing
         #expect(state(world, ":1.32") == .foreground && state(world, ":1.33") == .foreground)
     }
 
+    @Test func `what is set for an application replaces what its user had set for processes of it`() throws {
+        var world = try makeWorld()
+        _ = try request(&world, "pid:11", .suspended, by: Caller(user: Self.own))
+        _ = try request(&world, "pid:12", .suspended, by: Caller(user: Self.other))
+        _ = try request(&world, "app:org.example.App", .background, by: Caller(user: Self.own))
+        for (number, user): (Int32, UInt32) in [(11, Self.own), (12, Self.other)] {
+            let process = World.process(number, user: user)
+            _ = try world.register(":1.2\(number)", process, ["com.example.a"], application: "org.example.App")
+        }
+        world.settle()
+        #expect(state(world, ":1.211") == .background && state(world, ":1.212") == .suspended)
+    }
+
+    @Test func `whoever decides on a program ends what it remembers of an earlier agent`() throws {
+        var world = World { $0.sources = ["logind"] }
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"]) { statement in
+            (statement.state, statement.decider) = (.background, "logind")
+        }
+        world.settle()
+        #expect(state(world, ":1.1") == .background)
+        _ = try request(&world, ":1.1", .suspended, by: Caller(user: Self.own))
+        _ = release(&world, ":1.1", by: Caller(user: Self.own))
+        #expect(state(world, ":1.1") == .foreground)
+    }
+
     @Test func `whoever releases everything releases its own, and root that of all`() throws {
         var world = try makeWorld()
         _ = try request(&world, "app:org.example.App", .background, by: Caller(user: Self.own))

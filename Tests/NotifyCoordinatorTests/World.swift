@@ -32,6 +32,8 @@ struct World {
     private(set) var memoryReleases = 0
     /// Processes of which it is watched whether they are stopped.
     private(set) var watched: Set<ProcessID> = []
+    /// How often it was said so.
+    private(set) var looks = 0
     private var lastCall: UInt64 = 0
     /// The result of `freeze`.
     var freezeOutcome = Event.FreezeOutcome.frozen
@@ -94,7 +96,9 @@ struct World {
             #expect(hasObservers)
             hasObservers = false
         case .giveMemoryBack: memoryReleases += 1
-        case .look(let process, true): watched.insert(process)
+        case .look(let process, true):
+            watched.insert(process)
+            looks += 1
         case .look(let process, false): watched.remove(process)
         case .deliver(let id, let names):
             delivered[id, default: []] += names
