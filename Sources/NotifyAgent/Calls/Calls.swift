@@ -202,13 +202,6 @@ extension Agent {
         if let id = coordinator.id(of: name) { handle(.told(id, reply)) }
     }
 
-    /// Hands names to the relay, which keeps them until the program has read them.
-    func deliverRelayed(_ names: [NotifyName], to id: ConnectionID) {
-        guard let name = coordinator.name(of: id), !names.isEmpty else { return }
-        relaying.keep(names, for: name)
-        handle(.delivered(id))
-    }
-
     /// The relay has ended, so nobody hears for these connections until they register with the next one.
     func relayHasLost(_ names: [String]) {
         relaying.close()
