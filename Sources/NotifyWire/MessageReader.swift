@@ -178,7 +178,8 @@ package final class MessageReader {
         guard var message = BusMessage(UnsafeRawBufferPointer(rebasing: bytes[..<end]), bodyOffset: body) else {
             return .passedOver
         }
-        if message.descriptorCount > 0 { message.descriptors = descriptors.take(message.descriptorCount, startingAt: start) }
+        let count = message.descriptorCount
+        if count > 0 { message.descriptors = descriptors.take(count, startingAt: start) }
         return .message(message)
     }
 

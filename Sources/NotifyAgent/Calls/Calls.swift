@@ -7,8 +7,11 @@ import NotifyNames
 
 // Turns a call into the coordinator's event, together with its caller.
 extension Agent {
-    /// It is a call's turn.
-    func begin(_ call: BusCall, by caller: Caller) {
+    /// It is a call's turn. It counts until it is released.
+    func begin(_ call: BusCall, _ charge: CallCharge) {
+        let caller = charge.caller
+        var call = call
+        call.keeper = Intake.Keeper(intake, charge)
         if call.member == "Ping", let launching, launching.postpones(call) { return }
         do throws(BusFault) {
             if wasReplaced { throw .replaced }

@@ -17,7 +17,9 @@ extension BusLink {
     /// Asks for the spare rules; whether the bus has them shows when they are needed.
     private func keepSpares() {
         guard reach.asksForSpares() else { return }
-        for rule in MatchRule.spares { tellBus("AddMatch", rule) }
+        for rule in MatchRule.spares {
+            connection?.send(.busCall("AddMatch", [.string(rule)], wantsReply: false))
+        }
     }
 
     private func askForRules(of topic: Topic) {
@@ -73,11 +75,7 @@ extension BusLink {
     }
 
     func withdraw(_ rules: [String]) {
-        for rule in rules { tellBus("RemoveMatch", rule) }
-    }
-
-    private func tellBus(_ member: String, _ rule: String) {
-        connection?.send(.busCall(member, [.string(rule)], wantsReply: false))
+        for rule in rules { connection?.send(.busCall("RemoveMatch", [.string(rule)], wantsReply: false)) }
     }
 
     // MARK: - Too many names for one rule each
@@ -91,8 +89,7 @@ extension BusLink {
     func wideRuleAnswered(_ outcome: BusMessage.RuleOutcome) {
         let change = reach.changeAnswered(isAccepted: outcome.isAccepted)
         if case .none = change { return }
-        var topics: [Topic] = []
-        registry.settle { table in table.forEach { topics.append($0) } }
+        let topics = registry.allTopics
         if case .refused = change {
             withdraw(MatchRule.everything)
             registry.settle { _ in
@@ -110,8 +107,7 @@ extension BusLink {
 
     private func narrow() {
         reach.beginNarrowing()
-        var topics: [Topic] = []
-        registry.settle { table in table.forEach { topics.append($0) } }
+        let topics = registry.allTopics
         for topic in topics where topic.generation == generation { askForRules(of: topic) }
         if topics.isEmpty { finishNarrowing(reach.finish()) }
     }
@@ -170,9 +166,7 @@ extension BusLink {
     func putAllRules() {
         generation += 1
         heldTopics = []
-        var topics: [Topic] = []
-        registry.settle { table in table.forEach { topics.append($0) } }
-        for topic in topics { sendRules(of: topic) }
+        for topic in registry.allTopics { sendRules(of: topic) }
     }
 }
 

@@ -217,7 +217,7 @@ package final class BusLink {
         while true {
             guard let connection else { return nil }
             if isUndisturbed {
-                if let message = connection.peek(), let post = posts.find(message) {
+                if !posts.isEmpty, let message = connection.peek(), let post = posts.find(message) {
                     connection.passOver(message)
                     if let arrival = arrival(of: post) { return arrival }
                     continue
