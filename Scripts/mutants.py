@@ -30,8 +30,7 @@ KNOWN = ROOT / "Tests" / "Mutants" / "survivors.txt"
 # What is changed: values that know neither a clock nor a socket.
 MACHINES = """
     Sources/NotifyCoordinator Sources/NotifyNames/CoalescingQueue.swift
-    Sources/NotifyCore/Lifecycle/AgentRegistration.swift Sources/NotifyCore/Lifecycle/LateAdditions.swift
-    Sources/NotifyCore/Lifecycle/MissedNames.swift Sources/NotifyCore/Lifecycle/ObserverGate.swift
+    Sources/NotifyCore/Lifecycle/AgentRegistration.swift Sources/NotifyCore/Lifecycle/ObserverGate.swift
     Sources/NotifyCore/Lifecycle/ObserverLifecycle.swift Sources/NotifyCore/Lifecycle/RelayReports.swift
     Sources/NotifyCore/Observing/RuleReach.swift Sources/NotifyCore/Observing/SenderDirectory.swift
     Sources/NotifyCore/Posting/PostQueue.swift

@@ -23,13 +23,11 @@ extension Agent {
         case .answer(let call, let answer): self.answer(call, answer)
         case .refuse(let id, let refusal):
             if let call = openCalls.take(id) { answer(call, .failure(BusFault(refusal))) }
-        case .tell(let id, let state, let additions, let marks): tell(id, state, additions, marks: marks)
-        case .deliver(let id, let names): deliver(names, to: id)
-        case .tellDecider(let id, let decider):
-            if let name = coordinator.name(of: id) {
-                let message = AgentInterface.Decided(decider.name)
-                if coordinator.isRelayed(id) { relaying.emit(message, to: name) } else { link.emit(message, to: name) }
-            }
+        case .tell(let observer, let state, let additions, let marks): tell(observer, state, additions, marks: marks)
+        case .deliver(let observer, let names): deliver(names, to: observer)
+        case .tellDecider(let observer, let decider):
+            let (message, name) = (AgentInterface.Decided(decider.name), observer.name)
+            if observer.isRelayed { relaying.emit(message, to: name) } else { link.emit(message, to: name) }
         case .awaitHeldBack(let id):
             link.callBus("GetId", []) { [self] _ in handle(.nothingIsHeldBack(id)) }
         case .announce(let change):
@@ -177,6 +175,53 @@ struct OpenCalls {
     }
 }
 
+/// Who wants to be woken when: the loop has one timer for all.
+struct Alarms {
+    enum Owner {
+        case coordinator, naps, events, launching, relaying
+        /// The machine may go to sleep.
+        case sleep
+    }
+
+    private let loop: EventLoop
+    private let ring: () -> Void
+    private var times: [Owner: Int64] = [:]
+    private var timer: Int?
+
+    init(on loop: EventLoop, ring: @escaping () -> Void) { (self.loop, self.ring) = (loop, ring) }
+
+    /// A later call with the same owner replaces an earlier one.
+    mutating func set(_ owner: Owner, at time: Int64?) {
+        times[owner] = time
+        arm()
+    }
+
+    /// It rings.
+    ///
+    /// - Returns: whose time has come.
+    mutating func take(now: Int64) -> [Owner] {
+        let due = times.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
+        for owner in due { times[owner] = nil }
+        arm()
+        return due
+    }
+
+    private mutating func arm() {
+        loop.cancel(timer)
+        timer = times.values.min().map { loop.at(MonotonicTime(nanoseconds: $0), ring) }
+    }
+}
+
+/// The time of day.
+enum WallClock {
+    /// Seconds since 1970.
+    static var now: UInt64 { UInt64(max(0, time(nil))) }
+}
+
+extension Timestamp {
+    static var now: Timestamp { Timestamp(nanoseconds: MonotonicTime.now.nanoseconds, wallClock: WallClock.now) }
+}
+
 // Answers.
 extension Agent {
     private func answer(_ id: CallID, _ answer: Effect.Answer) {
@@ -212,9 +257,9 @@ extension Agent {
 // Messages to observers.
 extension Agent {
     /// Informs an observer of its state.
-    private func tell(_ id: ConnectionID, _ state: LifecycleState, _ additions: UInt32, marks: Bool) {
-        guard let name = coordinator.name(of: id) else { return }
-        if coordinator.isRelayed(id) { return relaying.tell(name, state) }
+    private func tell(_ observer: Effect.Recipient, _ state: LifecycleState, _ additions: UInt32, marks: Bool) {
+        let (id, name) = (observer.id, observer.name)
+        if observer.isRelayed { return relaying.tell(name, state) }
         if marks {
             // The reply is at the point in the stream of posts at which the bus has processed the question.
             link.callBus("GetId", []) { [self] _ in handle(.markIsReached(id)) }
@@ -239,9 +284,14 @@ extension Agent {
 
     /// Delivers names. The last call has fewer than the limit, possibly none, so that the observer knows it has
     /// everything.
-    private func deliver(_ names: [NotifyName], to id: ConnectionID) {
-        if coordinator.isRelayed(id) { return deliverRelayed(names, to: id) }
-        guard let name = coordinator.name(of: id) else { return }
+    private func deliver(_ names: [NotifyName], to observer: Effect.Recipient) {
+        let (id, name) = (observer.id, observer.name)
+        if observer.isRelayed {
+            if names.isEmpty { return }
+            // It keeps them until the program has read them.
+            relaying.keep(names, for: name)
+            return handle(.delivered(id))
+        }
         var rest = names[...]
         while rest.count >= ObserverInterface.Deliver.limit {
             send(ObserverInterface.Deliver(rest.prefix(ObserverInterface.Deliver.limit).map(\.string)), to: name)

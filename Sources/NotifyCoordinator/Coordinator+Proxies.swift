@@ -163,20 +163,18 @@ extension Coordinator {
 
     /// Delivers what is pending for a connection, even if nothing is: the connection then knows that it has everything.
     mutating func deliverPending(to id: ConnectionID) {
-        guard let names = directory[id]?.pending.take() else { return }
-        if names.isEmpty { emit(.deliver(id, [])) } else { deliver(names, to: id) }
+        guard let names = directory[id]?.pending.take(), let observer = directory[id] else { return }
+        if names.isEmpty { emit(.deliver(observer.recipient, [])) } else { deliver(names, to: id) }
     }
 
     /// Delivers names, which count towards their user's quota until the connection has read them: it may be stopped
     /// before.
     private mutating func deliver(_ names: [NotifyName], to id: ConnectionID) {
-        guard !names.isEmpty else { return }
+        guard !names.isEmpty, let observer = directory[id] else { return }
         directory[id]?.deliveries.append(names)
         // This does not wait: it takes over the place of the call that it follows.
-        if let observer = directory[id] {
-            window.begin(.delivery(id), of: observer.owner, now: now.nanoseconds)
-        }
-        emit(.deliver(id, names))
+        window.begin(.delivery(id), of: observer.owner, now: now.nanoseconds)
+        emit(.deliver(observer.recipient, names))
     }
 
     /// A connection has read its oldest delivery.

@@ -256,7 +256,7 @@ extension Coordinator {
     mutating func tellDecider(_ id: ConnectionID) {
         guard let observer = directory[id], observer.toldDecider != observer.decision.decider else { return }
         directory[id]?.toldDecider = observer.decision.decider
-        emit(.tellDecider(id, observer.decision.decider))
+        emit(.tellDecider(observer.recipient, observer.decision.decider))
     }
 
     // MARK: - Transitions

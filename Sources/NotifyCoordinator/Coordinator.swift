@@ -88,7 +88,7 @@ package struct Coordinator {
                 continue
             }
             directory[id]?.isToBeMarked = false
-            emit(.tell(id, state, additions: observer.additions, marks: observer.isToBeMarked))
+            emit(.tell(observer.recipient, state, additions: observer.additions, marks: observer.isToBeMarked))
         }
         // Pending requests have an alarm of their own.
         if let deadline = window.deadline, requests.isEmpty { emit(.alarm(at: deadline)) }

@@ -17,12 +17,12 @@ package enum Effect: Sendable {
     ///   - additions: how many calls of AddNames it has had carried out since it registered.
     ///   - marks: just before that, find the point in the stream of posts from which they set bits; ends in
     ///     `markIsReached`.
-    case tell(ConnectionID, LifecycleState, additions: UInt32, marks: Bool)
+    case tell(Recipient, LifecycleState, additions: UInt32, marks: Bool)
     /// Deliver names that were posted while a connection was suspended; ends in `delivered` if there are any. An empty
     /// list says that there are no more.
-    case deliver(ConnectionID, [NotifyName])
+    case deliver(Recipient, [NotifyName])
     /// Inform a connection who has decided on its state.
-    case tellDecider(ConnectionID, Decider)
+    case tellDecider(Recipient, Decider)
     /// Wait until no post is held back any more; ends in `nothingIsHeldBack`.
     case awaitHeldBack(ConnectionID)
 
@@ -84,6 +84,14 @@ package enum Effect: Sendable {
     case alarm(at: Int64)
     /// Report `napAlarm` at this time; it replaces an earlier one. nil: not at all.
     case napAlarm(at: Int64?)
+
+    /// A connection that is told something.
+    package struct Recipient: Sendable {
+        package let id: ConnectionID
+        package let name: String
+        /// Whether a relay passes it on.
+        package let isRelayed: Bool
+    }
 
     /// The reply to a call.
     package enum Answer: Hashable, Sendable {

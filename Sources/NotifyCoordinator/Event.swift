@@ -101,27 +101,6 @@ package enum Event: Sendable {
     }
 }
 
-/// Who makes a call.
-package struct Caller: Hashable, Sendable {
-    package let owner: Owner
-    /// Why it may neither see nor change what belongs to others: it is in a sandbox, or its process is unknown. Nil if it
-    /// may.
-    package let confinement: Refusal?
-    /// Whether its process is unknown, which may change.
-    package let isUncertain: Bool
-
-    package var user: UInt32 { owner.user }
-
-    package init(_ owner: Owner, confinement: Refusal? = nil, isUncertain: Bool = false) {
-        (self.owner, self.confinement, self.isUncertain) = (owner, confinement, isUncertain)
-    }
-
-    package init(user: UInt32) { self.init(Owner(user: user)) }
-
-    /// Whether it may change what belongs to a user.
-    package func mayChange(_ owner: UInt32) -> Bool { user == 0 || user == owner }
-}
-
 /// A connection that registers, and what is known of it.
 package struct Newcomer: Sendable {
     /// Its unique name.

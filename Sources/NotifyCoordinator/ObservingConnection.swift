@@ -96,6 +96,7 @@ struct ObservingConnection: Hashable {
     }
 
     var state: LifecycleState { transition.state }
+    var recipient: Effect.Recipient { Effect.Recipient(id: id, name: name, isRelayed: isRelayed) }
 
     /// Whether its names are being subscribed so that it can be parked.
     var waitsForParking: Bool { proxyWaiters.contains { if case .parking = $0 { true } else { false } } }

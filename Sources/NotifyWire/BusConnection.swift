@@ -22,9 +22,10 @@ package final class BusConnection {
     private var socket: Int32 = -1
     private let output = BusOutput()
     private let reader: MessageReader
-    /// The message that `next` last returned, unless it looked like a post: nobody asks for their arguments.
-    private var current = BusMessage(kind: .invalid)
-    private var lastSerial: UInt32 = 0
+    /// What poll(2) has reported for the socket: the next `peek` or `next` first reads and writes accordingly.
+    package var reported: Int16 = 0
+    /// The serial of the next message to be sent.
+    package private(set) var nextSerial: UInt32 = 1
     /// Whether the bus has closed the connection, and everything it had sent before has been read.
     private var hasEnded = false
     private var isBroken = false
@@ -79,7 +80,9 @@ package final class BusConnection {
     }
 
     /// Reads and writes what the socket accepts now, without waiting.
-    package func service(_ events: Int16) {
+    private func service() {
+        let events = reported
+        reported = 0
         if let entry { return enter(entry, events) }
         if events & Int16(POLLOUT) != 0 { output.flush(to: socket) }
         // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
@@ -118,7 +121,8 @@ package final class BusConnection {
     /// The bytes of the next message, if complete, for a caller that can interpret them and then calls `passOver`. They
     /// are valid until then.
     package func peek() -> UnsafeRawBufferPointer? {
-        isBroken ? nil : reader.peek()
+        if reported != 0 { service() }
+        return isBroken ? nil : reader.peek()
     }
 
     /// Skips the message that `peek` returned.
@@ -128,14 +132,15 @@ package final class BusConnection {
 
     /// Takes the next message that has arrived. Its pointers are valid until the next call.
     package func next() -> BusMessage? {
+        if reported != 0 { service() }
         if isBroken { return BusMessage(kind: .disconnected) }
         switch reader.next() {
         case .message(let message):
-            if message.looksLikePost || message.kind == .longCall { return message }
-            current = message
-            // Many calls are refused whatever they ask for: see `arguments`.
-            if message.kind == .call { return message }
-            guard message.isFrom(BusMessage.busName) || isValid(message) else { return BusMessage(kind: .invalid) }
+            // A post is compared with the expected bytes instead, and a call validated when its arguments are read.
+            if message.looksLikePost || message.kind == .call || message.kind == .longCall { return message }
+            // What the bus says itself needs no validation: the first messages would take a seventh of the instructions of
+            // a short program.
+            guard message.isFrom(BusMessage.busName) || message.isValid else { return BusMessage(kind: .invalid) }
             return message
         case .passedOver:
             return BusMessage(kind: .invalid)
@@ -147,37 +152,7 @@ package final class BusConnection {
         }
     }
 
-    /// Asks libdbus, which validates messages more thoroughly than the reader: not every bus checks what it passes on.
-    /// What the bus says itself needs none: the first messages would take a seventh of the instructions of a short program.
-    /// Code that handles a post compares it with the expected bytes instead.
-    private func isValid(_ message: BusMessage) -> Bool {
-        guard let start = message.bytes.baseAddress else { return false }
-        guard message.descriptorCount > 0 else { return nb_is_message(start, message.bytes.count) }
-        // libdbus would look for the descriptors.
-        var bytes = Array(message.bytes)
-        let place = message.descriptorCountOffset
-        bytes.replaceSubrange(place..<place + 4, with: repeatElement(0, count: 4))
-        return nb_is_message(bytes, bytes.count)
-    }
-
-    /// The arguments of the message that `next` last returned, which may be requested once.
-    ///
-    /// - Returns: nil if they are nested too deeply or are too many, or are those of a call that is not valid. Descriptors
-    ///   among them belong to the caller.
-    package func arguments() -> [BusValue]? {
-        if current.kind == .call, !isValid(current) { return nil }
-        var values = BusValueReader(current.bodyReader)
-        var descriptors = reader.takeDescriptors()
-        return values.values(current.signature, &descriptors)
-    }
-
     // MARK: - Writing
-
-    private func nextSerial() -> UInt32 {
-        // Zero is not a valid serial.
-        lastSerial = lastSerial == .max ? 1 : lastSerial + 1
-        return lastSerial
-    }
 
     /// Calls a method of the bus, without waiting for the reply.
     ///
@@ -186,22 +161,16 @@ package final class BusConnection {
         send(.busCall(member, argument.map { [.string($0)] } ?? []))
     }
 
-    /// Calls a method of the bus that replies nothing, or nothing of interest.
-    package func tellBus(_ member: String, _ argument: String) {
-        _ = send(.busCall(member, [.string(argument)], wantsReply: false))
-    }
-
-    /// Sends a message.
+    /// Writes a message whose serial is `nextSerial`, as far as the socket accepts it now, and queues the rest.
     ///
-    /// - Returns: its serial; 0 if it is not valid, or the bus has not read for too long.
-    package func send(_ message: OutgoingMessage) -> UInt32 {
-        let serial = nextSerial()
-        guard let bytes = message.bytes(serial: serial), bytes.count <= BusConnection.queueLimit - output.count else {
-            return 0
-        }
+    /// - Returns: false if the bus has not read for too long, or the descriptors can't be sent.
+    func write(_ bytes: [UInt8], _ descriptors: [Int32]) -> Bool {
+        guard bytes.count <= BusConnection.queueLimit - output.count else { return false }
+        // Zero is not a valid serial.
+        nextSerial = nextSerial == .max ? 1 : nextSerial + 1
         sentCount &+= UInt64(bytes.count)
         let open = entry == nil && !gathers ? socket : nil
-        return bytes.withUnsafeBytes { output.write($0, message.descriptors, to: open) } ? serial : 0
+        return bytes.withUnsafeBytes { output.write($0, descriptors, to: open) }
     }
 
     /// While more bytes than this are queued, calls by strangers are left unanswered.
@@ -210,10 +179,8 @@ package final class BusConnection {
     /// Replies to a call: there is no such method, or it is too long.
     package func refuse(_ call: BusMessage) {
         guard waitingCount < BusConnection.answersLimit, let refusal = OutgoingMessage.refusal(of: call) else { return }
-        _ = send(refusal)
+        send(refusal)
     }
-
-    package func refuseIfAsked(_ call: BusMessage) { if call.wantsReply { refuse(call) } }
 
     /// Whether messages are held back to be written together: the bus then receives them without others in between.
     package var gathers = false {

@@ -30,6 +30,8 @@ package struct BusMessage {
     /// How many descriptors came with it, and the position of that number, 0 if there is none.
     package private(set) var descriptorCount: UInt32 = 0
     package private(set) var descriptorCountOffset = 0
+    /// Those that have come; nil if there are none, or the connection takes none.
+    package var descriptors: MessageDescriptors?
     /// From its first byte on; the body may be incomplete.
     package private(set) var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
     package private(set) var bodyOffset = 0

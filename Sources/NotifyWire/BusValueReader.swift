@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CDBusShim
 import Glibc
 
 /// Reads the arguments of a message. See the D-Bus specification, "Type System".
@@ -23,14 +24,14 @@ package struct BusValueReader {
     package mutating func values(
         _ types: UnsafeRawBufferPointer,
         depth: Int = 0,
-        _ descriptors: inout MessageDescriptors
+        _ descriptors: MessageDescriptors? = nil
     ) -> [BusValue]? {
         guard depth < BusValueReader.maximumDepth else { return nil }
         var values: [BusValue] = []
         var rest = types
         while !rest.isEmpty {
             guard let count = BusValueReader.firstType(of: rest),
-                let value = value(UnsafeRawBufferPointer(rebasing: rest[..<count]), depth, &descriptors)
+                let value = value(UnsafeRawBufferPointer(rebasing: rest[..<count]), depth, descriptors)
             else {
                 values.closeDescriptors()
                 return nil
@@ -44,7 +45,7 @@ package struct BusValueReader {
     private mutating func value(
         _ type: UnsafeRawBufferPointer,
         _ depth: Int,
-        _ descriptors: inout MessageDescriptors
+        _ descriptors: MessageDescriptors?
     ) -> BusValue? {
         budget -= 1
         guard budget > 0 else { return nil }
@@ -56,22 +57,22 @@ package struct BusValueReader {
             return wire.uint32().map { .number(code: code, UInt64($0)) }
         case UInt8(ascii: "x"), UInt8(ascii: "t"): return wire.uint64().map { .number(code: code, $0) }
         case UInt8(ascii: "d"): return wire.uint64().map { .double(Double(bitPattern: $0)) }
-        case UInt8(ascii: "h"): return wire.uint32().map { .descriptor(descriptors.take($0)) }
+        case UInt8(ascii: "h"): return wire.uint32().map { .descriptor(descriptors?.take($0) ?? -1) }
         case UInt8(ascii: "s"), UInt8(ascii: "o"):
             return wire.string().map { .text(code: code, String(decoding: $0, as: UTF8.self)) }
         case UInt8(ascii: "g"):
             return wire.signature().map { .text(code: code, String(decoding: $0, as: UTF8.self)) }
         case UInt8(ascii: "v"):
             guard let inner = wire.signature(), BusValueReader.firstType(of: inner) == inner.count,
-                let values = values(inner, depth: depth + 1, &descriptors)
+                let values = values(inner, depth: depth + 1, descriptors)
             else { return nil }
             return values.first.map { .variant($0) }
         case UInt8(ascii: "a"):
-            return array(UnsafeRawBufferPointer(rebasing: type[1...]), depth, &descriptors)
+            return array(UnsafeRawBufferPointer(rebasing: type[1...]), depth, descriptors)
         default:
             guard wire.align(to: 8) else { return nil }
             let inner = UnsafeRawBufferPointer(rebasing: type[1..<type.count - 1])
-            guard let values = values(inner, depth: depth + 1, &descriptors) else { return nil }
+            guard let values = values(inner, depth: depth + 1, descriptors) else { return nil }
             if code == UInt8(ascii: "(") { return .structure(values) }
             guard values.count == 2 else {
                 values.closeDescriptors()
@@ -84,14 +85,14 @@ package struct BusValueReader {
     private mutating func array(
         _ element: UnsafeRawBufferPointer,
         _ depth: Int,
-        _ descriptors: inout MessageDescriptors
+        _ descriptors: MessageDescriptors?
     ) -> BusValue? {
         guard depth + 1 < BusValueReader.maximumDepth,
             let end = wire.arrayEnd(alignment: BusValueReader.alignment(of: element[0]))
         else { return nil }
         var values: [BusValue] = []
         while wire.position < end {
-            guard let value = value(element, depth + 1, &descriptors) else {
+            guard let value = value(element, depth + 1, descriptors) else {
                 values.closeDescriptors()
                 return nil
             }
@@ -137,19 +138,40 @@ package struct BusValueReader {
     }
 }
 
+extension BusMessage {
+    /// The arguments, which may be requested once.
+    ///
+    /// - Returns: nil if they are nested too deeply or are too many, or are those of a call that is not valid: many calls
+    ///   are refused whatever they ask for, so they are validated only here. Descriptors among them belong to the caller.
+    package func arguments() -> [BusValue]? {
+        if kind == .call, !isValid { return nil }
+        var reader = BusValueReader(bodyReader)
+        return reader.values(signature, descriptors)
+    }
+
+    /// Asks libdbus, which validates messages more thoroughly than the reader: not every bus checks what it passes on.
+    var isValid: Bool {
+        guard let start = bytes.baseAddress else { return false }
+        guard descriptorCount > 0 else { return nb_is_message(start, bytes.count) }
+        // libdbus would look for the descriptors.
+        var copy = Array(bytes)
+        copy.replaceSubrange(descriptorCountOffset..<descriptorCountOffset + 4, with: repeatElement(0, count: 4))
+        return nb_is_message(copy, copy.count)
+    }
+}
+
 extension WireReader {
     /// Skips values of these types.
     package mutating func skip(_ types: UnsafeRawBufferPointer) -> Bool {
         var reader = BusValueReader(self)
-        var none = MessageDescriptors([])
-        guard reader.values(types, &none) != nil else { return false }
+        guard reader.values(types) != nil else { return false }
         self = reader.wire
         return true
     }
 }
 
 /// The descriptors that came with a message. Those that nobody takes are closed.
-package struct MessageDescriptors: ~Copyable {
+package final class MessageDescriptors {
     private let all: [Int32]
     private var isTaken: [Bool]
 
@@ -164,7 +186,7 @@ package struct MessageDescriptors: ~Copyable {
 
     /// A descriptor by its index in the message: a duplicate if it has been taken already, and -1 if there is none, as
     /// when this process could open no more.
-    package mutating func take(_ place: UInt32) -> Int32 {
+    package func take(_ place: UInt32) -> Int32 {
         guard let place = Int(exactly: place), place < all.count else { return -1 }
         if isTaken[place] { return fcntl(all[place], F_DUPFD_CLOEXEC, 0) }
         isTaken[place] = true

@@ -59,8 +59,6 @@ package final class MessageReader {
     /// Whether descriptors are accepted; if not, the kernel drops them.
     private let takesDescriptors: Bool
     private var descriptors = DescriptorQueue()
-    /// The descriptors of the message that was last returned.
-    private var current: [Int32] = []
     /// Whether no message has been found yet.
     private var isFirst = true
     /// The end of the message that began before the stream, or as much of it as is kept.
@@ -74,7 +72,6 @@ package final class MessageReader {
     }
 
     deinit {
-        current.forEach { Glibc.close($0) }
         buffer.deallocate()
     }
 
@@ -128,13 +125,6 @@ package final class MessageReader {
         isOver = true
     }
 
-    /// Takes the descriptors that came with the message that `next` last returned. The next call of `next` closes them
-    /// otherwise.
-    package func takeDescriptors() -> MessageDescriptors {
-        defer { current = [] }
-        return MessageDescriptors(current)
-    }
-
     // MARK: - Splitting
 
     /// The bytes of the next message, if complete, for a caller that can interpret them. They are valid until the next
@@ -149,13 +139,13 @@ package final class MessageReader {
     /// Skips the message that `peek` returned.
     package func passOver(_ message: UnsafeRawBufferPointer) {
         advance(message.count)
-        if takesDescriptors { closeDescriptors() }
+        if takesDescriptors { descriptors.closeAll(before: offset) }
     }
 
     package func next() -> Next {
         while true {
             if skipping > 0 { skip() }
-            if takesDescriptors { closeDescriptors() }
+            if takesDescriptors { descriptors.closeAll(before: offset) }
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[head..<tail])
             switch BusMessage.extent(of: bytes) {
             case .unknown:
@@ -185,10 +175,11 @@ package final class MessageReader {
         guard bytes.count >= end else { return beginning(bytes, body, end) }
         let start = offset
         advance(end)
-        guard let message = BusMessage(UnsafeRawBufferPointer(rebasing: bytes[..<end]), bodyOffset: body) else {
+        guard var message = BusMessage(UnsafeRawBufferPointer(rebasing: bytes[..<end]), bodyOffset: body) else {
             return .passedOver
         }
-        if message.descriptorCount > 0 { current = descriptors.take(message.descriptorCount, startingAt: start) }
+        let count = message.descriptorCount
+        if count > 0 { message.descriptors = descriptors.take(count, startingAt: start) }
         return .message(message)
     }
 
@@ -207,13 +198,6 @@ package final class MessageReader {
         }
         checkedHead = offset
         return .nothing
-    }
-
-    /// Closes descriptors that nobody has taken.
-    private func closeDescriptors() {
-        current.forEach { Glibc.close($0) }
-        current = []
-        descriptors.closeAll(before: offset)
     }
 
     /// Checks whether a message begins here, in a stream that may begin anywhere.
@@ -309,11 +293,11 @@ private struct DescriptorQueue: ~Copyable {
         batches.append((descriptors, range))
     }
 
-    mutating func take(_ count: UInt32, startingAt offset: UInt64) -> [Int32] {
-        guard let first = batches.first, first.range.contains(offset) else { return [] }
+    mutating func take(_ count: UInt32, startingAt offset: UInt64) -> MessageDescriptors? {
+        guard let first = batches.first, first.range.contains(offset) else { return nil }
         let taken = first.descriptors.prefix(Int(clamping: count))
         batches[0].descriptors.removeFirst(taken.count)
-        return Array(taken)
+        return MessageDescriptors(Array(taken))
     }
 
     /// Closes those whose message has passed.

@@ -139,3 +139,15 @@ package struct OutgoingMessage {
         return writer.bytes + body.bytes
     }
 }
+
+extension BusConnection {
+    /// Sends a message.
+    ///
+    /// - Returns: its serial, which `nextSerial` was; 0 if it is not valid, or the bus has not read for too long.
+    @discardableResult
+    package func send(_ message: OutgoingMessage) -> UInt32 {
+        let serial = nextSerial
+        guard let bytes = message.bytes(serial: serial), write(bytes, message.descriptors) else { return 0 }
+        return serial
+    }
+}

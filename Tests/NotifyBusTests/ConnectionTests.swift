@@ -124,10 +124,13 @@ import Testing
         var heard = 0
         while heard < count {
             var request = pollfd(fd: sender.descriptor, events: sender.events, revents: 0)
-            if sender.waitingCount > 0, poll(&request, 1, 10) > 0 { sender.service(request.revents) }
+            if sender.waitingCount > 0, poll(&request, 1, 10) > 0 {
+                sender.reported = request.revents
+                _ = sender.next()
+            }
             guard let message = try nextMessage(receiver, timeout: 10), message.kind == .signal, message.hasMember("X")
             else { continue }
-            let arguments = try #require(receiver.arguments())
+            let arguments = try #require(message.arguments())
             #expect(arguments.first?.uint32 == UInt32(heard))
             if heard % 300 == 299 {
                 let descriptor = try #require(arguments.last?.descriptor)
@@ -151,7 +154,7 @@ import Testing
         if let message = connection.next() { return message }
         var request = pollfd(fd: connection.descriptor, events: connection.events, revents: 0)
         guard poll(&request, 1, timeout) > 0 else { return nil }
-        connection.service(request.revents)
+        connection.reported = request.revents
         return connection.next()
     }
 

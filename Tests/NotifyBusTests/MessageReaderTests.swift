@@ -427,7 +427,7 @@ import Testing
                             guard message.serial == seen else { exit(3) }
                             // Every fourth one is unchanged.
                             if message.serial % 4 == 0 { continue }
-                            var descriptors = reader.takeDescriptors()
+                            let descriptors = message.descriptors ?? MessageDescriptors([])
                             let found = (0..<message.descriptorCount).map { descriptors.take($0) }
                             guard found.map(inode) == sent[message.serial] else { exit(4) }
                             if let first = found.first {
@@ -468,7 +468,7 @@ import Testing
             var counts: [Int] = []
             while reader.fill(from: pair.right) != 0 {
                 while case .message(let message) = reader.next() {
-                    var descriptors = reader.takeDescriptors()
+                    let descriptors = message.descriptors ?? MessageDescriptors([])
                     let found = (0..<message.descriptorCount).map { descriptors.take($0) }.filter { $0 >= 0 }
                     guard let all = sent[message.serial], found.map(inode).elementsEqual(all.prefix(found.count)) else {
                         exit(3)

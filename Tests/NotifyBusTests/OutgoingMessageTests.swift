@@ -39,9 +39,8 @@ import Testing
                     #expect(MessageComparison.fault(in: bytes) == nil)
                     let read = try #require(MessageComparison.wholeMessage(bytes))
                     #expect(read.serial == 0x0102_0304)
-                    var none = MessageDescriptors([])
                     var reader = BusValueReader(read.bodyReader)
-                    let arguments = reader.values(read.signature, &none)
+                    let arguments = reader.values(read.signature)
                     #expect(arguments == (read.kind == .error ? [.string("text")] : values))
                 }
             }

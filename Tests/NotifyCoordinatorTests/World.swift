@@ -81,13 +81,14 @@ struct World {
             #expect(answers.updateValue(answer, forKey: call) == nil && refusals[call] == nil)
         case .refuse(let call, let refusal):
             #expect(refusals.updateValue(refusal, forKey: call) == nil && answers[call] == nil)
-        case .tell(let id, let state, _, let marks):
+        case .tell(let observer, let state, _, let marks):
+            let id = observer.id
             if marks { bus.append(.markIsReached(id)) }
             states[id] = state
             log.append("tell \(state)")
             observers[id, default: []].append(.told(id, .done(dropped: nil, isHoldingBack: false)))
         case .announce(let change): announced.append(change)
-        case .tellDecider(let id, let decider): deciders[id, default: []].append(decider)
+        case .tellDecider(let observer, let decider): deciders[observer.id, default: []].append(decider)
         case .begin(let id): begun.append(id)
         case .observersCome:
             #expect(!hasObservers)
@@ -100,8 +101,8 @@ struct World {
             watched.insert(process)
             looks += 1
         case .look(let process, false): watched.remove(process)
-        case .deliver(let id, let names):
-            delivered[id, default: []] += names
+        case .deliver(let observer, let names):
+            delivered[observer.id, default: []] += names
             log += names.map { "deliver \($0)" }
         case .awaitHeldBack(let id): bus.append(.nothingIsHeldBack(id))
         case .subscribe(let ticket, let names, let prefixes):

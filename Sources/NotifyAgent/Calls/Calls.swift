@@ -7,8 +7,11 @@ import NotifyNames
 
 // Turns a call into the coordinator's event, together with its caller.
 extension Agent {
-    /// It is a call's turn.
-    func begin(_ call: BusCall, by caller: Caller) {
+    /// It is a call's turn. It counts until it is released.
+    func begin(_ call: BusCall, _ charge: CallCharge) {
+        let caller = charge.caller
+        var call = call
+        call.keeper = Intake.Keeper(intake, charge)
         if call.member == "Ping", let launching, launching.postpones(call) { return }
         do throws(BusFault) {
             if wasReplaced { throw .replaced }
@@ -200,13 +203,6 @@ extension Agent {
 
     func wasTold(_ name: String, _ reply: Event.Reply) {
         if let id = coordinator.id(of: name) { handle(.told(id, reply)) }
-    }
-
-    /// Hands names to the relay, which keeps them until the program has read them.
-    func deliverRelayed(_ names: [NotifyName], to id: ConnectionID) {
-        guard let name = coordinator.name(of: id), !names.isEmpty else { return }
-        relaying.keep(names, for: name)
-        handle(.delivered(id))
     }
 
     /// The relay has ended, so nobody hears for these connections until they register with the next one.

@@ -8,7 +8,7 @@ final class Intake {
     /// Gives a call's share of its owner's quota back when nobody can answer the call any more.
     ///
     /// `@unchecked Sendable`: a call may be handed to other threads, but those of the agent never leave its thread.
-    private final class Keeper: @unchecked Sendable {
+    final class Keeper: @unchecked Sendable {
         private let intake: Intake
         private let charge: CallCharge
 
@@ -36,13 +36,6 @@ final class Intake {
     init(_ link: BusLink, _ quotas: Quotas) {
         self.link = link
         turns = CallTurns(quotas)
-    }
-
-    /// A call that is handled from now on, and counts until it is released.
-    func begun(_ call: BusCall, _ charge: CallCharge) -> BusCall {
-        var call = call
-        call.keeper = Keeper(self, charge)
-        return call
     }
 
     /// Whether the bus need not be read yet.
@@ -108,7 +101,7 @@ extension Agent {
 
     private func heed(_ verdict: CallTurns<BusCall, () -> Void>.Verdict, on call: BusCall) {
         switch verdict {
-        case .begin(let charge): begin(intake.begun(call, charge), by: charge.caller)
+        case .begin(let charge): begin(call, charge)
         case .refused(let refusal): refuse(call, BusFault(refusal))
         case .waits, .unknown: break
         }
@@ -140,12 +133,12 @@ extension Agent {
         switch turn {
         case .follower(let work): work()
         case .call(let call, let charge):
-            let call = intake.begun(call, charge)
             // Meanwhile much may have been sent to it.
             if call.wantsReply, let refusal = intake.turns.refusal(ofAnswersTo: call.sender) {
                 refuse(call, BusFault(refusal))
+                intake.turns.end(charge)
             } else {
-                begin(call, by: charge.caller)
+                begin(call, charge)
             }
         }
         return true

@@ -223,6 +223,27 @@ package struct CallTurns<Call, Follower> {
     }
 }
 
+/// Who makes a call.
+package struct Caller: Hashable, Sendable {
+    package let owner: Owner
+    /// Why it may neither see nor change what belongs to others: it is in a sandbox, or its process is unknown. Nil if it
+    /// may.
+    package let confinement: Refusal?
+    /// Whether its process is unknown, which may change.
+    package let isUncertain: Bool
+
+    package var user: UInt32 { owner.user }
+
+    package init(_ owner: Owner, confinement: Refusal? = nil, isUncertain: Bool = false) {
+        (self.owner, self.confinement, self.isUncertain) = (owner, confinement, isUncertain)
+    }
+
+    package init(user: UInt32) { self.init(Owner(user: user)) }
+
+    /// Whether it may change what belongs to a user.
+    package func mayChange(_ owner: UInt32) -> Bool { user == 0 || user == owner }
+}
+
 /// What a call counts as.
 package struct CallLoad: Hashable, Sendable {
     /// Its size in memory, in bytes.

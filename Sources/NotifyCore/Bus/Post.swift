@@ -115,6 +115,8 @@ final class PostCache {
     /// Empty until there is something to cache.
     private var places: [Post?] = []
 
+    var isEmpty: Bool { places.isEmpty }
+
     func find(_ message: UnsafeRawBufferPointer) -> Post? {
         guard !places.isEmpty, message.count <= PostCache.longest, let post = places[PostCache.place(of: message)],
             post.isLike(message)

@@ -141,12 +141,6 @@ extension Engine {
         }
     }
 
-    /// Schedules work for the leader.
-    func command(_ command: Registry.Command) {
-        registry.state.withLock { $0.commands.append(command) }
-        wake()
-    }
-
     func barrier(until deadline: MonotonicTime?) throws(NotifyBusError) {
         let barrier = Barrier()
         command(.barrier(barrier))

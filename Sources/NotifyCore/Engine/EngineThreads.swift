@@ -338,6 +338,12 @@ package struct PollRequest {
 }
 
 extension Engine {
+    /// Schedules work for the leader.
+    func command(_ command: Registry.Command) {
+        registry.state.withLock { $0.commands.append(command) }
+        wake()
+    }
+
     /// Queues a name for an observer whose callback runs on the center's thread. May be called by any thread.
     func offer(_ name: NotifyName, to observer: Observer) {
         let mustWake = delivery.withLock { delivery in

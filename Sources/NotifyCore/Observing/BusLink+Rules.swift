@@ -17,7 +17,9 @@ extension BusLink {
     /// Asks for the spare rules; whether the bus has them shows when they are needed.
     private func keepSpares() {
         guard reach.asksForSpares() else { return }
-        for rule in MatchRule.spares { connection?.tellBus("AddMatch", rule) }
+        for rule in MatchRule.spares {
+            connection?.send(.busCall("AddMatch", [.string(rule)], wantsReply: false))
+        }
     }
 
     private func askForRules(of topic: Topic) {
@@ -73,7 +75,7 @@ extension BusLink {
     }
 
     func withdraw(_ rules: [String]) {
-        for rule in rules { connection?.tellBus("RemoveMatch", rule) }
+        for rule in rules { connection?.send(.busCall("RemoveMatch", [.string(rule)], wantsReply: false)) }
     }
 
     // MARK: - Too many names for one rule each
@@ -87,8 +89,7 @@ extension BusLink {
     func wideRuleAnswered(_ outcome: BusMessage.RuleOutcome) {
         let change = reach.changeAnswered(isAccepted: outcome.isAccepted)
         if case .none = change { return }
-        var topics: [Topic] = []
-        registry.settle { table in table.forEach { topics.append($0) } }
+        let topics = registry.allTopics
         if case .refused = change {
             withdraw(MatchRule.everything)
             registry.settle { _ in
@@ -106,8 +107,7 @@ extension BusLink {
 
     private func narrow() {
         reach.beginNarrowing()
-        var topics: [Topic] = []
-        registry.settle { table in table.forEach { topics.append($0) } }
+        let topics = registry.allTopics
         for topic in topics where topic.generation == generation { askForRules(of: topic) }
         if topics.isEmpty { finishNarrowing(reach.finish()) }
     }
@@ -126,6 +126,47 @@ extension BusLink {
         case .refused:
             for topic in registry.topicsWithRules where topic.generation == generation { withdraw(topic.rules) }
         }
+    }
+}
+
+// The effects of the lifecycle.
+extension BusLink {
+    /// Confirms the registrations that have waited for the agent.
+    func confirmHeldTopics() {
+        let topics = heldTopics
+        heldTopics = []
+        activate(topics)
+    }
+
+    /// Removes every rule from the bus.
+    func withdrawAllRules() {
+        if reach.mode != .narrow { withdraw(MatchRule.everything) }
+        if reach.hasSpares { withdraw(MatchRule.spares) }
+        var rules: [String] = []
+        for topic in registry.topicsWithRules where topic.generation == generation { rules += topic.rules }
+        // Pending registrations succeed: they will be heard when the gate opens.
+        var waiting: [Topic] = []
+        registry.settle { table in
+            table.forEach { topic in
+                // One that was added only now: the agent has not been told, nor the bus.
+                guard topic.generation == generation else { return }
+                switch topic.state {
+                case .adding, .lost: waiting.append(topic)
+                case .active, .failed: break
+                }
+            }
+        }
+        if reach.mode != .wide { withdraw(rules) }
+        reach = RuleReach()
+        generation += 1
+        activate(waiting)
+    }
+
+    /// Sends the rules of every topic again.
+    func putAllRules() {
+        generation += 1
+        heldTopics = []
+        for topic in registry.allTopics { sendRules(of: topic) }
     }
 }
 

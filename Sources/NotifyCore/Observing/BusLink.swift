@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// A connection to a bus that reads, for observers and for a peer: it is opened when somebody needs it, makes every
 /// registration again when the bus comes back, determines who observes what arrives, and passes calls and signals to the
 /// peer.
@@ -79,11 +81,11 @@ package final class BusLink {
     /// them for a suspended program.
     var heldTopics: [Topic] = []
     /// Represents the peer among the observers of the names that it has subscribed to.
-    private var peerObserver: Observer?
+    var peerObserver: Observer?
     weak var listener: (any PostListener)?
     /// Represents the listener, and knows who sent the post that it is notified of.
-    private var listenerObserver: Observer?
-    private(set) var keepsSenders = false
+    var listenerObserver: Observer?
+    var keepsSenders = false
     var postSender = ""
     /// When the leader began to work on what had arrived.
     package var batchStart = MonotonicTime(nanoseconds: 0)
@@ -130,6 +132,10 @@ package final class BusLink {
         return PollRequest(descriptor: connection.descriptor, events: connection.events, deadline: deadline)
     }
 
+    /// Whether posts have come whose sender is still being determined. They are passed on once the bus has replied, out
+    /// of order.
+    package var isHoldingPostsBack: Bool { senders.isHolding }
+
     /// Whether the bus has accepted the connection.
     var isReady: Bool { if case .ready = phase { true } else { false } }
 
@@ -141,8 +147,9 @@ package final class BusLink {
         case .opening(let limit) where limit <= .now:
             lose(.timedOut("accept the connection"))
         case .opening, .ready:
-            if events != 0 { connection?.service(events) }
-            if let limit = stallDeadline, limit <= .now {
+            if events != 0 { connection?.reported = events }
+            // What is queued is written first if the bus reads again.
+            if let limit = stallDeadline, limit <= .now, events & Int16(POLLOUT) == 0 {
                 return lose(.timedOut("accept what was sent to it"))
             }
             if let deadline = peer?.deadline, deadline <= .now {
@@ -203,21 +210,88 @@ package final class BusLink {
         }
     }
 
-    /// The observer that stands for the peer.
-    func observerForPeer() -> Observer {
-        if let peerObserver { return peerObserver }
-        let observer = Observer(runner: .client(PeerPosts(self, for: .peer)), counters: counters) { _ in }
-        peerObserver = observer
-        return observer
+    // MARK: - What has arrived
+
+    /// Processes what has been read, up to the next post that has observers.
+    func nextArrival() -> Arrival? {
+        while true {
+            guard let connection else { return nil }
+            if isUndisturbed {
+                if !posts.isEmpty, let message = connection.peek(), let post = posts.find(message) {
+                    connection.passOver(message)
+                    if let arrival = arrival(of: post) { return arrival }
+                    continue
+                }
+            } else if let arrival = nextReplayed() ?? nextRelayed()
+                ?? nextVerified()
+            {
+                return arrival
+            }
+            if let sliceEnd, sliceEnd <= .now {
+                isBehind = true
+                return nil
+            }
+            guard let message = connection.next() else { return nil }
+            switch message.kind {
+            case .signal:
+                if let arrival = arrival(from: message) { return arrival }
+                if !message.looksLikePost { passOnSignal(message) }
+            case .reply, .error:
+                if let question = questions.end(with: message) { answer(question, with: message) }
+            case .call:
+                passOnCall(message)
+            case .longCall:
+                refuse(message)
+            case .invalid:
+                counters.ignored.increment()
+            case .disconnected:
+                lose(BusConnection.lossError(bus.title))
+            }
+        }
     }
 
-    func observer(for listener: any PostListener) -> Observer {
-        self.listener = listener
-        if let listenerObserver { return listenerObserver }
-        let observer = Observer(runner: .client(PeerPosts(self, for: .listener)), counters: counters) { _ in }
-        listenerObserver = observer
-        keepsSenders = true
-        return observer
+    private func tellPeer(of topic: Topic, added: Bool) {
+        switch topic.key {
+        case .name(let name): peer?.namesHaveChanged(names: [name.string], prefixes: [], added: added)
+        case .prefix(let prefix): peer?.namesHaveChanged(names: [], prefixes: [prefix.string], added: added)
+        }
+    }
+
+    private func passOnSignal(_ message: BusMessage) {
+        guard let peer, let sender = message.sender, let path = message.path,
+            let interface = message.interface, let member = message.member, let arguments = message.arguments()
+        else { return }
+        let signal = BusSignal(
+            sender: String(cString: sender),
+            path: String(cString: path),
+            interface: String(cString: interface),
+            member: String(cString: member),
+            arguments: arguments
+        )
+        peer.handle(signal)
+    }
+
+    private func passOnCall(_ message: BusMessage) {
+        if let peer, let start = message.sender, let path = message.path, let member = message.member {
+            let sender = String(cString: start)
+            if peer.refuses(BusCall.Head(sender: sender, message: message)) { return }
+            guard let arguments = message.arguments() else { return refuse(message) }
+            let call = BusCall(
+                sender: sender,
+                serial: message.serial,
+                path: String(cString: path),
+                // A call may omit the interface.
+                interface: message.interface.map { String(cString: $0) } ?? "",
+                member: String(cString: member),
+                wantsReply: message.wantsReply,
+                arguments: arguments,
+                size: message.bytes.count,
+                hasDescriptors: message.descriptorCount > 0
+            )
+            if peer.handle(call) { return }
+            arguments.closeDescriptors()
+        }
+        refuse(message)
     }
 
     // MARK: - Connecting and disconnecting

@@ -86,9 +86,7 @@ extension BusLink {
         of interface: String? = nil,
         then completion: @escaping (BusAnswer) -> Void = { _ in }
     ) {
-        let bus = BusMessage.busName
-        let path = "/org/freedesktop/DBus"
-        call(bus, path: path, interface: interface ?? bus, member: member, arguments, then: completion)
+        send(.busCall(member, arguments, of: interface ?? BusMessage.busName), to: .bus, .call(completion))
     }
 
     /// Sends what `body` sends as a unit, so that the bus passes on nothing in between.
@@ -108,7 +106,7 @@ extension BusLink {
         member: String,
         _ arguments: [BusValue]
     ) {
-        _ = connection?.send(
+        connection?.send(
             .call(
                 destination,
                 path: path,
@@ -135,7 +133,7 @@ extension BusLink {
             member: member,
             arguments
         )
-        _ = connection?.send(signal)
+        connection?.send(signal)
     }
 
     /// Posts a name on this connection, in order with the calls made on it.
@@ -166,10 +164,27 @@ extension BusLink {
         send(.error(to: caller, serial, name: fault.name, fault.message), inReplyTo: caller)
     }
 
+    /// Replies to a call for which there is no method, or which is too long.
+    func refuse(_ call: BusMessage) {
+        if call.wantsReply { connection?.refuse(call) }
+    }
+
+    // Replies to calls of which only sender and serial are known.
+
+    func reply(to call: ObserverLifecycle.Call, _ arguments: [BusValue] = []) {
+        guard call.wantsReply else { return }
+        connection?.send(.reply(to: call.sender, call.serial, arguments))
+    }
+
+    func refuse(_ call: ObserverLifecycle.Call, _ fault: BusFault) {
+        guard call.wantsReply else { return }
+        connection?.send(.error(to: call.sender, call.serial, name: fault.name, fault.message))
+    }
+
     private func send(_ message: OutgoingMessage, inReplyTo caller: String) {
         guard let connection else { return }
         let before = connection.sentCount
-        _ = connection.send(message)
+        connection.send(message)
         peer?.hasReplied(to: caller, bytes: Int(truncatingIfNeeded: connection.sentCount &- before))
     }
 
@@ -186,12 +201,13 @@ extension BusLink {
         to peer: BusCalls<Question>.Peer,
         _ question: Question,
     ) {
-        let serial = connection?.send(message) ?? 0
-        if serial != 0 {
+        if let connection {
+            let serial = connection.nextSerial
             questions.begin(serial, to: peer, for: question)
-        } else {
-            answer(question, with: BusMessage(kind: .error))
+            if connection.send(message) != 0 { return }
+            questions.forget(serial)
         }
+        answer(question, with: BusMessage(kind: .error))
     }
 
     func answer(_ question: Question, with message: BusMessage) {
@@ -207,7 +223,7 @@ extension BusLink {
         case .rule, .wideRule:
             break  // About rules that have been taken off since.
         case .call(let completion):
-            let values = message.kind == .reply ? connection?.arguments() : nil
+            let values = message.kind == .reply ? message.arguments() : nil
             let fault = BusFault(
                 name: message.errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",
                 message: message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
@@ -383,6 +399,9 @@ struct BusCalls<Purpose> {
         pending.remove(serial)
         return call.purpose
     }
+
+    /// The call was not sent.
+    mutating func forget(_ serial: UInt32) { pending.remove(UInt64(serial)) }
 
     mutating func removeAll() {
         pending.removeAll()

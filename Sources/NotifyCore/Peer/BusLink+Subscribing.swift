@@ -49,10 +49,6 @@ extension BusLink {
         unsubscribe(BusLink.keys(names, prefixes), observer(for: listener))
     }
 
-    /// Whether posts have come whose sender is still being determined. They are passed on once the bus has replied, out
-    /// of order.
-    package var isHoldingPostsBack: Bool { senders.isHolding }
-
     private func unsubscribe(_ keys: [Topic.Key], _ observer: Observer) {
         if registry.remove(observer, fromKeys: keys) {
             run(registry.takeCommands())
@@ -80,6 +76,23 @@ extension BusLink {
                 confirm(rest, keys, observer, completion)
             }
         }
+    }
+
+    /// The observer that stands for the peer.
+    private func observerForPeer() -> Observer {
+        if let peerObserver { return peerObserver }
+        let observer = Observer(runner: .client(PeerPosts(self, for: .peer)), counters: counters) { _ in }
+        peerObserver = observer
+        return observer
+    }
+
+    private func observer(for listener: any PostListener) -> Observer {
+        self.listener = listener
+        if let listenerObserver { return listenerObserver }
+        let observer = Observer(runner: .client(PeerPosts(self, for: .listener)), counters: counters) { _ in }
+        listenerObserver = observer
+        keepsSenders = true
+        return observer
     }
 
     private static func keys(_ names: [NotifyName], _ prefixes: [NamePrefix]) -> [Topic.Key] {

@@ -91,6 +91,7 @@ extension Outbox {
     ) throws(NotifyBusError) -> PostingPace {
         var descriptor: Int32 = -1
         while true {
+            if let outcome = welcome(connection) { return try outcome.get() }
             if descriptor != connection.descriptor {
                 descriptor = connection.descriptor
                 // So that closing the center ends the wait.
@@ -99,11 +100,10 @@ extension Outbox {
                     state.openingDescriptor = descriptor
                 }
             }
-            if let outcome = welcome(connection) { return try outcome.get() }
             var request = pollfd(fd: descriptor, events: connection.events, revents: 0)
             let timeout = limit.millisecondsFromNow
             if timeout == 0 { throw .timedOut("accept the connection") }
-            if poll(&request, 1, timeout) > 0 { connection.service(request.revents) }
+            if poll(&request, 1, timeout) > 0 { connection.reported = request.revents }
         }
     }
 
@@ -241,7 +241,7 @@ extension Outbox {
 
     private func continueOpening(_ events: Int16, _ state: inout State) {
         guard let connection = state.connection else { return }
-        if events != 0 { connection.service(events) }
+        if events != 0 { connection.reported = events }
         switch welcome(connection) {
         case .success(let pace):
             state.pace = pace

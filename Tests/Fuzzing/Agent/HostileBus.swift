@@ -222,14 +222,13 @@ final class HostileBus {
         case .call where message.wantsReply:
             func text(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
             var values = BusValueReader(message.bodyReader)
-            var none = MessageDescriptors([])
             let call = Call(
                 serial: message.serial,
                 destination: text(message.destination),
                 path: text(message.path),
                 interface: text(message.interface),
                 member: text(message.member),
-                arguments: values.values(message.signature, &none) ?? []
+                arguments: values.values(message.signature) ?? []
             )
             if let replies = reply(call, client) {
                 for reply in replies { send(reply, to: client) }

@@ -41,10 +41,10 @@ enum CoordinatorMachine {
                 case .subscribe(let ticket, _, _):
                     results.append(.rulesAreSet(ticket, failure: choices.once(in: 6) ? "no" : nil))
                 case .unsubscribe(let ticket?, _, _): results.append(.rulesAreSet(ticket, failure: nil))
-                case .tell(let id, _, _, let marks):
-                    if marks { results.append(.markIsReached(id)) }
-                    results.append(.told(id, reply(&choices)))
-                case .deliver(let id, let names) where !names.isEmpty: results.append(.delivered(id))
+                case .tell(let observer, _, _, let marks):
+                    if marks { results.append(.markIsReached(observer.id)) }
+                    results.append(.told(observer.id, reply(&choices)))
+                case .deliver(let observer, let names) where !names.isEmpty: results.append(.delivered(observer.id))
                 case .awaitHeldBack(let id): results.append(.nothingIsHeldBack(id))
                 case .freeze(let process, _): results.append(.froze(process, outcome(&choices)))
                 case .thaw(let process): results.append(.thawed(process, failure: choices.once(in: 6) ? "no" : nil))

@@ -69,8 +69,7 @@ package enum MessageComparison {
 
     private static func description(of message: BusMessage) -> [UInt8]? {
         var reader = BusValueReader(message.bodyReader)
-        var none = MessageDescriptors([])
-        guard let values = reader.values(message.signature, &none) else { return nil }
+        guard let values = reader.values(message.signature) else { return nil }
         var text: [UInt8] = []
         let isSilent = message.bytes[2] & 1 == 1
         text += "type=\(message.bytes[1]) serial=\(message.serial) reply=\(message.replySerial) ".utf8

@@ -28,8 +28,7 @@ private func messages(_ bytes: UnsafeRawBufferPointer, _ beginning: MessageReade
                 found.append(message.serial)
                 if let name = names.name(in: message) { found.append(UInt32(name.string.utf8.count)) }
                 var values = BusValueReader(message.bodyReader)
-                var none = MessageDescriptors([])
-                if let all = values.values(message.signature, &none) { found.append(UInt32(all.count)) }
+                if let all = values.values(message.signature) { found.append(UInt32(all.count)) }
             case .passedOver: found.append(0)
             case .nothing, .broken: return
             }

@@ -63,17 +63,17 @@ extension SimulatedAgent {
             world.note("agent refuses: \(refusal.message)")
             guard let caller = calls.removeValue(forKey: call), caller.serial >= 0 else { return }
             world.bus.write(.send(to: caller.name, .refused(caller.serial)), connection)
-        case .tell(let id, let state, let additions, let marks):
+        case .tell(let observer, let state, let additions, let marks):
+            let id = observer.id
             if marks, world.mutation == .marksAtOnce { news.append(.markIsReached(id)) }
             if marks, world.mutation != .neverMarks, world.mutation != .marksAtOnce {
                 ask(.mark(id), .ask(serial: lastSerial + 1), world)
             }
-            guard let name = self.name(of: id) else { return }
-            ask(.state(id), .send(to: name, .setState(lastSerial + 1, state, additions: additions)), world)
-        case .deliver(let id, let names): deliver(names, to: id, world)
-        case .tellDecider(let id, let decider):
+            ask(.state(id), .send(to: observer.name, .setState(lastSerial + 1, state, additions: additions)), world)
+        case .deliver(let observer, let names): deliver(names, to: observer.id, world)
+        case .tellDecider(let observer, let decider):
             if decider == Naps.decider { world.checkNap(of: self) }
-            send(id, .decided(decider.name), world)
+            send(observer.id, .decided(decider.name), world)
         case .awaitHeldBack(let id): ask(.heldBack(id), .ask(serial: lastSerial + 1), world)
         case .announce, .announceFact: break
         case .subscribe(let ticket, let names, let prefixes):

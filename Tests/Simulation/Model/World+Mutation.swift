@@ -21,8 +21,8 @@ extension World {
     func breaks(_ effect: Effect, of agent: SimulatedAgent) -> Bool {
         switch (mutation, effect) {
         case (.deliversNothing, .deliver), (.forgetsThaw, .thaw), (.keepsNappers, .thawProgram): return true
-        case (.deliversTwice, .deliver(let id, let names)):
-            agent.deliver(names, to: id, self)
+        case (.deliversTwice, .deliver(let observer, let names)):
+            agent.deliver(names, to: observer.id, self)
             return false
         default: return false
         }

@@ -1,47 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
-
-extension BusLink {
-    /// Processes what has been read, up to the next post that has observers.
-    func nextArrival() -> Arrival? {
-        while true {
-            guard let connection else { return nil }
-            if isUndisturbed {
-                if let message = connection.peek(), let post = posts.find(message) {
-                    connection.passOver(message)
-                    if let arrival = arrival(of: post) { return arrival }
-                    continue
-                }
-            } else if let arrival = nextReplayed() ?? nextRelayed()
-                ?? nextVerified()
-            {
-                return arrival
-            }
-            if let sliceEnd, sliceEnd <= .now {
-                isBehind = true
-                return nil
-            }
-            guard let message = connection.next() else { return nil }
-            switch message.kind {
-            case .signal:
-                if let arrival = arrival(from: message) { return arrival }
-                if !message.looksLikePost { passOnSignal(message) }
-            case .reply, .error:
-                if let question = questions.end(with: message) { answer(question, with: message) }
-            case .call:
-                passOnCall(message)
-            case .longCall:
-                if message.wantsReply { connection.refuse(message) }
-            case .invalid:
-                counters.ignored.increment()
-            case .disconnected:
-                lose(BusConnection.lossError(bus.title))
-            }
-        }
-    }
-}
-
+// Posts: who observes them, and whether they are accepted.
 extension BusLink {
     /// A post equal to one that was read recently, if it has observers.
     func arrival(of post: PostCache.Post) -> Arrival? {
@@ -146,52 +105,5 @@ extension Arrival {
     func leavingOut(postsOf ownName: OwnName, from sender: UnsafePointer<CChar>) -> Arrival {
         guard audience.ignoringCount > 0, ownName.isName(of: sender) else { return self }
         return Arrival(name: name, audience: audience.withoutIgnoring)
-    }
-}
-
-extension BusLink {
-    func tellPeer(of topic: Topic, added: Bool) {
-        switch topic.key {
-        case .name(let name): peer?.namesHaveChanged(names: [name.string], prefixes: [], added: added)
-        case .prefix(let prefix): peer?.namesHaveChanged(names: [], prefixes: [prefix.string], added: added)
-        }
-    }
-
-    func passOnSignal(_ message: BusMessage) {
-        guard let peer, let connection, let sender = message.sender, let path = message.path,
-            let interface = message.interface, let member = message.member, let arguments = connection.arguments()
-        else { return }
-        let signal = BusSignal(
-            sender: String(cString: sender),
-            path: String(cString: path),
-            interface: String(cString: interface),
-            member: String(cString: member),
-            arguments: arguments
-        )
-        peer.handle(signal)
-    }
-
-    func passOnCall(_ message: BusMessage) {
-        guard let connection else { return }
-        if let peer, let start = message.sender, let path = message.path, let member = message.member {
-            let sender = String(cString: start)
-            if peer.refuses(BusCall.Head(sender: sender, message: message)) { return }
-            guard let arguments = connection.arguments() else { return connection.refuseIfAsked(message) }
-            let call = BusCall(
-                sender: sender,
-                serial: message.serial,
-                path: String(cString: path),
-                // A call may omit the interface.
-                interface: message.interface.map { String(cString: $0) } ?? "",
-                member: String(cString: member),
-                wantsReply: message.wantsReply,
-                arguments: arguments,
-                size: message.bytes.count,
-                hasDescriptors: message.descriptorCount > 0
-            )
-            if peer.handle(call) { return }
-            arguments.closeDescriptors()
-        }
-        connection.refuseIfAsked(message)
     }
 }
