@@ -48,9 +48,9 @@ func entries(ofFolder path: String) -> [String] {
 
 /// What a symbolic link leads to, or nil if it is none.
 func linkTarget(_ path: String) -> String? {
-    var target = [UInt8](repeating: 0, count: 4_096)
-    let length = target.withUnsafeMutableBytes { readlink(path, $0.baseAddress, $0.count) }
-    return length > 0 ? String(decoding: target[..<length], as: UTF8.self) : nil
+    var target = [CChar](repeating: 0, count: 4_096)
+    let length = readlink(path, &target, target.count)
+    return length > 0 ? String(decoding: target[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
 }
 
 /// Hands text to the exit test that this process runs next under this title: before Swift 6.3 its closure can't capture
