@@ -288,13 +288,12 @@ package final class Agent: BusPeer {
 
     /// Handles what the sources have put on the board.
     private func applyNews() {
-        let began = MonotonicTime.now.nanoseconds
-        let news = sources.board.take()
-        let later = applyFacts(news)
-        applyFocus(news)
-        handle(.news(news))
-        postAfterChanges(later)
-        sources.board.rest(after: MonotonicTime.now.nanoseconds - began)
+        sources.board.look { news in
+            let later = applyFacts(news)
+            applyFocus(news)
+            handle(.news(news))
+            postAfterChanges(later)
+        }
     }
 
     // MARK: - The end

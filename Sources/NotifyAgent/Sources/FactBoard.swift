@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 package import NotifyCoordinator
 import NotifyCore
 
 /// What the sources have found and the agent has not yet processed: only the newest fact of each source.
 ///
-/// However fast facts come, the agent is called at most fifty times a second, spends at most a tenth of its time on
-/// them, and keeps at most one fact of each source in memory. The first fact after a pause is passed on immediately.
+/// However fast facts come, the agent looks at them fifty times a second at most, spends at most a tenth of its time on
+/// them, and keeps at most one fact of each source in memory. Looks that it has not used add up to five, which may follow
+/// each other at once: a desktop moves the focus in several steps, and what gets it should not wait.
 package final class FactBoard {
-    /// The minimum time between two checks by the agent, in nanoseconds.
+    /// The time between two looks of many, in nanoseconds.
     static let pause: Int64 = 20_000_000
+    /// How many may follow each other at once after a rest.
+    static let maximumInARow: Int64 = 5
 
     private var news: [String: SourceNews] = [:]
     /// Whether the agent has been notified, or will be when the pause is over.
     private var isAnnounced = false
-    /// The earliest time for the agent to check again, in nanoseconds of the monotonic clock.
+    /// The earliest time for the agent to look again, in nanoseconds of the monotonic clock. The longer it has passed, the
+    /// more looks may follow each other.
     private var nextLook = Int64.min
-    /// Makes the agent check, now or at a time of the monotonic clock.
+    /// Makes the agent look, now or at a time of the monotonic clock.
     private let announce: (FactBoard, Int64?) -> Void
 
-    /// - Parameter announce: called with a time if the agent has just checked.
+    /// - Parameter announce: called with a time if the agent has looked too often.
     package init(announce: @escaping (Int64?) -> Void) { self.announce = { _, time in announce(time) } }
 
-    /// Has a loop check.
+    /// Has a loop look.
     init(on loop: EventLoop, check: @escaping (FactBoard) -> Void) {
         announce = { board, time in
             let work = { check(board) }
@@ -55,19 +60,30 @@ package final class FactBoard {
         announce(self, MonotonicTime.now.nanoseconds < nextLook ? nextLook : nil)
     }
 
-    /// The agent has processed what it took.
-    ///
-    /// - Parameter cost: how long that took, in nanoseconds.
-    package func rest(after cost: Int64) { nextLook = max(nextLook, MonotonicTime.now.nanoseconds + 9 * cost) }
-
     /// What a source has reported no longer counts.
     func forget(_ source: String) { news[source] = nil }
 
     /// Takes everything.
     package func take() -> [String: SourceNews] {
         isAnnounced = false
-        nextLook = MonotonicTime.now.nanoseconds + FactBoard.pause
+        let saved = (FactBoard.maximumInARow - 1) * FactBoard.pause
+        nextLook = max(nextLook, MonotonicTime.now.nanoseconds - saved) + FactBoard.pause
         defer { news = [:] }
         return news
+    }
+
+    /// Takes everything, and rests the longer, the more processor time it takes to handle that. While others have the
+    /// processor nothing is spent.
+    package func look(_ handle: ([String: SourceNews]) -> Void) {
+        let began = FactBoard.processorTime
+        handle(take())
+        nextLook += max(0, 10 * (FactBoard.processorTime - began) - FactBoard.pause)
+    }
+
+    /// What this thread has used, in nanoseconds.
+    private static var processorTime: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
