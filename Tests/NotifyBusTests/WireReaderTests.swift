@@ -91,9 +91,8 @@ import Testing
         let types = Array(types.utf8)
         return types.withUnsafeBytes { types in
             bytes.withUnsafeBytes { bytes in
-                var descriptors = MessageDescriptors(all)
                 var reader = BusValueReader(WireReader(bytes, 0..<bytes.count, isBigEndian: false))
-                return reader.values(types, &descriptors)
+                return reader.values(types, MessageDescriptors(all))
             }
         }
     }
