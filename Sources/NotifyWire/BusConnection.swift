@@ -22,8 +22,8 @@ package final class BusConnection {
     private var socket: Int32 = -1
     private let output = BusOutput()
     private let reader: MessageReader
-    /// What poll(2) has reported for the socket: the next `peek` or `next` first reads and writes accordingly.
-    package var reported: Int16 = 0
+    /// What poll(2) has reported, until `service` sees to it.
+    private var reported: Int16 = 0
     /// The serial of the next message to be sent.
     package private(set) var nextSerial: UInt32 = 1
     /// Whether the bus has closed the connection, and everything it had sent before has been read.
@@ -78,6 +78,9 @@ package final class BusConnection {
         if let entry { return nb_entry_events(entry) }
         return output.isEmpty ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
     }
+
+    /// Takes what poll(2) has reported for the socket: the next `peek` or `next` first reads and writes accordingly.
+    package func report(_ events: Int16) { reported = events }
 
     /// Reads and writes what the socket accepts now, without waiting.
     private func service() {

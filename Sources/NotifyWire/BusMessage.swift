@@ -19,6 +19,9 @@ package struct BusMessage {
     package private(set) var serial: UInt32 = 0
     package private(set) var replySerial: UInt32 = 0
     package private(set) var wantsReply = false
+    package private(set) var isBigEndian = false
+    /// Whether there are header fields that no specification defines yet.
+    package private(set) var hasUnknownFields = false
     package private(set) var path: UnsafePointer<CChar>?
     package private(set) var interface: UnsafePointer<CChar>?
     package private(set) var member: UnsafePointer<CChar>?
@@ -35,15 +38,11 @@ package struct BusMessage {
     /// From its first byte on; the body may be incomplete.
     package private(set) var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
     package private(set) var bodyOffset = 0
-    package private(set) var isBigEndian = false
 
     /// Not a message.
     package init(kind: Kind) {
         self.kind = kind
     }
-
-    /// Whether there are header fields that no specification defines yet.
-    package private(set) var hasUnknownFields = false
 
     // MARK: - Lengths
 

@@ -125,7 +125,7 @@ import Testing
         while heard < count {
             var request = pollfd(fd: sender.descriptor, events: sender.events, revents: 0)
             if sender.waitingCount > 0, poll(&request, 1, 10) > 0 {
-                sender.reported = request.revents
+                sender.report(request.revents)
                 _ = sender.next()
             }
             guard let message = try nextMessage(receiver, timeout: 10), message.kind == .signal, message.hasMember("X")
@@ -154,7 +154,7 @@ import Testing
         if let message = connection.next() { return message }
         var request = pollfd(fd: connection.descriptor, events: connection.events, revents: 0)
         guard poll(&request, 1, timeout) > 0 else { return nil }
-        connection.reported = request.revents
+        connection.report(request.revents)
         return connection.next()
     }
 

@@ -147,7 +147,7 @@ package final class BusLink {
         case .opening(let limit) where limit <= .now:
             lose(.timedOut("accept the connection"))
         case .opening, .ready:
-            if events != 0 { connection?.reported = events }
+            if events != 0 { connection?.report(events) }
             // What is queued is written first if the bus reads again.
             if let limit = stallDeadline, limit <= .now, events & Int16(POLLOUT) == 0 {
                 return lose(.timedOut("accept what was sent to it"))

@@ -103,7 +103,7 @@ extension Outbox {
             var request = pollfd(fd: descriptor, events: connection.events, revents: 0)
             let timeout = limit.millisecondsFromNow
             if timeout == 0 { throw .timedOut("accept the connection") }
-            if poll(&request, 1, timeout) > 0 { connection.reported = request.revents }
+            if poll(&request, 1, timeout) > 0 { connection.report(request.revents) }
         }
     }
 
@@ -241,7 +241,7 @@ extension Outbox {
 
     private func continueOpening(_ events: Int16, _ state: inout State) {
         guard let connection = state.connection else { return }
-        if events != 0 { connection.reported = events }
+        if events != 0 { connection.report(events) }
         switch welcome(connection) {
         case .success(let pace):
             state.pace = pace

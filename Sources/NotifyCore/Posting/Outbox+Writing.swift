@@ -6,7 +6,7 @@ import Glibc
 extension Outbox {
     func read(_ events: Int16, _ state: inout State) {
         guard let connection = state.connection else { return }
-        connection.reported = events
+        connection.report(events)
         while let message = connection.next() {
             switch message.kind {
             case .reply, .error:
