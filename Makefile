@@ -107,19 +107,22 @@ include Scripts/install.mk
 
 .PHONY: demo
 demo: demo-build ## Demonstrates the commands on a private bus
-	@Scripts/demo $(call quote,$(SCRATCH)/debug/commands)
+	@Scripts/demo $(call quote,$(DEMO)/commands)
 
-# Built for debugging: the compiler takes half as long, and the tests use the same.
+# Neither optimized nor with anything for debuggers: the commands that take the compiler least.
+DEMO := $(SCRATCH)/demo
+DEMO_BUILD := -c release -Xswiftc -Onone -Xswiftc -gnone --scratch-path $(call quote,$(DEMO)) $(SWIFT_FLAGS)
+
 .PHONY: demo-build
 demo-build: run-needs
-	@swift build $(DEBUG) --product notify-commands
-	@$(call build_bridge,$(DEBUG))
-	@mkdir -p $(call quote,$(SCRATCH)/debug/commands) && cd $(call quote,$(SCRATCH)/debug/commands) && \
-	for command in $(COMMANDS); do ln -sfn ../notify-commands "$$command"; done && ln -sfn ../notify-bridge .
+	@swift build $(DEMO_BUILD) --product notify-commands
+	@$(call build_bridge,$(DEMO_BUILD))
+	@mkdir -p $(call quote,$(DEMO)/commands) && cd $(call quote,$(DEMO)/commands) && \
+	for command in $(COMMANDS); do ln -sfn ../release/notify-commands "$$command"; done && ln -sfn ../release/notify-bridge .
 
 .PHONY: demo-picture
 demo-picture: demo-build ## Draws the README's picture from the demo's output
-	@Scripts/demo $(call quote,$(SCRATCH)/debug/commands) >$(SCRATCH)/demo.txt
+	@Scripts/demo $(call quote,$(DEMO)/commands) >$(SCRATCH)/demo.txt
 	@Scripts/draw-demo.py 'One program waits, another posts' 'Ask and wait for the answer, with no race' \
 	  'A program in the background gets nothing, then or later' <$(SCRATCH)/demo.txt >Documentation/demo.svg
 
@@ -141,7 +144,7 @@ sid-test: ## Runs all tests in Debian sid, with Debian's Swift, which is the old
 sid-build: ## Builds all programs and libraries in Debian sid with Debian's Swift, which is the oldest supported; needs root
 	@Scripts/install-dependencies sid
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
-	  bash -euc 'swift --version; swift package dump-package >/dev/null; NOTIFYBUS_UNOPTIMIZED=1 swift build -Xswiftc -gnone'
+	  bash -euc 'swift --version; swift package dump-package >/dev/null; swift build -c release -Xswiftc -Onone -Xswiftc -gnone'
 
 # With DEB_BUILD_OPTIONS=nocheck without the tests, as elsewhere in Debian.
 .PHONY: sid-deb
