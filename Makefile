@@ -141,6 +141,7 @@ sid-test: ## Runs all tests in Debian sid, with Debian's Swift, which is the old
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) make test INSTALL_MISSING=no
 
 .PHONY: sid-build
+sid-build: export SID_NEEDS := build bridge
 sid-build: ## Builds all programs and libraries in Debian sid with Debian's Swift, which is the oldest supported; needs root
 	@Scripts/install-dependencies sid
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \

@@ -281,6 +281,17 @@ extension Scope {
             [Move(1, .observe(0, other)), Move(1, .stop(process: 0, tears: false)), Move(1, change(.suspended))]
         ),
         Scope(
+            "stopped in the background",
+            .large,
+            "an observer in the background is to enter the foreground, is stopped, parked on the way, and suspended",
+            setting([0], [(0, name)], [name]),
+            prelude: [.rest(1), change(.background), .rest(2)],
+            [
+                Move(1, post), Move(1, .stop(process: 0, tears: false)),
+                Move(inOrder: change(.foreground), change(.suspended)),
+            ]
+        ),
+        Scope(
             "parking without agent",
             .large,
             "the agent dies while an observer is stopped and continued, parked on the way, and another is started",
