@@ -109,9 +109,10 @@ include Scripts/install.mk
 demo: demo-build ## Demonstrates the commands on a private bus
 	@Scripts/demo $(call quote,$(DEMO)/commands)
 
-# Neither optimized nor with anything for debuggers: the commands that take the compiler least.
+# What takes the compiler least: modules as a whole, neither optimized nor with anything for debuggers.
+QUICK_BUILD := -c release -Xswiftc -Onone -Xswiftc -gnone
 DEMO := $(SCRATCH)/demo
-DEMO_BUILD := -c release -Xswiftc -Onone -Xswiftc -gnone --scratch-path $(call quote,$(DEMO)) $(SWIFT_FLAGS)
+DEMO_BUILD := $(QUICK_BUILD) --scratch-path $(call quote,$(DEMO)) $(SWIFT_FLAGS)
 
 .PHONY: demo-build
 demo-build: run-needs
@@ -141,11 +142,10 @@ sid-test: ## Runs all tests in Debian sid, with Debian's Swift, which is the old
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) make test INSTALL_MISSING=no
 
 .PHONY: sid-build
-sid-build: export SID_NEEDS := build bridge
 sid-build: ## Builds all programs and libraries in Debian sid with Debian's Swift, which is the oldest supported; needs root
 	@Scripts/install-dependencies sid
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
-	  bash -euc 'swift --version; swift package dump-package >/dev/null; swift build -c release -Xswiftc -Onone -Xswiftc -gnone'
+	  bash -euc 'swift --version; swift package dump-package >/dev/null; swift build $(QUICK_BUILD)'
 
 # With DEB_BUILD_OPTIONS=nocheck without the tests, as elsewhere in Debian.
 .PHONY: sid-deb
