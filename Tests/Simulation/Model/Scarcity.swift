@@ -51,49 +51,40 @@ package enum Excess: Int, CaseIterable, Sendable {
 /// What has a place in a queue.
 struct Waiting: Coalescing, Hashable {
     let name: Int
-    /// Only tells the order.
-    let serial: Int
-
-    static func == (a: Waiting, b: Waiting) -> Bool { a.name == b.name }
-    func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 /// What a queue is promised to do, in the words of the README: it says whether an outcome was right.
 struct QueuePromise: Hashable {
     private let individual: Int
     private let all: Int
-    private var waiting = SIMD4<Int>.zero
-    private var last = -1
+    /// The names that are to be taken, in this order.
+    private var due: [Int] = []
 
     init(_ scarcity: Scarcity) { (individual, all) = (scarcity.individual, scarcity.all) }
 
-    var count: Int { waiting.wrappedSum() }
+    var count: Int { due.count }
 
     /// - Returns: what is wrong.
     mutating func offered<Name>(_ name: Int, _ outcome: CoalescingQueue<Name>.Outcome) -> String? {
+        let waits = due.contains(name)
         switch outcome {
         case .queued:
-            defer { waiting[name] += 1 }
-            return count < individual || waiting[name] == 0 && count < all ? nil : "grows beyond its limit"
-        case .coalesced: return count >= individual && waiting[name] > 0 ? nil : "coalesces too early"
-        case .full: return count >= all && waiting[name] == 0 ? nil : "is full too early"
+            defer { due.append(name) }
+            return count < individual || !waits && count < all ? nil : "grows beyond its limit"
+        case .coalesced: return count >= individual && waits ? nil : "coalesces too early"
+        case .full: return count >= all && !waits ? nil : "is full too early"
         }
     }
 
     mutating func taken(_ one: Waiting) -> String? {
-        guard one.serial > last else { return "is out of order" }
-        last = one.serial
-        waiting[one.name] -= 1
-        return waiting[one.name] >= 0 ? nil : "has more than was put into it"
+        guard !due.isEmpty else { return "has more than was put into it" }
+        return due.removeFirst() == one.name ? nil : "is out of order"
     }
 
     /// These were taken, and must be taken again.
-    mutating func untaken(_ some: some Collection<Waiting>) {
-        for one in some { waiting[one.name] += 1 }
-        if let first = some.first { last = first.serial - 1 }
-    }
+    mutating func untaken(_ some: [Waiting]) { due.insert(contentsOf: some.map(\.name), at: 0) }
 
-    mutating func removeAll() { waiting = .zero }
+    mutating func removeAll() { due.removeAll() }
 }
 
 extension World {

@@ -23,7 +23,6 @@ struct SimulatedCallbacks: Hashable {
     private var turn: Turn?
     /// Whether a callback takes long, so that what arrives meanwhile is queued.
     private var isRunning = false
-    private var lastSerial = 0
 
     var hasWork: Bool { isRunning || turn != nil || !ready.isEmpty }
 
@@ -31,7 +30,6 @@ struct SimulatedCallbacks: Hashable {
 
     /// A name has arrived for these registrations.
     mutating func take(_ name: Int, for audience: [Int], _ world: World) {
-        lastSerial += 1
         let mustQueue = world.mutation == .callsPastQueue ? isRunning : hasWork
         for registration in audience {
             if !mustQueue {
@@ -53,8 +51,7 @@ struct SimulatedCallbacks: Hashable {
                 promise: QueuePromise(scarcity)
             )
         }
-        let one = Waiting(name: name, serial: lastSerial)
-        guard let (outcome, mustAnnounce) = callbacks[registration]?.queue.enqueue(one) else { return }
+        guard let (outcome, mustAnnounce) = callbacks[registration]?.queue.enqueue(Waiting(name: name)) else { return }
         world.note("  registration \(registration): \(outcome)")
         if mustAnnounce { ready.append(registration) }
         if let fault = callbacks[registration]?.promise.offered(name, outcome) {

@@ -20,7 +20,6 @@ final class SimulatedPoster {
     /// What is being written, and how much of that the socket has accepted.
     private var batch: [Waiting] = []
     private var accepted = 0
-    private var lastSerial = 0
     /// When it exits at the latest, once `main` has returned.
     private(set) var deadline: Int64?
 
@@ -41,7 +40,6 @@ final class SimulatedPoster {
         queue = other.queue
         batch = other.batch
         accepted = other.accepted
-        lastSerial = other.lastSerial
         deadline = other.deadline
         hasNext = other.hasNext
         waiting = other.waiting
@@ -53,7 +51,6 @@ final class SimulatedPoster {
         hasher.combine(queue)
         hasher.combine(batch)
         hasher.combine(accepted)
-        // The serials only tell the order.
         hasher.combine(deadline)
     }
 
@@ -73,8 +70,7 @@ final class SimulatedPoster {
     func post(_ name: Int, _ world: World) {
         guard deadline == nil else { return }
         if world.bus.isAway { return world.oracle.exceed(.awayPost) }
-        lastSerial += 1
-        let post = Waiting(name: name, serial: lastSerial)
+        let post = Waiting(name: name)
         if !hasPosts, hasRoom(world) { return send(post, world) }
         let outcome = queue.enqueue(post)
         world.note("  poster \(number): \(outcome)")
