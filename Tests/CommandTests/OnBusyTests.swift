@@ -92,7 +92,7 @@ import Testing
         let center = bus.makeCenter()
         var random = SeededGenerator(seed: 11)
         // Apart from the default, the policies hardly differ in what matters here.
-        let rounds = (policy.isEmpty ? 1_000 : 100) / (getenv("NOTIFYBUS_LONG") == nil ? 10 : 1)
+        let rounds = (policy.isEmpty ? 1_000 : 100) / (isLongRun ? 1 : 10)
         for round in 1...rounds {
             for step in 0..<Int.random(in: 1...3, using: &random) {
                 try write("\(round).\(step)", toFile: file)

@@ -127,7 +127,7 @@ import Testing
             kill $keeper
             """
         let folder = try TemporaryFolder()
-        let rounds = getenv("NOTIFYBUS_LONG") == nil ? 60 : 1_000
+        let rounds = isLongRun ? 1_000 : 30
         let result = try scene.bus.script(script, [folder.path, "\(rounds)"], timeout: .seconds(900))
         #expect(result.status == 0, "\(result.errorOutput)")
     }

@@ -86,11 +86,11 @@ import Testing
         }
         try post(0..<20_000)
         let before = residentBytes(of: top.pid)
-        try post(20_000..<100_000)
-        #expect(residentBytes(of: top.pid) < before + 16 << 20, "\(before) and \(residentBytes(of: top.pid)) bytes")
+        try post(20_000..<60_000)
+        #expect(residentBytes(of: top.pid) < before + 8 << 20, "\(before) and \(residentBytes(of: top.pid)) bytes")
         // ^Q.
         try terminal.write("\u{11}")
-        let screen = try terminal.read(until: "100000 posts of 10000 names and 90000 of other names")
+        let screen = try terminal.read(until: "60000 posts of 10000 names and 50000 of other names")
         #expect(!screen.isEmpty)
         top.send(signal: SIGTERM)
         _ = try top.wait()

@@ -7,7 +7,7 @@ import Testing
 
 /// Observers that are added while the state of their program changes.
 @Suite struct AddedNamesTests {
-    private static let rounds = getenv("NOTIFYBUS_LONG") == nil ? 30 : 300
+    private static let rounds = isLongRun ? 300 : 30
 
     @Test(arguments: busKinds)
     func `an observer added while suspended misses nothing once addObserver has returned`(kind: BusKind) throws {

@@ -23,7 +23,7 @@ import Testing
         let before = agent.bus.residentBytes
         let posted: NotifyName = "com.example.bg"
         // Had the bus to keep these, it would grow by more than 6 MB.
-        for number in 0..<(getenv("NOTIFYBUS_LONG") == nil ? 40_000 : 100_000) {
+        for number in 0..<(isLongRun ? 100_000 : 40_000) {
             try poster.post(posted)
             if number % 1_000 == 999 { try poster.flush(timeout: .patience) }
         }
@@ -76,7 +76,7 @@ import Testing
 
     @Test(arguments: busKinds)
     func `no post made in the background is delivered, every post outside is`(kind: BusKind) throws {
-        let rounds = getenv("NOTIFYBUS_LONG") == nil ? 100 : 1_000
+        let rounds = isLongRun ? 1_000 : 100
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
         let posters = (agent.makeCenter(), agent.makeCenter())

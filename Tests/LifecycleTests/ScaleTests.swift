@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.serialized) struct ScaleTests {
     /// 2,000 with `NOTIFYBUS_LONG=1`, which takes minutes, nearly all of them until the observers are there.
-    private static let observers = getenv("NOTIFYBUS_LONG") == nil ? 500 : 2_000
+    private static let observers = isLongRun ? 2_000 : 250
 
     @Test(.serialized, arguments: busKinds)
     func `many observers change their state at once, and the agent stays small`(kind: BusKind) async throws {

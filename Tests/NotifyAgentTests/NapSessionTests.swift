@@ -42,9 +42,8 @@ import Testing
     }
 
     /// More rounds, and figures.
-    private static let isLong = getenv("NOTIFYBUS_LONG") != nil
     /// Keeps a processor busy that no other test wants, unless something is measured.
-    private static let loop = (isLong ? "" : "renice -n 19 -p $$ >/dev/null; ") + "while :; do :; done"
+    private static let loop = (isLongRun ? "" : "renice -n 19 -p $$ >/dev/null; ") + "while :; do :; done"
     private static let busyLoop = ["-c", loop]
 
     private func waitForState(_ process: pid_t, isStopped: Bool) throws {
@@ -134,7 +133,7 @@ import Testing
         var waits: [Duration] = []
         for (number, game) in games.enumerated() {
             // What is measured is one change, and not the agent's limit of fifty looks a second.
-            if NapSessionTests.isLong { usleep(50_000) }
+            if isLongRun { usleep(50_000) }
             // Desktops move it in several steps.
             desk.talk.focus(1, "other")
             let began = ContinuousClock.now
@@ -144,7 +143,7 @@ import Testing
             try desk.focus(game.pid, "game-\(number)")
             #expect(try game.waitForOutputLines(1) == ["com.example.scene"])
         }
-        if NapSessionTests.isLong {
+        if isLongRun {
             waits.sort()
             print(
                 "ten busy programs that nap used \(used) ticks; with the focus they ran after \(waits[5]), \(waits[9])"
@@ -167,7 +166,7 @@ import Testing
     @Test func `nobody stays stopped when the agent is killed, nor when it ends`() throws {
         let desk = try Desk(.daemon, naps: "[nap]\napps = game\nafter = 10ms\nstate = frozen\n")
         let loops = try (0..<3).map { _ in try start("/bin/sh", NapSessionTests.busyLoop) }
-        let rounds = NapSessionTests.isLong ? 100 : 10
+        let rounds = isLongRun ? 100 : 10
         for round in 0..<rounds {
             if round > 0 { try desk.restartAgent() }
             for loop in loops { try desk.focus(loop.pid) }
@@ -176,7 +175,7 @@ import Testing
             kill(desk.scene.agentProcess, round == 0 ? SIGTERM : SIGKILL)
             for loop in loops { try waitForState(loop.pid, isStopped: false) }
         }
-        if NapSessionTests.isLong { print("\(rounds) agents were killed, and everybody went on") }
+        if isLongRun { print("\(rounds) agents were killed, and everybody went on") }
     }
 
     @Test func `nobody stays stopped when the process is killed that would see to it`() throws {

@@ -10,7 +10,7 @@ import Testing
     func `once addObserver has returned, every later post is heard in order, from itself and from others`(
         kind: BusKind
     ) throws {
-        let total = getenv("NOTIFYBUS_LONG") == nil ? 20_000 : 100_000
+        let total = isLongRun ? 100_000 : 20_000
         let bus = try PrivateBus(kind)
         let (observing, other) = (bus.makeCenter(), bus.makeCenter())
         let names = try (0..<10).map { try NotifyName("com.example.every.\($0)") }

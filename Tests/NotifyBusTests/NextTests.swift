@@ -8,7 +8,6 @@ import Testing
 
 /// Waiting for one notification.
 @Suite struct NextTests {
-    private static let isLong = getenv("NOTIFYBUS_LONG") != nil
 
     @Test(arguments: busKinds)
     func `the action runs once every later post is heard, and its answer is the next notification`(
@@ -19,7 +18,7 @@ import Testing
         let observation = try await server.addObserver(for: "com.example.ping") { [weak server] _ in
             try? server?.post("com.example.pong")
         }
-        for _ in 0..<(NextTests.isLong ? 1_000 : 100) {
+        for _ in 0..<(isLongRun ? 1_000 : 100) {
             let answer = try await center.next(of: .prefix("com.example.po"), timeout: .patience) {
                 try await center.post("com.example.ping")
             }

@@ -126,7 +126,7 @@ import Testing
                 ended.add()
             }
         }
-        for _ in 0..<20 { try center.synchronize(timeout: .patience) }
+        for _ in 0..<(isLongRun ? 100 : 8) { try center.synchronize(timeout: .patience) }
         mayEnd.add()
         #expect(ended.wait(for: 2))
         observation.cancel()

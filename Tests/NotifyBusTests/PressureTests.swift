@@ -117,7 +117,7 @@ import Testing
         try #require(entered.wait(for: 1))
 
         let (before, busBefore) = (residentBytes(of: getpid()), bus.residentBytes)
-        let posts = getenv("NOTIFYBUS_LONG") == nil ? 100_000 : 300_000
+        let posts = isLongRun ? 300_000 : 100_000
         for number in 0..<posts {
             try poster.post(names[number % 50])
             // So that the poster itself doesn't coalesce, and the test doesn't depend on who is faster.

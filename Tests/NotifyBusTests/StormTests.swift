@@ -9,11 +9,10 @@ import Testing
 /// each posts 250,000 times, which takes minutes, and with `NOTIFYBUS_STORM=N` N times.
 @Suite(.serialized) struct StormTests {
     private static let posters = 4
-    private static let isLong = getenv("NOTIFYBUS_LONG") != nil
     private static let posts =
-        getenv("NOTIFYBUS_STORM").flatMap { Int(String(cString: $0)) } ?? (isLong ? 250_000 : 4_000)
+        getenv("NOTIFYBUS_STORM").flatMap { Int(String(cString: $0)) } ?? (isLongRun ? 250_000 : 2_000)
     /// How much the bus may grow, in bytes.
-    private static let room = (isLong ? 64 : 32) << 20
+    private static let room = (isLongRun ? 64 : 32) << 20
 
     private struct Listener {
         let center: NotifyCenter
@@ -61,7 +60,7 @@ import Testing
             )
         }
         for command in commands {
-            let result = try command.wait(timeout: .seconds(StormTests.isLong ? 3_600 : 600))
+            let result = try command.wait(timeout: .seconds(isLongRun ? 3_600 : 600))
             #expect(result.status == 0 && result.errorOutput.isEmpty, "\(result.errorOutput)")
         }
         for listener in listeners { #expect(listener.lasts.wait(for: StormTests.posters, timeout: .patience)) }

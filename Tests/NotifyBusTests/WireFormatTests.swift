@@ -27,7 +27,7 @@ import Testing
     @Test func `escaping is injective and reversible over random names`() throws {
         var generator = SeededGenerator(seed: 20_261_121)
         var seen: [String: String] = [:]
-        for _ in 0..<(getenv("NOTIFYBUS_LONG") == nil ? 20_000 : 200_000) {
+        for _ in 0..<(isLongRun ? 200_000 : 20_000) {
             let name = randomName(using: &generator)
             let escaped = WireFormat.escape(name)
             #expect(WireFormat.unescape(escaped).map { Array($0.utf8) } == Array(name.utf8))
@@ -39,7 +39,7 @@ import Testing
 
     @Test func `an escaped name is a valid interface name`() throws {
         var generator = SeededGenerator(seed: 7)
-        for _ in 0..<50_000 {
+        for _ in 0..<(isLongRun ? 50_000 : 10_000) {
             let interface = WireFormat.interface(for: try NotifyName(randomName(using: &generator)))
             #expect(interface.utf8.count <= 255)
             for part in interface.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {

@@ -17,7 +17,7 @@ struct CrowdTests {
             raiseDescriptorLimit()
             let scene = try RelayScene(kind)
             let before = residentBytes(of: scene.agentProcess)
-            let members = try (0..<(getenv("NOTIFYBUS_LONG") == nil ? 20 : 200)).map { try Member($0, in: scene) }
+            let members = try (0..<(isLongRun ? 200 : 20)).map { try Member($0, in: scene) }
             /// Posts names that all observe and names that only one does, and returns once each has heard its own.
             func post(rounds: Int) throws {
                 let soFar = members[0].expected.count

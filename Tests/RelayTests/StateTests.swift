@@ -99,7 +99,7 @@ struct StateTests {
         }
         try post(rounds: 5)
         let (bus, agent) = (scene.bus.residentBytes, residentBytes(of: scene.agentProcess))
-        try post(rounds: getenv("NOTIFYBUS_LONG") == nil ? 10 : 500)
+        try post(rounds: isLongRun ? 500 : 10)
         #expect(scene.bus.residentBytes - bus < 4 << 20)
         #expect(residentBytes(of: scene.agentProcess) - agent < 4 << 20)
         try scene.post(["com.example.end"])

@@ -21,15 +21,18 @@ protocol Explorable: SendableMetatype {
     mutating func take(_ choice: Choice) -> Int
 }
 
-/// Enters every state of a scope once, those that are reached in fewer steps first. So what it finds is found with the
-/// shortest history that there is.
+/// Enters every state of a scope once.
+///
+/// Breadth first, those that are reached in fewer transitions come first, so what it finds is found with the shortest
+/// history that there is. Depth first, it enters the state that was seen last: that finds what is wrong sooner if it takes
+/// a long history.
 ///
 /// A state is known by its fingerprint, and how it was reached by the state before and the choice that was made there.
 package enum Explorer {
     package struct Outcome: Sendable {
         package var states = 0
         package var transitions = 0
-        /// How many steps the longest of the shortest ways takes.
+        /// How many transitions the longest of the shortest histories has, if it explored breadth first.
         package var depth = 0
         package var seconds = 0.0
         /// The most memory that this process has occupied meanwhile, in bytes.
@@ -119,17 +122,19 @@ package enum Explorer {
     ///
     /// - Parameters:
     ///   - limit: how many states may be seen.
+    ///   - isDepthFirst: if it is, one thread does everything.
     ///   - begin: makes the first scene; the parameter says whether to keep notes.
     static func explore<Scene: Explorable>(
         limit: Int,
         threads: Int,
+        isDepthFirst: Bool = false,
         _ begin: @escaping @Sendable (Bool) -> Scene
     ) -> Outcome {
         let clock = ContinuousClock()
         let start = clock.now
         var outcome = Outcome()
         PeakMemory.reset()
-        explore(limit, threads, Work(begin), &outcome)
+        explore(limit, threads, isDepthFirst, Work(begin), &outcome)
         outcome.memory = PeakMemory.bytes
         let time = (clock.now - start).components
         outcome.seconds = Double(time.seconds) + Double(time.attoseconds) / 1e18
@@ -139,6 +144,7 @@ package enum Explorer {
     private static func explore<Scene: Explorable>(
         _ limit: Int,
         _ threads: Int,
+        _ isDepthFirst: Bool,
         _ work: Work<Scene>,
         _ outcome: inout Outcome
     ) {
@@ -155,8 +161,9 @@ package enum Explorer {
         }
         while true {
             let (open, count) = work.shared.withLock { shared in
-                defer { shared.value.next = [] }
-                return (Unshared(shared.value.next), shared.value.seen.count)
+                let open = Array(isDepthFirst ? shared.value.next.suffix(1) : shared.value.next[...])
+                shared.value.next.removeLast(open.count)
+                return (Unshared(open), shared.value.seen.count)
             }
             if open.value.isEmpty { break }
             if count > limit {

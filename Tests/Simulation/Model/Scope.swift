@@ -69,19 +69,26 @@ package struct Scope: Sendable {
 extension Scope {
     /// Explores all of its histories.
     ///
-    /// - Parameter limit: how many states may be seen.
-    package func explore(_ mutation: Mutation? = nil, limit: Int, threads: Int) -> Explorer.Outcome {
+    /// - Parameters:
+    ///   - limit: how many states may be seen.
+    ///   - isDepthFirst: see `Explorer`.
+    package func explore(
+        _ mutation: Mutation? = nil,
+        limit: Int,
+        threads: Int,
+        isDepthFirst: Bool = false
+    ) -> Explorer.Outcome {
         if let (posts, failures, exits) = launch {
-            return Explorer.explore(limit: limit, threads: threads) { isNoted in
+            return Explorer.explore(limit: limit, threads: threads, isDepthFirst: isDepthFirst) { isNoted in
                 LaunchScene(posts: posts, failures: failures, exits: exits, mutation: mutation, isNoted: isNoted)
             }
         }
         if let relay {
-            return Explorer.explore(limit: limit, threads: threads) { isNoted in
+            return Explorer.explore(limit: limit, threads: threads, isDepthFirst: isDepthFirst) { isNoted in
                 RelayingScene(relay, mutation: mutation, isNoted: isNoted)
             }
         }
-        return Explorer.explore(limit: limit, threads: threads) { [self] isNoted in
+        return Explorer.explore(limit: limit, threads: threads, isDepthFirst: isDepthFirst) { [self] isNoted in
             Situation(self, mutation: mutation, isNoted: isNoted)
         }
     }

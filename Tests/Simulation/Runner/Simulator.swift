@@ -9,7 +9,7 @@ enum Simulator {
     private static let usage = """
         Usage: simulate [--count N] [--first SEED] [--threads N] [--mutation NAME | --mutations] [--seed SEED]
                simulate --all | --quick | --small | --scope NAME
-                        [--limit STATES] [--threads N] [--mutation NAME | --mutations]
+                        [--limit STATES] [--threads N | --depth-first] [--mutation NAME | --mutations]
 
         """
 
@@ -25,6 +25,12 @@ enum Simulator {
         var scope: Scope?
         /// How many states of a scope are explored at most.
         var limit = 20_000_000
+        /// Finds some breaks sooner, if not with the shortest history.
+        var isDepthFirst = false
+
+        func explore(_ scope: Scope, _ mutation: Mutation?) -> Explorer.Outcome {
+            scope.explore(mutation, limit: limit, threads: Int(threads), isDepthFirst: isDepthFirst)
+        }
     }
 
     static func run(_ arguments: [String]) -> Int32 {
@@ -72,6 +78,10 @@ enum Simulator {
                 options.triesMutations = true
                 continue
             }
+            if name == "--depth-first" {
+                options.isDepthFirst = true
+                continue
+            }
             if let size = sizes[name] {
                 options.size = size
                 continue
@@ -107,10 +117,11 @@ enum Simulator {
             return isRight ? 0 : 1
         }
         for scope in scopes {
-            let outcome = scope.explore(options.mutation, limit: options.limit, threads: Int(options.threads))
+            let outcome = options.explore(scope, options.mutation)
             print(
                 "\(left(scope.name, 20))\(pad(outcome.states)) states\(pad(outcome.transitions)) transitions"
-                    + "  depth \(outcome.depth)  \(tenths(outcome.seconds)) s  \(outcome.memory >> 20) MB  \(scope.summary)"
+                    + (options.isDepthFirst ? "" : "  depth \(outcome.depth)")
+                    + "  \(tenths(outcome.seconds)) s  \(outcome.memory >> 20) MB  \(scope.summary)"
             )
             fflush(nil)
             if let failure = outcome.failure {
@@ -131,7 +142,7 @@ enum Simulator {
     private static func find(_ mutation: Mutation, in scopes: [Scope], _ options: Options) -> Bool {
         let known = scopes.filter { $0.name == Scope.showing[mutation] }
         for scope in known + scopes.filter({ $0.name != Scope.showing[mutation] }) {
-            let outcome = scope.explore(mutation, limit: options.limit, threads: Int(options.threads))
+            let outcome = options.explore(scope, mutation)
             guard let failure = outcome.failure else { continue }
             print("| `\(mutation)` | \(scope.name) | \(failure.length) | \(failure.text) |")
             fflush(nil)
