@@ -81,7 +81,8 @@ import Testing
     /// Options of other programs, or of scripts, that pages and documents mention.
     private static let foreignOptions: Set = [
         "--capath", "--cflags", "--depth-first", "--filter", "--generate", "--global", "--libs", "--machine",
-        "--mutations", "--nofork", "--now", "--output", "--print-address", "--readme", "--scope", "--static-swift-stdlib",
+        "--mutations", "--nofork", "--now", "--output", "--print-address", "--readme", "--scope",
+        "--static-swift-stdlib",
         "--talk-name", "--unit", "--user", "--wrap",
     ]
 
