@@ -76,7 +76,7 @@ import Testing
 
     @Test(arguments: busKinds)
     func `no post made in the background is delivered, every post outside is`(kind: BusKind) throws {
-        let rounds = isLongRun ? 1_000 : 100
+        let rounds = isLongRun ? 1_000 : 50
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
         let posters = (agent.makeCenter(), agent.makeCenter())

@@ -7,7 +7,7 @@ import Testing
 @Suite struct FreezeRaceTests {
     @Test(arguments: busKinds)
     func `a resume right after a suspension that freezes leaves nothing stopped`(kind: BusKind) throws {
-        let rounds = isLongRun ? 1_000 : 100
+        let rounds = isLongRun ? 1_000 : 50
         let agent = try AgentBus(kind)
         let observer = try start(
             productPath("notify-wait"),
