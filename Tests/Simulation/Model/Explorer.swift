@@ -127,7 +127,7 @@ package enum Explorer {
     static func explore<Scene: Explorable>(
         limit: Int,
         threads: Int,
-        isDepthFirst: Bool = false,
+        isDepthFirst: Bool,
         _ begin: @escaping @Sendable (Bool) -> Scene
     ) -> Outcome {
         let clock = ContinuousClock()

@@ -72,12 +72,7 @@ extension Scope {
     /// - Parameters:
     ///   - limit: how many states may be seen.
     ///   - isDepthFirst: see `Explorer`.
-    package func explore(
-        _ mutation: Mutation? = nil,
-        limit: Int,
-        threads: Int,
-        isDepthFirst: Bool = false
-    ) -> Explorer.Outcome {
+    package func explore(_ mutation: Mutation?, limit: Int, threads: Int, isDepthFirst: Bool) -> Explorer.Outcome {
         if let (posts, failures, exits) = launch {
             return Explorer.explore(limit: limit, threads: threads, isDepthFirst: isDepthFirst) { isNoted in
                 LaunchScene(posts: posts, failures: failures, exits: exits, mutation: mutation, isNoted: isNoted)

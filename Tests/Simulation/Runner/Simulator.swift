@@ -9,7 +9,7 @@ enum Simulator {
     private static let usage = """
         Usage: simulate [--count N] [--first SEED] [--threads N] [--mutation NAME | --mutations] [--seed SEED]
                simulate --all | --quick | --small | --scope NAME
-                        [--limit STATES] [--threads N | --depth-first] [--mutation NAME | --mutations]
+                        [--limit STATES] [--depth-first] [--threads N] [--mutation NAME | --mutations]
 
         """
 
