@@ -314,12 +314,8 @@ for target in package.targets where target.type != .system {
     }
     // Who depends on a version of the package may give the compiler no such flags, and does not run the tests.
     if !Context.packageDirectory.contains("/checkouts/") {
-        // SwiftPM waits for the whole module anyway, so that a job of its own for the interface saves nobody time: a
-        // tenth of what the compiler takes for the tests. Where one file is the module, it would not write the interface.
+        // SwiftPM waits for the whole module anyway, so that a job of its own for the interface saves nobody time.
         settings.append(.unsafeFlags(["-no-emit-module-separately-wmo"]))
-        if target.type == .test, target.name != "SimulationTests" {
-            settings.append(.unsafeFlags(["-no-emit-module-separately"], .when(configuration: .debug)))
-        }
         // The tests do most of their work in these, and what they save then is more than the compiler takes for it.
         if ["NotifyNames", "NotifyWire", "NotifyProtocol", "NotifyCore", "TestSupport"].contains(target.name),
             Context.environment["NOTIFYBUS_UNOPTIMIZED"] == nil
