@@ -321,7 +321,8 @@ for target in package.targets where target.type != .system {
             Context.environment["NOTIFYBUS_UNOPTIMIZED"] == nil
         {
             settings.append(.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug)))
-            // As a whole, a module takes the compiler half the time, but all of it again after each edit.
+            // As a whole, a module takes the compiler half the time, but all of it again after each edit: NotifyCore is too
+            // large for that. With one thread there would be one object, and SwiftPM links one for each file.
             if target.name != "NotifyCore" {
                 let whole = ["-whole-module-optimization", "-num-threads", "2"]
                 settings.append(.unsafeFlags(whole, .when(configuration: .debug)))
