@@ -222,7 +222,7 @@ linkage: build ## Checks that nothing pulls in Foundation
 
 .PHONY: dependents
 dependents: test-needs ## Checks that packages can depend on this one by version
-	@Scripts/check-dependents $(call quote,$(SCRATCH))
+	@Scripts/check-dependents $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 .PHONY: specs
 specs: specs-needs build ## Checks the packaging files for Fedora, Arch and Nix, as far as possible here
