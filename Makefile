@@ -142,10 +142,10 @@ sid-test: ## Runs all tests in Debian sid, with Debian's Swift, which is the old
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) make test INSTALL_MISSING=no
 
 .PHONY: sid-build
-sid-build: ## Builds all programs and libraries in Debian sid with Debian's Swift, which is the oldest supported; needs root
+sid-build: ## Builds the commands and libraries in Debian sid with Debian's Swift, which is the oldest supported, and runs the demo; needs root
 	@Scripts/install-dependencies sid
 	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
-	  bash -euc 'swift --version; swift package dump-package >/dev/null; swift build $(QUICK_BUILD)'
+	  bash -euc 'swift --version; for what in --product=notifybus --target=notify; do swift build $(QUICK_BUILD) --scratch-path .build/demo $$what; done; make demo INSTALL_MISSING=no'
 
 # With DEB_BUILD_OPTIONS=nocheck without the tests, as elsewhere in Debian.
 .PHONY: sid-deb

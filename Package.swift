@@ -317,16 +317,18 @@ for target in package.targets where target.type != .system {
         // SwiftPM waits for the whole module anyway, so that a job of its own for the interface saves nobody time.
         settings.append(.unsafeFlags(["-no-emit-module-separately-wmo"]))
         // The tests do most of their work in these, and what they save then is more than the compiler takes for it.
-        if ["NotifyNames", "NotifyWire", "NotifyProtocol", "NotifyCore", "TestSupport"].contains(target.name),
-            Context.environment["NOTIFYBUS_UNOPTIMIZED"] == nil
-        {
+        let optimized =
+            ["NotifyNames", "NotifyWire", "NotifyProtocol", "NotifyCore", "TestSupport"].contains(target.name)
+            && Context.environment["NOTIFYBUS_UNOPTIMIZED"] == nil
+        if optimized {
             settings.append(.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug)))
-            // As a whole, a module takes the compiler half the time, but all of it again after each edit: NotifyCore is too
-            // large for that. With one thread there would be one object, and SwiftPM links one for each file.
-            if target.name != "NotifyCore" {
-                let whole = ["-whole-module-optimization", "-num-threads", "2"]
-                settings.append(.unsafeFlags(whole, .when(configuration: .debug)))
-            }
+        }
+        // As a whole, an optimized module takes the compiler half the time, and any other four fifths, but all of it again
+        // after each edit: NotifyCore is too large for that. CI edits nothing, and sets NOTIFYBUS_WHOLE=1. With one thread
+        // there would be one object, and SwiftPM links one for each file.
+        if optimized && target.name != "NotifyCore" || Context.environment["NOTIFYBUS_WHOLE"] != nil {
+            let whole = ["-whole-module-optimization", "-num-threads", "2"]
+            settings.append(.unsafeFlags(whole, .when(configuration: .debug)))
         }
     }
     target.swiftSettings = settings
