@@ -220,9 +220,12 @@ fuzz-agent: test-needs
 linkage: build ## Checks that nothing pulls in Foundation
 	@Scripts/check-linkage $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
+# 'no' leaves out the programs that use other packages too, which have to be fetched and compiled.
+OTHERS ?= yes
+
 .PHONY: dependents
-dependents: test-needs ## Checks that packages can depend on this one by version
-	@Scripts/check-dependents $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
+dependents: test-needs ## Checks that packages can depend on this one by version; OTHERS=no fetches no other packages
+	@OTHERS=$(OTHERS) Scripts/check-dependents $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 .PHONY: specs
 specs: specs-needs build ## Checks the packaging files for Fedora, Arch and Nix, as far as possible here
