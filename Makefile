@@ -107,23 +107,26 @@ include Scripts/install.mk
 
 .PHONY: demo
 demo: demo-build ## Demonstrates the commands on a private bus
-	@Scripts/demo $(call quote,$(DEMO)/commands)
+	@$(PLAY_DEMO)
 
 # What takes the compiler least: modules as a whole, neither optimized nor with anything for debuggers.
 QUICK_BUILD := -c release -Xswiftc -Onone -Xswiftc -gnone
 DEMO := $(SCRATCH)/demo
 DEMO_BUILD := $(QUICK_BUILD) --scratch-path $(call quote,$(DEMO)) $(SWIFT_FLAGS)
 
-.PHONY: demo-build
+PLAY_DEMO = Scripts/demo $(call quote,$(DEMO)/commands) $(MAKE) demo-bridge
+
+.PHONY: demo-build demo-bridge
 demo-build: run-needs
 	@swift build $(DEMO_BUILD) --product notify-commands
-	@$(call build_bridge,$(DEMO_BUILD))
 	@mkdir -p $(call quote,$(DEMO)/commands) && cd $(call quote,$(DEMO)/commands) && \
 	for command in $(COMMANDS); do ln -sfn ../release/notify-commands "$$command"; done && ln -sfn ../release/notify-bridge .
+demo-bridge:
+	@$(call build_bridge,$(DEMO_BUILD))
 
 .PHONY: demo-picture
 demo-picture: demo-build ## Draws the README's picture from the demo's output
-	@Scripts/demo $(call quote,$(DEMO)/commands) >$(SCRATCH)/demo.txt
+	@$(PLAY_DEMO) >$(SCRATCH)/demo.txt
 	@Scripts/draw-demo.py 'One program waits, another posts' 'Ask and wait for the answer, with no race' \
 	  'A program in the background gets nothing, then or later' <$(SCRATCH)/demo.txt >Documentation/demo.svg
 
