@@ -83,7 +83,7 @@ struct LaunchSessionTests {
             # within CONDITION - whether it holds within 2 minutes
             within() {
               local end=$((SECONDS + 120))
-              while ((SECONDS < end)); do if eval "$1"; then return; fi; pause 0.03; done
+              while ((SECONDS < end)); do if eval "$1"; then return; fi; pause 0.005; done
               return 1
             }
             for ((round = 0; round < \(rounds); round++)); do

@@ -105,7 +105,7 @@ final class UserSession: Sendable {
             """
             for ((end = SECONDS + \(timeout); SECONDS < end; )); do
               if { \(condition); } 2>/dev/null; then break; fi
-              pause 0.05
+              pause 0.02
             done
             { \(condition); } || { notify-lifecycle launches -v; cat "$HOME/agent.log"; false; }
             """,

@@ -18,7 +18,7 @@ struct Deadline {
         nanoseconds = Deadline.now + seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 
-    static var now: Int64 {
+    private static var now: Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
