@@ -79,7 +79,16 @@ else \
 fi
 endef
 
-.PHONY: build
+# 'yes' takes what has been built before as it is: several targets one after another would each look for changes.
+BUILT ?=
+
+.PHONY: build bus-launcher
+ifeq ($(BUILT),yes)
+build bus-launcher: ;
+else
+bus-launcher: swift-needs
+	@swift build $(DEBUG) --product bus-launcher
+
 build: build-needs ## Builds the commands, the C library and their manual pages, optimized, in .build/release
 	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
 	@$(FIND_STATIC); \
@@ -89,6 +98,7 @@ build: build-needs ## Builds the commands, the C library and their manual pages,
 	@$(call build_bridge,$(RELEASE) $(LIBRARY_LINK) $(PROGRAM))
 	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
 	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
+endif
 
 # What Scripts/manuals makes. The commands themselves report their options.
 MANPAGES := $(filter-out man/notify-bridge.8,$(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9])))
@@ -253,8 +263,7 @@ reproducible: deb-needs ## Builds the last commit twice, in two folders, and com
 DESKTOPS ?= x11 sway
 
 .PHONY: session-test
-session-test: session-needs build ## Runs whole desktop sessions, in X and sway; also in others: DESKTOPS='gnome plasma'
-	@swift build $(DEBUG) --product bus-launcher
+session-test: session-needs build bus-launcher ## Runs whole desktop sessions, in X and sway; also in others: DESKTOPS='gnome plasma'
 	@Scripts/session-test $(call quote,$(SCRATCH)) $(foreach desktop,$(DESKTOPS),$(call quote,$(desktop)))
 
 .PHONY: flatpak-test
@@ -263,13 +272,11 @@ flatpak-test: run-needs build ## Checks what applications hear in a real Flatpak
 	@Scripts/check-flatpak $(call quote,$(SCRATCH))
 
 .PHONY: policy
-policy: test-needs build ## Checks the system bus policy with two users; needs root
-	@swift build $(DEBUG) --product bus-launcher
+policy: test-needs build bus-launcher ## Checks the system bus policy with two users; needs root
 	@Scripts/check-policy $(call quote,$(SCRATCH))
 
 .PHONY: fairness
-fairness: test-needs build ## Measures what one user's flood of calls does to another's; needs root
-	@swift build $(DEBUG) --product bus-launcher
+fairness: test-needs build bus-launcher ## Measures what one user's flood of calls does to another's; needs root
 	@Scripts/check-fairness $(call quote,$(SCRATCH))
 
 # Which parts to measure, of those in 'Benchmarks/bench --help'; all if empty.

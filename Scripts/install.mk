@@ -68,8 +68,7 @@ install-list: ## Lists what install would install, and where
 	@$(INSTALL_PLAN) | cut -f 3 | sort
 
 .PHONY: install-test
-install-test: test-needs build ## Installs into a folder, and checks that the bus starts the agent from there
-	@swift build $(DEBUG) --product bus-launcher
+install-test: test-needs build bus-launcher ## Installs into a folder, and checks that the bus starts the agent from there
 	@Scripts/check-install $(call quote,$(SCRATCH))
 
 # A source package, and packages that are built from it, with the distribution's shared libraries.
