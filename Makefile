@@ -79,8 +79,9 @@ else \
 fi
 endef
 
-# 'yes' takes what has been built before as it is: several targets one after another would each look for changes.
-BUILT ?=
+# 'yes' takes what has been built before as it is: several targets one after another would each look for changes. Only
+# what is given to make counts, since a variable of this name in the environment would keep 'make build' from building.
+BUILT :=
 
 .PHONY: build bus-launcher
 ifeq ($(BUILT),yes)
@@ -131,6 +132,7 @@ demo-build: run-needs
 	@swift build $(DEMO_BUILD) --product notify-commands
 	@mkdir -p $(call quote,$(DEMO)/commands) && cd $(call quote,$(DEMO)/commands) && \
 	for command in $(COMMANDS); do ln -sfn ../release/notify-commands "$$command"; done && ln -sfn ../release/notify-bridge .
+
 demo-bridge:
 	@$(call build_bridge,$(DEMO_BUILD))
 
@@ -234,7 +236,7 @@ linkage: build ## Checks that nothing pulls in Foundation
 	@Scripts/check-linkage $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 # 'no' leaves out the programs that use other packages too, which have to be fetched and compiled.
-OTHERS ?= yes
+OTHERS := yes
 
 .PHONY: dependents
 dependents: test-needs ## Checks that packages can depend on this one by version; OTHERS=no fetches no other packages
@@ -314,12 +316,12 @@ bridge-scale: bridge-needs build ## Posts to 10,000 plain MQTT clients of one Mo
 .PHONY: examples-test
 examples-test: run-needs build ## Runs the examples on a private bus
 	@Scripts/install-dependencies examples
-	@Examples/check-examples $(call quote,$(SCRATCH)/release)
+	@Examples/check-examples $(call quote,$(SCRATCH)/release) $(QUICK_BUILD)
 
 .PHONY: examples-build
 examples-build: swift-needs
 	@Scripts/install-dependencies build examples
-	@Examples/check-examples --build $(call quote,$(SCRATCH))
+	@Examples/check-examples --build $(call quote,$(SCRATCH)) $(QUICK_BUILD)
 
 # How many histories to run, and the first seed; or a single seed, whose history is printed if it fails.
 COUNT ?= 1000000
