@@ -48,6 +48,10 @@ import Testing
         .saysLockedEarly: 7_068, .insistsOnStates: 1_237, .believesReplaced: 30_613, .ignoresStream: 257,
         .callsQueued: 518, .withdrawsFirst: 9_328, .narrowsEarly: 103_813, .confirmsNotWide: 134,
         .keepsOldNames: 17_097, .forgetsPrefixes: 876, .forgetsProcess: 410, .relayConfirmsFirst: 350,
+        .dropsEarly: 65, .forgetsTurn: 69, .callsPastQueue: 69, .forgetsInFlight: 78, .writesAgainLast: 78,
+        .forgetsFollowing: 75, .coalescesDeliveriesEarly: 54, .ignoresExempt: 51, .overtakes: 29, .forgetsNames: 43,
+        .relayOvertakesPosts: 50, .forgetsThaw: 37, .forgetsStates: 32, .confirmsAtOnce: 30, .deliversTwice: 37,
+        .launcherTellsNothing: 47,
     ]
 
     /// Breaks that too few histories show. Those of a scope show them.
