@@ -28,10 +28,11 @@ import Testing
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
         let ready = "\(folder.path)/ready"
-        // Both say when they end, after notify-wait has got the signal.
-        let script = #"trap "echo $0 ended; exit" TERM; echo $0 began; while read line; do :; done"#
+        // Both say when they end, after notify-wait has got the signal. They don't read for ever, because a signal that comes
+        // just before a shell begins to read is noticed only afterwards.
+        let script = #"trap "echo $0 ended; exit" TERM; echo $0 began; while :; do read -t 0.1; done"#
         let waiting = try bus.startWaiting(
-            ["--ready-file", ready, "a", "--then", "exec sh -c '\(script)' then", "--", "sh", "-c", script, "command"],
+            ["--ready-file", ready, "a", "--then", "exec bash -c '\(script)' then", "--", "bash", "-c", script, "command"],
             input: .pipe
         )
         try bus.makeCenter().post("a")
@@ -95,7 +96,7 @@ import Testing
     @Test(.enabled(if: isInstalled("script"), "script(1) is not installed"), arguments: busKinds)
     func `^C on a terminal reaches the command of --then once`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let then = #"trap "echo told" INT; echo begun; read line; read line"#
+        let then = #"exec bash -c "trap \"echo told\" INT; echo begun; until read -t 0.1; do :; done""#
         let shell = try TestSupport.start(
             "script",
             ["-qec", "notify-wait com.example.never --then '\(then)'", "/dev/null"],
@@ -104,7 +105,7 @@ import Testing
         try shell.waitForOutput(containing: "begun")
         try shell.writeInput("\u{3}")
         try shell.waitForOutput(containing: "told")
-        try shell.writeInput("\n\n")
+        try shell.writeInput("\n")
         let result = try shell.wait()
         #expect(result.status == 130)
         #expect(result.output.split(separator: "told").count == 2)

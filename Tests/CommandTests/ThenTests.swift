@@ -110,7 +110,8 @@ import Testing
     func `SIGTERM and SIGHUP reach the command of --then`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for (signal, name, status) in [(SIGTERM, "TERM", 143), (SIGHUP, "HUP", 129)] as [(Int32, String, Int32)] {
-            let script = "trap 'echo told >&2; exit 0' \(name); echo begun >&2; read line"
+            let loop = "echo begun >&2; while :; do read -t 0.1; done"
+            let script = "exec bash -c 'trap \"echo told >&2; exit 0\" \(name); \(loop)'"
             let waiting = try bus.startWaiting(["com.example.never", "--then", script], input: .pipe)
             try waiting.waitForErrorOutput(containing: "begun\n")
             waiting.send(signal: signal)
