@@ -31,8 +31,9 @@ import Testing
         // Both say when they end, after notify-wait has got the signal. They don't read for ever, because a signal that comes
         // just before a shell begins to read is noticed only afterwards.
         let script = #"trap "echo $0 ended; exit" TERM; echo $0 began; while :; do read -t 0.1; done"#
+        let command = ["bash", "-c", script, "command"]
         let waiting = try bus.startWaiting(
-            ["--ready-file", ready, "a", "--then", "exec bash -c '\(script)' then", "--", "bash", "-c", script, "command"],
+            ["--ready-file", ready, "a", "--then", "exec bash -c '\(script)' then", "--"] + command,
             input: .pipe
         )
         try bus.makeCenter().post("a")
