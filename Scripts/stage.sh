@@ -41,11 +41,14 @@ declare -A process=() output=()
 
 # start WHO COMMAND... - runs it in the background. It must not read from the terminal.
 start() {
-  local who=$1 input
+  local who=$1 pipe=$room/output input
   shift
-  # shellcheck disable=SC2086 # A command, or nothing.
-  exec {input}< <(exec $detached "$@" 2>&1 </dev/null)
+  mkfifo "$pipe"
+  # A job, since bash may miss the end of a process substitution that ends at once, and would wait for it forever.
+  $detached "$@" >"$pipe" 2>&1 </dev/null &
   process[$who]=$!
+  exec {input}<"$pipe"
+  rm "$pipe"
   output[$who]=$input
 }
 
