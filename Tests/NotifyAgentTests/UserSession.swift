@@ -2,7 +2,6 @@
 
 import Glibc
 import TestSupport
-import Testing
 
 /// A session under systemd, made by Scripts/user-session, with a shell that runs what a test wants.
 final class UserSession: Sendable {
@@ -84,8 +83,7 @@ final class UserSession: Sendable {
     }
 
     private func write(_ path: String, _ lines: [String]) throws {
-        let result = try run("/bin/sh", ["-c", "cat >\"$0\"", path], input: lines.map { $0 + "\n" }.joined())
-        #expect(result.status == 0)
+        try save(lines.map { $0 + "\n" }.joined(), toFile: path)
     }
 
     /// Starts an agent, and returns once it hears the names of all entries.
@@ -103,11 +101,9 @@ final class UserSession: Sendable {
     func until(_ condition: String, _ comment: String = "", timeout: Int = 120) throws {
         try shell(
             """
-            for ((end = SECONDS + \(timeout); SECONDS < end; )); do
-              if { \(condition); } 2>/dev/null; then break; fi
-              pause 0.02
-            done
-            { \(condition); } || { notify-lifecycle launches -v; cat "$HOME/agent.log"; false; }
+            end=$((SECONDS + \(timeout)))
+            until { \(condition); } 2>/dev/null || ((SECONDS >= end)); do pause 0.02; done
+            ((SECONDS < end)) || { \(condition); } || { notify-lifecycle launches -v; cat "$HOME/agent.log"; false; }
             """,
             timeout: .seconds(timeout + 30)
         )

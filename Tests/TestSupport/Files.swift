@@ -21,8 +21,8 @@ func text(ofFile path: String) -> String? {
     }
 }
 
-/// Writes a new file.
-func save(_ text: String, toFile path: String) throws {
+/// Writes a file, in place of what may be in it.
+public func save(_ text: String, toFile path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw TestSupportError("Cannot write \(path): \(lastError())") }
     defer { close(descriptor) }
