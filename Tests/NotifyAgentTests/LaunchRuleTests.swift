@@ -30,7 +30,7 @@ struct LaunchRuleTests {
 
         for round in 1...2 {
             try session.shell("notify-post com.example.drop")
-            try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == \(round) ]]")
+            try session.until("has runs \(round)")
             // The agent has heard it by the time the command returns.
             try session.shell("notify-post com.example.drop; notify-post com.example.drop")
             try session.shell("echo >\"$HOME/gate\"")
@@ -101,7 +101,7 @@ struct LaunchRuleTests {
             try session.entry("job", "name = com.example.go", "run = sh -c 'echo run >>$HOME/runs'")
             try session.waitFor("idle", of: "job")
             try session.shell("notify-post com.example.go")
-            try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == \(round) ]]")
+            try session.until("has runs \(round)")
             try session.waitFor("idle", of: "job")
             try session.shell("rm -r \"$HOME/.config/notifybus\"")
             try session.until("[[ $(notify-lifecycle launches -q) == '' ]]")
@@ -172,7 +172,7 @@ struct LaunchRuleTests {
         try session.shell("systemctl --user daemon-reload")
         #expect(try session.shell(show) == before)
         try session.shell("systemctl --user restart \(unit)")
-        try session.until("[[ $(cat \"$HOME/runs\" | wc -l) == 2 ]]")
+        try session.until("has runs 2")
         #expect(try session.shell("cat \"$HOME/runs\"") == "\(name)\n\(name)\n")
         #expect(try session.field("starts", of: "any") == "1")
     }
@@ -215,11 +215,11 @@ struct LaunchRuleTests {
         try session.shell(
             "setpriv --reuid=nobody --regid=nogroup --clear-groups -- \"$(command -v notify-post)\" --system com.example.go"
         )
-        try session.until("[[ $(cat \"$HOME/anyone\" | wc -l) == 1 ]]")
+        try session.until("has anyone 1")
         try session.until("[[ $(\(list) | grep -c ' idle ') == 2 ]]")
         #expect(try session.lines("root") == 0)
         try session.shell("notify-post --system com.example.go")
-        try session.until("[[ $(cat \"$HOME/root\" | wc -l) == 1 && $(cat \"$HOME/anyone\" | wc -l) == 2 ]]")
+        try session.until("has root 1 && has anyone 2")
         try session.shell("kill $agent")
     }
 
