@@ -147,7 +147,7 @@ import Testing
         let first = try state.origin()
         #expect(try state.origin() == first)
         let file = "\(folder.path)/state/bridge-id"
-        let text = try run("cat", [file]).output
+        let text = try readFile(file)
         try folder.write("\(text.prefix(32)) otherowner\n", to: "state/bridge-id")
         #expect(try state.origin() != first)
     }

@@ -151,7 +151,7 @@ struct FailureTests {
             client.sendall(bytes([0x90, 4, 0, 1, 0, 0]) + bytes([0xE0, 1, 0x8E]))
             client.recv(4096)
             """
-        let other = try start("python3", ["-c", script], input: .null)
+        let other = try start(python, ["-c", script], input: .null)
         try other.waitForOutput(containing: "ready")
         let machine = try Machine(
             .daemon,

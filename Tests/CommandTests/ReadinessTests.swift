@@ -40,7 +40,7 @@ import Testing
             var text: String?
             // Without a pause, to see the file as early as it can be seen.
             let end = ContinuousClock.now + .patience
-            while text == nil, ContinuousClock.now < end { text = contents(ofFile: file) }
+            while text == nil, ContinuousClock.now < end { text = try? readFile(file) }
             #expect(text == "\(waiting.pid)\n")
             try center.post("a")
             #expect(try waiting.wait().status == 0)
@@ -59,7 +59,7 @@ import Testing
         let waiting = try start(productPath("notify-wait"), ["--address", bus.address, "--ready-file", file, "a"])
         var text: String? = old
         let end = ContinuousClock.now + .patience
-        while text == old, ContinuousClock.now < end { text = contents(ofFile: file) }
+        while text == old, ContinuousClock.now < end { text = try? readFile(file) }
         #expect(text == "\(waiting.pid)\n")
     }
 

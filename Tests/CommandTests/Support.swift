@@ -125,16 +125,6 @@ final class Pipe {
     }
 }
 
-/// The whole of a file that another process may be about to put in place; nil if it is not there.
-func contents(ofFile path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var chunk = [UInt8](repeating: 0, count: 65_536)
-    let count = read(descriptor, &chunk, chunk.count)
-    return String(decoding: chunk[..<max(0, count)], as: UTF8.self)
-}
-
 /// A time of <time.h>.
 ///
 /// Not in the files that import a command as testable: there the compiler looks for `timespec` in the wrong module.

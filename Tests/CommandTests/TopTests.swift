@@ -251,7 +251,7 @@ import Testing
         } unless: {
             $0.count < 3 || $0.last?.contains(#""program""#) != true
         }
-        let program = try #require(contents(ofFile: "/proc/self/comm")).dropLast()
+        let program = try readFile("/proc/self/comm").dropLast()
         #expect(objects.count == 3, "\(objects)")
         #expect(objects.first?.contains(#""pid":\#(getpid()),"program":"\#(program)""#) == true, "\(objects)")
         #expect(objects.last?.contains(#""program":"notify-post""#) == true, "\(objects)")

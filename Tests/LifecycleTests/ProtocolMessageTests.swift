@@ -23,7 +23,7 @@ import Testing
     /// The rows of a table of messages in Documentation/lifecycle-protocol.md: the types in the columns "in" and "out".
     private func rows(after heading: String) throws -> [String: [[String]]] {
         let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let text = try run("cat", ["\(root)/Documentation/lifecycle-protocol.md"]).output
+        let text = try readFile("\(root)/Documentation/lifecycle-protocol.md")
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
             .drop { !($0.hasPrefix("## ") && $0.contains("`\(heading)`")) }.drop { !$0.hasPrefix("| member") }
         var rows: [String: [[String]]] = [:]

@@ -350,16 +350,3 @@ final class Cgroup: Sendable {
         close(descriptor)
     }
 }
-
-private func readFile(_ path: String) throws -> String {
-    let descriptor = open(path, O_RDONLY)
-    guard descriptor >= 0 else { throw TestSupportError("Cannot read \(path).") }
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while true {
-        let count = read(descriptor, &buffer, buffer.count)
-        if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
-        bytes += buffer[..<count]
-    }
-}

@@ -30,7 +30,7 @@ struct Block: CustomTestStringConvertible {
         var blocks: [Block] = []
         var language: String?
         var lines: [String] = []
-        let text = (try? run("cat", ["\(packageFolder)/\(document)"]).output) ?? ""
+        let text = (try? readFile("\(packageFolder)/\(document)")) ?? ""
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             if line.hasPrefix("```") {
                 if let known = language {

@@ -10,7 +10,7 @@ import Testing
     /// Markdown also treats indented text as a block; these tests don't.
     @Test(arguments: Block.documents)
     func `a document fences its blocks`(document: String) throws {
-        let lines = try run("cat", ["\(packageFolder)/\(document)"]).lines
+        let lines = try readLines("\(packageFolder)/\(document)")
         var isFenced = false
         for (before, line) in zip(lines, lines.dropFirst()) {
             if before.hasPrefix("```") { isFenced.toggle() }
@@ -21,14 +21,14 @@ import Testing
     /// A tool that fills paragraphs does not always know a list.
     @Test(arguments: Block.documents)
     func `each item of a list begins a line`(document: String) throws {
-        for line in try run("cat", ["\(packageFolder)/\(document)"]).lines {
+        for line in try readLines("\(packageFolder)/\(document)") {
             #expect(line.firstMatch(of: /[.;:] [2-9]\.( |$)/) == nil, "\(line)")
         }
     }
 
     /// In the lists of internals.md, an item begins with a file and names functions in it, and files with more.
     @Test func `the walks lead through files and functions that exist`() throws {
-        let page = try run("cat", ["\(packageFolder)/Documentation/internals.md"]).output
+        let page = try readFile("\(packageFolder)/Documentation/internals.md")
         let all = try run("find", ["\(packageFolder)/Sources", "-name", "*.swift"]).output.split(separator: "\n")
         let steps = page.matches(of: /\n[0-9]+\. `([A-Za-z\/+.-]+\.swift)`:\s+`([a-zA-Z]+)/)
         try #require(steps.count > 10)
@@ -73,9 +73,9 @@ import Testing
                 #expect(makefile.contains("\n\(words[words.startIndex + 1]):"), "\(command)")
             }
         case .elsewhere(let file, let target):
-            let source = try run("cat", ["\(packageFolder)/\(file)"]).output
+            let source = try readFile("\(packageFolder)/\(file)")
             #expect(source.contains(block.document))
-            let steps = try run("cat", ["\(packageFolder)/.ci/run"]).output.split(separator: "\n")
+            let steps = try readFile("\(packageFolder)/.ci/run").split(separator: "\n")
             #expect(steps.contains { "\($0) ".contains(" make \(target) ") })
         case .compiles(let lines):
             let result = try compile(lines + "\n" + block.lines.joined(separator: "\n"))

@@ -177,9 +177,9 @@ import Testing
         switch trial {
         case .leftOut: break
         case .inSystemCopy:
-            let source = try run("cat", ["\(packageFolder)/Scripts/check-deb"]).output
+            let source = try readFile("\(packageFolder)/Scripts/check-deb")
             #expect(source.contains("man/\(example.page).7.in"))
-            #expect(try run("cat", ["\(packageFolder)/.ci/run"]).output.contains("make deb-test\n"))
+            #expect(try readFile("\(packageFolder)/.ci/run").contains("make deb-test\n"))
         case .settings: try checkSettings(example.script.split(separator: "\n").map(String.init))
         case .service(let name): try checkService(example.script.split(separator: "\n").map(String.init), posts: name)
         case .launch:

@@ -9,7 +9,7 @@ import Testing
     ])
     func `the constants match the table of names`(part: String, file: String) throws {
         let made = try run(productPath("notify-agent"), ["--generate", part])
-        let kept = try run("cat", ["\(packageFolder)/\(file)"]).output
+        let kept = try readFile("\(packageFolder)/\(file)")
         #expect(made.status == 0 && made.output == kept, "notify-agent --generate \(part) >\(file)")
     }
 }

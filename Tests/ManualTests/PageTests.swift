@@ -89,7 +89,7 @@ import Testing
     @Test(arguments: pages.map { "man/" + $0 } + Block.documents)
     func `a page or document names no option that doesn't exist`(file: String) throws {
         let isPage = file.hasPrefix("man/")
-        let text = isPage ? try Manuals.text(file) : try run("cat", ["\(packageFolder)/\(file)"]).output
+        let text = isPage ? try Manuals.text(file) : try readFile("\(packageFolder)/\(file)")
         let known = PageTests.foreignOptions.union(CommandFacts.all.flatMap(\.spellings))
         for option in text.replacing("\\-", with: "-").matches(of: /(?:^|[^A-Za-z0-9-])(--[a-z][a-z-]*)/) {
             #expect(known.contains(String(option.1)), "\(file)")
@@ -106,7 +106,7 @@ import Testing
         let page = try Manuals.text("man/notify-agent.8")
         for setting in settings { #expect(page.contains("\n.BI \"\(setting) = "), "\(setting)") }
         for document in Block.documents {
-            let text = try run("cat", ["\(packageFolder)/\(document)"]).output
+            let text = try readFile("\(packageFolder)/\(document)")
             for setting in settings { #expect(!text.contains("\n| `\(setting) = "), "\(document): \(setting)") }
         }
     }
@@ -129,7 +129,7 @@ import Testing
         // With a tilde a pre-release sorts before its release; see deb-version(7). rpm does the same.
         let hasTilde = file.hasPrefix("packaging/debian") || file.hasPrefix("packaging/fedora")
         let version = hasTilde ? notifyBusVersion.replacing("-", with: "~", maxReplacements: 1) : notifyBusVersion
-        let text = try run("cat", ["\(packageFolder)/\(file)"]).output
+        let text = try readFile("\(packageFolder)/\(file)")
         #expect(text.contains(statement.replacing("@", with: version)))
     }
 

@@ -22,7 +22,7 @@ enum Manuals {
 
     /// The contents of one of the files.
     static func text(_ file: String) throws -> String {
-        try run("cat", [path(file)]).output
+        try readFile(path(file))
     }
 }
 

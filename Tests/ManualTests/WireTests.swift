@@ -15,7 +15,7 @@ import Testing
     ]
 
     private static let article = Result {
-        try run("cat", ["\(packageFolder)/Sources/NotifyBus/NotifyBus.docc/WireFormat.md"]).output
+        try readFile("\(packageFolder)/Sources/NotifyBus/NotifyBus.docc/WireFormat.md")
     }
 
     /// The program that the article shows, compiled.
@@ -45,7 +45,7 @@ import Testing
         func command() throws -> [String] {
             switch self {
             case .c: [try WireTests.program.get()]
-            case .python: ["/usr/bin/python3", "\(WireTests.examples)/notifybus.py"]
+            case .python: [TestSupport.python, "\(WireTests.examples)/notifybus.py"]
             }
         }
     }
@@ -89,7 +89,7 @@ import Testing
                 errorOutput: .descriptor(log)
             )
             close(log)
-            #expect(try waitUntil { try run("cat", [ready]).output == "live\n" })
+            #expect(try waitUntil { try readFile(ready) == "live\n" })
             try center.post(NotifyName(name + "x"))
             try center.post(NotifyName(name))
             let result = try program.wait(timeout: .patience)
@@ -119,7 +119,7 @@ import Testing
                 name = case["name"].encode(errors="surrogatepass").hex()
                 print(kind, "0" + name, case.get("path"), case.get("interface"), case.get("owner", "anyone"))
             """
-        let result = try run("/usr/bin/python3", ["-c", script, "\(WireTests.examples)/cases.json"])
+        let result = try run(python, ["-c", script, "\(WireTests.examples)/cases.json"])
         #expect(result.lines.count > 50, "\(result.errorOutput)")
         for line in result.lines {
             let fields = line.split(separator: " ").map(String.init)
@@ -147,7 +147,7 @@ import Testing
 
     @Test func `the example in Python passes them`() throws {
         let result = try run(
-            "/usr/bin/python3",
+            python,
             ["\(WireTests.examples)/notifybus.py", "check", "\(WireTests.examples)/cases.json"]
         )
         #expect(result.output.contains("all right"), "\(result.output)\(result.errorOutput)")

@@ -7,8 +7,6 @@ import TestSupport
 enum ActivatedProgram {
     static let name = "com.example.Active"
 
-    private static let python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3"
-
     /// Whether it is available here.
     static let isPossible: Bool = (try? run(python, ["-c", "import dbus"]).status) == 0
 

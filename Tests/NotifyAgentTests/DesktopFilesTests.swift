@@ -8,7 +8,7 @@ import Testing
 @Suite struct DesktopFilesTests {
     private let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
 
-    private func text(_ path: String) throws -> String { try run("cat", ["\(root)/\(path)"]).output }
+    private func text(_ path: String) throws -> String { try readFile("\(root)/\(path)") }
 
     @Test func `the KWin script has the metadata that KWin requires, and calls a method that the agent has`() throws {
         let folder = "desktop/kwin/notifybus-focus"

@@ -12,7 +12,7 @@ import Testing
     @Test func `a process is not forgotten along with an ended one that had its number`() throws {
         let folder = try TemporaryFolder()
         let mark = try run(
-            "python3",
+            python,
             ["-c", "import os; os.setxattr('\(folder.path)', 'user.xdg.inactive-since', b'-1')"]
         )
         try #require(mark.status == 0, "\(mark.errorOutput)")

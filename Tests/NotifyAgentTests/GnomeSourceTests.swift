@@ -102,7 +102,7 @@ private final class Cgroup {
                 for value in sys.argv[3:]:
                     os.setxattr(sys.argv[1], 'user.xdg.inactive-since', value.encode())
             """
-        let result = try run("python3", ["-c", program, folder, "\(times)"] + values)
+        let result = try run(python, ["-c", program, folder, "\(times)"] + values)
         guard result.status == 0 else { throw TestSupportError(result.errorOutput) }
     }
 }

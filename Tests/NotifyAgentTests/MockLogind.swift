@@ -7,9 +7,6 @@ import Testing
 
 /// python3-dbusmock's logind, on a private bus that takes the system bus's place.
 final class MockLogind: Sendable {
-    /// Debian's packages belong to Debian's own interpreter.
-    private static let python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3"
-
     static let isInstalled: Bool =
         (try? run(python, ["-c", "import dbusmock.templates.logind"]).status) == 0
 

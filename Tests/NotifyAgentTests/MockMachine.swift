@@ -23,7 +23,7 @@ final class MockMachine: Sendable {
     static func isInstalled(_ service: Service) -> Bool {
         let modules = "import dbusmock.templates.polkitd, gi; gi.require_version('UMockdev', '1.0')"
         return access(service.program, X_OK) == 0 && TestSupport.isInstalled("umockdev-wrapper")
-            && (try? run("/usr/bin/python3", ["-c", modules]).status) == 0
+            && (try? run(python, ["-c", modules]).status) == 0
     }
 
     let bus: PrivateBus
@@ -42,7 +42,7 @@ final class MockMachine: Sendable {
         control = Mutex(try RawBusClient(address: bus.address))
         process = try start(
             "umockdev-wrapper",
-            ["/usr/bin/python3", "-c", MockMachine.script, service.program],
+            [python, "-c", MockMachine.script, service.program],
             environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus.address]
         )
         if service == .profiles { try wait(for: "org.freedesktop.PolicyKit1") }

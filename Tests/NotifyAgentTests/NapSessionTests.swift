@@ -158,7 +158,7 @@ import Testing
 
     /// In clock ticks. See proc(5).
     private func processorTime(of process: pid_t) throws -> Int {
-        let text = try run("cat", ["/proc/\(process)/stat"]).output
+        let text = try readFile("/proc/\(process)/stat")
         let fields = try #require(text.split(separator: ")").last).split(separator: " ")
         return try #require(Int(fields[11])) + #require(Int(fields[12]))
     }
@@ -238,7 +238,7 @@ import Testing
         let folder = try TemporaryFolder()
         let loop = try start("/bin/sh", NapSessionTests.busyLoop)
         let server = try start(
-            "/usr/bin/python3",
+            python,
             ["-c", NapSessionTests.soundServer, folder.path + "/sound", "\(loop.pid)"]
         )
         _ = try server.waitForOutputLines(1)

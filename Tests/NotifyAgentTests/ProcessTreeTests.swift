@@ -34,7 +34,7 @@ import Testing
                 child.wait()
             threading.Thread(target=last).start()
             """
-        let parent = try start("python3", ["-c", program])
+        let parent = try start(python, ["-c", program])
         let child = try #require(pid_t(parent.waitForOutputLines(1)[0]))
         defer { kill(child, SIGKILL) }
         #expect(ProcessTree.members(of: parent.pid) == [parent.pid, child])

@@ -86,7 +86,7 @@ struct ServiceTests {
 
     private func compare(_ name: String, _ served: String) throws {
         let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let file = try run("cat", ["/\(folder)/Sources/NotifyAgent/Interface/\(name).xml"]).output
+        let file = try readFile("/\(folder)/Sources/NotifyAgent/Interface/\(name).xml")
         func interface(_ text: String) -> [Substring] {
             let lines = text.split(separator: "\n")
             guard let start = lines.firstIndex(where: { $0.contains("\"\(name)\"") }) else { return [] }

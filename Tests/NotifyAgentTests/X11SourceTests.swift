@@ -33,7 +33,7 @@ struct X11SourceTests {
             os.execv(sys.argv[1], sys.argv[1:])
             """
         let command = try start(
-            "python3",
+            python,
             [
                 "-c", program, productPath("notify-wait"), "--address", scene.bus.address, "-v", "-f",
                 "com.example.scene",

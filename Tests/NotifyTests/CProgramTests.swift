@@ -175,7 +175,7 @@ struct CProgramTests {
     func `Python uses the library through ctypes`(way: String) throws {
         var environment = library.environment(bus)
         if way != "path" { environment["LD_PRELOAD"] = "libnotifybus.so.0" }
-        let result = try run("python3", [library.source("with_ctypes.py"), way], environment: environment)
+        let result = try run(python, [library.source("with_ctypes.py"), way], environment: environment)
         #expect(result.lines == ["python heard it"], "\(result.errorOutput)")
     }
 

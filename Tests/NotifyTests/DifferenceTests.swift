@@ -169,7 +169,7 @@ import Testing
         table: [(row: String, tests: [String])]
     ) throws {
         let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let lines = try run("cat", ["\(root)/Documentation/\(page)"]).lines
+        let lines = try readLines("\(root)/Documentation/\(page)")
         let header = try #require(lines.firstIndex { $0.hasSuffix("| Here | Why |") })
         let rows = lines[(header + 2)...].prefix { $0.hasPrefix("| ") }.map { $0.dropFirst(2) }
         for row in rows {

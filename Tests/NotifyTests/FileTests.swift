@@ -17,13 +17,7 @@ struct FileTests {
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    private func contents(_ path: String) -> String {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 64)
-        let count = read(descriptor, &bytes, bytes.count)
-        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-    }
+    private func contents(_ path: String) -> String { (try? readFile(path)) ?? "" }
 
     private func shell(_ script: String) throws {
         let result = try run("sh", ["-c", "cd \(folder) && \(script)"])

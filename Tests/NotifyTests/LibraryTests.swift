@@ -20,16 +20,16 @@ import Testing
             guard fields.count == 3, let kind = fields[1].first, kind.isUppercase, kind != "A" else { return nil }
             return String(fields[2])
         }
-        let wanted = try run("cat", [library.exports]).lines.map { $0 + "@@NOTIFYBUS_0" }
+        let wanted = try readLines(library.exports).map { $0 + "@@NOTIFYBUS_0" }
         #expect(symbols.sorted() == wanted)
         // See deb-symbols(5). Not every linker makes a symbol of the version, so that one is optional.
-        let released = try run("cat", [library.symbols]).lines.dropFirst()
+        let released = try readLines(library.symbols).dropFirst()
             .filter { $0.hasPrefix(" ") && !$0.hasPrefix(" (optional)NOTIFYBUS_0@") }
             .map { $0.dropFirst().prefix { $0 != "@" } }
         #expect(released.count > 20)
         #expect(Set(released).isSubset(of: symbols.map { $0.prefix { $0 != "@" } }))
         let headers = try run("cat", [library.includes + "/notify.h", library.includes + "/notify_private.h"]).output
-        for name in try run("cat", [library.exports]).lines {
+        for name in try readLines(library.exports) {
             // In parentheses if a macro of that name must not replace it.
             #expect(headers.contains(" \(name)(") || headers.contains("(\(name))("))
         }

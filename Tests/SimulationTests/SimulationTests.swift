@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func `what is tolerated is what the documentation says can still happen, row by row`() throws {
-        let lines = try run("cat", [folder + "/Documentation/lifecycle.md"]).output.split(separator: "\n")
+        let lines = try readFile(folder + "/Documentation/lifecycle.md").split(separator: "\n")
         let heading = try #require(lines.firstIndex(of: "## What can still happen"))
         let rows = lines[heading...].drop { !$0.hasPrefix("|---") }.dropFirst().prefix { $0.hasPrefix("|") }
         let titles = rows.map { String($0.dropFirst(2).prefix { $0 != "|" }.dropLast()) }
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func `the documentation says which promise each break breaks`() throws {
-        let page = try run("cat", [folder + "/Documentation/internals.md"]).output
+        let page = try readFile(folder + "/Documentation/internals.md")
         let rows = page.split(separator: "\n").filter { $0.hasPrefix("| ") }
         let breaks = Set(rows.flatMap { $0.matches(of: /`([a-z][A-Za-z]+)`/) }.map { String($0.1) })
         let known = Set(Mutation.allCases.map { "\($0)" })

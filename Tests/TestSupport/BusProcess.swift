@@ -51,7 +51,7 @@ struct BusProcess: Sendable {
             close(writeEnd)
             if !ended { reap(launcher) }
             let failure = ended ? "ended" : "did not answer within \(timeout)"
-            throw TestSupportError("\(kind) \(failure) and said:\n\(text(ofFile: "\(folder)/log") ?? "")")
+            throw TestSupportError("\(kind) \(failure) and said:\n\((try? readFile("\(folder)/log")) ?? "")")
         }
         (self.router, self.launcher, lifeline) = (router, launcher, writeEnd)
     }

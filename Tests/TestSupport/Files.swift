@@ -7,18 +7,32 @@ func lastError() -> String {
     String(cString: strerror(errno))
 }
 
-/// A whole file, or nil if it can't be read.
-func text(ofFile path: String) -> String? {
+/// The text of a whole file; invalid UTF-8 is repaired.
+///
+/// - Throws: ``TestSupportError`` if it can't be read.
+public func readFile(_ path: String) throws -> String {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
+    guard descriptor >= 0 else { throw TestSupportError("Cannot read \(path): \(lastError())") }
     defer { close(descriptor) }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 16_384)
     while true {
         let count = Glibc.read(descriptor, &chunk, chunk.count)
-        guard count > 0 else { return count == 0 ? String(decoding: bytes, as: UTF8.self) : nil }
+        guard count >= 0 else { throw TestSupportError("Cannot read \(path): \(lastError())") }
+        if count == 0 { return String(decoding: bytes, as: UTF8.self) }
         bytes += chunk[..<count]
     }
+}
+
+/// The whole lines of a file, as of ``CommandResult/lines``.
+///
+/// - Throws: ``TestSupportError`` if it can't be read.
+public func readLines(_ path: String) throws -> [String] {
+    wholeLines(of: try readFile(path))
+}
+
+func wholeLines(of text: String) -> [String] {
+    text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
 }
 
 /// Writes a file, in place of what may be in it.
@@ -62,7 +76,7 @@ public func handOver(_ text: String, to exitTest: String) throws {
 /// In the exit test: what was handed over.
 public func handedOver(to exitTest: String) throws -> String {
     let path = "/tmp/notifybus-exit-test-\(getppid())-\(exitTest)"
-    guard let text = text(ofFile: path) else { throw TestSupportError("Nothing was handed over to \(exitTest).") }
+    guard let text = try? readFile(path) else { throw TestSupportError("Nothing was handed over to \(exitTest).") }
     unlink(path)
     return text
 }
@@ -75,6 +89,9 @@ public func isInstalled(_ program: String) -> Bool {
 
 /// Whether a program can have mounts of its own: not without root, and not below chroot(2), where / is no mount.
 public let canUnshareMounts = geteuid() == 0 && (try? run("unshare", ["--mount", "true"]).status) == 0
+
+/// The Python for which the distribution installs its packages, or else the one in `PATH`.
+public let python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3"
 
 /// A folder that is removed with the last reference to it. Every user may read it.
 public final class TemporaryFolder: Sendable {

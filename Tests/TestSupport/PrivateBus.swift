@@ -84,7 +84,7 @@ public final class PrivateBus: Sendable {
     }
 
     /// What the daemon wrote to its standard output and error.
-    public var log: String { text(ofFile: "\(folder)/log") ?? "" }
+    public var log: String { (try? readFile("\(folder)/log")) ?? "" }
 
     /// Stops the process that routes, and returns when it is stopped. Clients can still connect and write.
     public func stop() {

@@ -56,7 +56,7 @@ public func processState(_ pid: pid_t) -> Character? {
 
 /// The real, effective and saved user id of a process; empty if it is gone.
 public func userIDs(of pid: pid_t) -> [UInt32] {
-    for line in text(ofFile: "/proc/\(pid)/status")?.split(separator: "\n") ?? [] where line.hasPrefix("Uid:") {
+    for line in (try? readFile("/proc/\(pid)/status"))?.split(separator: "\n") ?? [] where line.hasPrefix("Uid:") {
         return line.split(whereSeparator: \.isWhitespace).dropFirst().prefix(3).compactMap { UInt32($0) }
     }
     return []
@@ -98,7 +98,7 @@ private func processStat<Result>(_ pid: pid_t, _ body: (ProcessStat) -> Result) 
 }
 
 private func statusNumber(_ key: String, inFile path: String) -> Int {
-    for line in text(ofFile: path)?.split(separator: "\n") ?? [] where line.hasPrefix(key + ":") {
+    for line in (try? readFile(path))?.split(separator: "\n") ?? [] where line.hasPrefix(key + ":") {
         return line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0
     }
     return 0

@@ -52,7 +52,7 @@ private let productFolders: [String] = {
 /// opened by a helper, and for an executable `dladdr` only returns the name by which it was called.
 private func loadedFile() -> String? {
     let address = UInt(bitPattern: #dsohandle)
-    for line in text(ofFile: "/proc/self/maps")?.split(separator: "\n") ?? [] {
+    for line in (try? readFile("/proc/self/maps"))?.split(separator: "\n") ?? [] {
         // "START-END PERMISSIONS OFFSET DEVICE INODE PATH", the path with its blanks.
         let fields = line.split(separator: " ", maxSplits: 5)
         let range = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }

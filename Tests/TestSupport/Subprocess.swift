@@ -17,9 +17,7 @@ public struct CommandResult: Sendable {
     public let peakResidentBytes: Int
 
     /// The whole lines of the standard output.
-    public var lines: [String] {
-        output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
-    }
+    public var lines: [String] { wholeLines(of: output) }
 }
 
 /// Where one of a command's standard streams goes.

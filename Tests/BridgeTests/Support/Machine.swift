@@ -70,7 +70,7 @@ final class Machine: Sendable {
 
     /// The origin in the bridge's stamps.
     func origin() throws -> String {
-        String(try run("cat", ["\(folder.path)/notifybus/bridge-id"]).output.prefix(32))
+        String(try readFile("\(folder.path)/notifybus/bridge-id").prefix(32))
     }
 
     /// Records from now on what is posted under these names or with these prefixes.

@@ -64,8 +64,8 @@ import Testing
     @Test func `the example of the porting page compiles`() throws {
         let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
         let marker = "// This is the example of Documentation/porting.md"
-        let source = try run("cat", ["/\(root)/Tests/DarwinNotifyTests/CoreFoundation/PortingPage.swift"]).output
-        let page = try run("cat", ["/\(root)/Documentation/porting.md"]).output
+        let source = try readFile("/\(root)/Tests/DarwinNotifyTests/CoreFoundation/PortingPage.swift")
+        let page = try readFile("/\(root)/Documentation/porting.md")
         let paragraphs = source.split(separator: "\n\n")
         let start = try #require(paragraphs.firstIndex { $0.hasPrefix(marker) })
         let example = paragraphs[(start + 1)...].joined(separator: "\n\n")

@@ -91,7 +91,7 @@ import Testing
         #expect(recorder.wait(forCount: 1))
         // A package manager: it holds the lock, and replaces the file several times.
         let manager = try start(
-            "/usr/bin/python3",
+            python,
             [
                 "-c",
                 """

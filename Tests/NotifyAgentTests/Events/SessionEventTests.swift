@@ -20,7 +20,7 @@ struct SessionEventTests {
         init(_ bus: PrivateBus, _ name: String, _ path: String, _ arguments: [String]) throws {
             (self.bus, self.name, self.path) = (bus, name, path)
             process = try start(
-                "/usr/bin/python3",
+                python,
                 ["-m", "dbusmock", "--session"] + arguments,
                 environment: ["DBUS_SESSION_BUS_ADDRESS": bus.address, "DISPLAY": nil],
                 output: .null

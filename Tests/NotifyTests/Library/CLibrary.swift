@@ -36,7 +36,7 @@ final class CLibrary: Sendable {
 
     var includes: String { sources + "/../../Sources/CDarwinNotify/include" }
     var exports: String { sources + "/Library/exports.txt" }
-    var exportedNames: Set<String> { get throws { try Set(run("cat", [exports]).lines) } }
+    var exportedNames: Set<String> { get throws { try Set(readLines(exports)) } }
     /// The functions of each release of the library: none may be removed.
     var symbols: String { sources + "/../../packaging/debian/libnotifybus0.symbols" }
 
