@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* How many tests run at once, unless there are more processors; $NOTIFYBUS_TESTS_AT_ONCE is another number. */
-enum { AT_ONCE = 8 };
+enum { AT_ONCE = 12 };
 
 /* Of Swift's concurrency library, which asks its hook where a job runs that has no executor of its own. */
 struct job;
