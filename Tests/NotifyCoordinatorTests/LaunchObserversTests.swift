@@ -9,8 +9,7 @@ import Testing
 @Suite struct LaunchObserversTests {
     private let connection = ConnectionID(1)
 
-    @Test(.timeLimit(.minutes(1)))
-    func `what a connection may have missed waits for its mark, as far as there is room`() throws {
+    @Test func `what a connection may have missed waits for its mark, as far as there is room`() throws {
         var observers = LaunchObservers()
         let wide = Subjects(prefixes: [NamePrefix("com.example.")])
         _ = observers.join(connection, wide, behind: 1, missed: PendingNames(), due: PendingNames())
