@@ -26,7 +26,7 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
         public static let timedOut = Code(name: "timedOut")
         /// The program runs in a sandbox that hides other programs on the bus.
         public static let sandboxed = Code(name: "sandboxed")
-        /// There is no lifecycle agent.
+        /// There is no lifecycle agent, or it does not answer.
         public static let noAgent = Code(name: "noAgent")
         /// This process was forked from one that used a bus, and has not called exec(3).
         public static let forked = Code(name: "forked")

@@ -105,10 +105,13 @@ extension StateCommand {
         hasNumbers: true,
         exitStatus: [
             ("0", "Success, or the reader of the output went away."),
-            ("1", "The agent refused: nobody observes NAME, or it belongs to another user."),
+            (
+                "1",
+                "The agent refused: nobody observes NAME, it belongs to another user, or only the agent sets its state."
+            ),
             ("2", "The timeout expired."),
             ("64", "The command line was invalid."),
-            ("69", "There is no bus or no agent."),
+            ("69", "There is no bus or no agent, or the agent did not answer for 2 s."),
             ExitCode.killed,
         ],
         examples: [

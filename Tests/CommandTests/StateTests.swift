@@ -17,6 +17,11 @@ import Testing
             agent = try start(productPath("notify-agent"), ["--address", bus.address])
             try agent.waitForErrorOutput(containing: "ready")
         }
+
+        func stopAgent() throws {
+            agent.send(signal: SIGSTOP)
+            try #require(waitUntil { processState(agent.pid) == "T" })
+        }
     }
 
     private func state(_ scene: Scene, _ arguments: [String]) throws -> CommandResult {
@@ -68,6 +73,21 @@ import Testing
         let waiting = try bus.startWaiting(["--format", "%s", "a"])
         try bus.makeCenter().post("a")
         #expect(try waiting.wait().output == "-\n")
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent that does not answer is not said to be absent`(kind: BusKind) throws {
+        let scene = try Scene(kind)
+        try scene.stopAgent()
+        for arguments in [["a"], ["set", "a", "1"]] {
+            let result = try inTime {
+                try state(scene, arguments)
+            } unless: {
+                $0.status == 2
+            }
+            #expect(result.status == 69, "\(arguments)")
+            #expect(result.errorOutput.hasPrefix("notify-state: The lifecycle agent did not answer"))
+        }
     }
 
     @Test(arguments: busKinds)

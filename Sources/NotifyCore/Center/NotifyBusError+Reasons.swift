@@ -15,7 +15,13 @@ extension NotifyBusError {
         "There is no lifecycle agent on this bus; start notify-agent. Until then every program is in the foreground."
     )
 
-    /// The same in a sandbox, where most often it is there.
+    static let silentAgent = NotifyBusError(
+        .noAgent,
+        "The lifecycle agent did not answer; it may be stopped or overloaded. Until it does every program is in the "
+            + "foreground."
+    )
+
+    /// There is none in a sandbox, where most often it is there.
     static let hiddenAgent = NotifyBusError(
         .noAgent,
         "This sandbox lets its program reach no lifecycle agent: it needs the permission "

@@ -263,7 +263,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     private var noAgent: NotifyBusError {
-        link.bus.isWhole ? .noAgent : .hiddenAgent
+        if !link.bus.isWhole { return .hiddenAgent }
+        return contact.withLock { $0 == .silent } ? .silentAgent : .noAgent
     }
 
     /// The owner of the agent's name gets a duplicate of the socket and may silence the program, so it must be root or
