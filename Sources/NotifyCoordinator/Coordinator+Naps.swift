@@ -58,7 +58,7 @@ extension Coordinator {
     }
 
     private func program(of id: ProcessID) -> NapProgram? {
-        directory[process: id].map { NapProgram(application: $0.application, user: id.user, pid: id.pid) }
+        directory[process: id].map { NapProgram(application: $0.application, id) }
     }
 
     private func processes(of program: NapProgram) -> [ProcessID] {
@@ -104,9 +104,7 @@ extension Coordinator {
                 continue
             }
             let followers = Set(observers.filter(\.followsDesktop).map(\.process))
-            perform(
-                naps.isSuspended(program, processes.map(\.pid), followers: followers, now: now.nanoseconds)
-            )
+            perform(naps.isSuspended(program, processes, followers: followers, now: now.nanoseconds))
         }
     }
 }

@@ -48,7 +48,7 @@ package enum Effect: Sendable {
     /// Watch whether a process is stopped, or no longer do so.
     case look(ProcessID, Bool)
     /// Stop these processes with all that belongs to them: the program naps.
-    case freezeProgram(NapProgram, [Int32])
+    case freezeProgram(NapProgram, [ProcessID])
     case thawProgram(NapProgram)
     /// Report which programs are in use, from now on; ends in `areUsed`. nil: no longer.
     case followUses(UseQuestion?)

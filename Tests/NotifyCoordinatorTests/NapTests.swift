@@ -33,10 +33,18 @@ private struct Desk {
     static func process(
         _ pid: Int32,
         _ application: String = "",
+        startTime: UInt64 = 1,
         window: String = "",
         isFullscreen: Bool = false
     ) -> FocusedProcess {
-        FocusedProcess(pid: pid, application: application, user: 1000, window: window, isFullscreen: isFullscreen)
+        FocusedProcess(
+            pid: pid,
+            startTime: startTime,
+            application: application,
+            user: 1000,
+            window: window,
+            isFullscreen: isFullscreen
+        )
     }
 
     mutating func focus(_ processes: FocusedProcess...) { report(.live, .focus(processes)) }
@@ -77,7 +85,7 @@ private struct Desk {
 }
 
 @Suite struct NapTests {
-    private static let mail = NapProgram(application: "org.example.Mail", user: 1000, pid: 0)
+    private static let mail = NapProgram(application: "org.example.Mail", World.process(7))
     private static let other = Desk.process(9, "org.example.Other")
 
     /// A mail program that observes, and has the focus.
@@ -192,8 +200,8 @@ private struct Desk {
         desk.focus(Desk.process(9, window: "steam_app_440"))
         desk.focus(NapTests.other)
         desk.pass(10 * Desk.second)
-        let game = NapProgram(application: "", user: 1000, pid: 9)
-        let steam = NapProgram(application: "steam", user: 1000, pid: 0)
+        let game = NapProgram(application: "", World.process(9))
+        let steam = NapProgram(application: "steam", World.process(7))
         #expect(desk.world.frozenPrograms == [steam: [7, 8]])
         desk.use([.job: []])
         #expect(desk.world.frozenPrograms == [steam: [7, 8], game: [9]])
@@ -201,6 +209,17 @@ private struct Desk {
         #expect(desk.world.frozenPrograms == [game: [9]])
         desk.world.send(.ending)
         #expect(desk.world.frozenPrograms.isEmpty)
+    }
+
+    @Test func `a later process with the number of one that has had the focus does not nap`() throws {
+        var desk = Desk(Desk.rule("org.example.Mail", "game"))
+        desk.focus(Desk.process(7, startTime: 9, window: "game"))
+        desk.focus(NapTests.other)
+        _ = try desk.world.register(":1.1", World.process(7), ["com.example.mail"])
+        desk.world.settle()
+        desk.pass(10 * Desk.second)
+        desk.use([.job: []])
+        #expect(desk.state(":1.1") == .foreground)
     }
 
     @Test func `a program that follows the desktop has a second to get ready, or until it says that it is`() throws {

@@ -122,7 +122,7 @@ struct World {
             still.remove(process)
             kernel.append(.thawed(process, failure: nil))
         case .freezeProgram(let program, let processes):
-            #expect(frozenPrograms.updateValue(processes, forKey: program) == nil)
+            #expect(frozenPrograms.updateValue(processes.map(\.pid), forKey: program) == nil)
             log.append("freeze \(program)")
         case .thawProgram(let program):
             #expect(frozenPrograms.removeValue(forKey: program) != nil)

@@ -177,7 +177,12 @@ final class GnomeSource: Source {
             let first = SystemFile.text(of: path + "/cgroup.procs")?.split(separator: "\n").first.flatMap { Int32($0) }
             if folder.isUnit, let first { focused.append(FocusedProcess(pid: first)) }
             focused += observers.filter { !folder.isUnit || $0.id.pid != first }.map { process in
-                FocusedProcess(pid: process.id.pid, application: process.application, user: process.id.user)
+                FocusedProcess(
+                    pid: process.id.pid,
+                    startTime: process.id.startTime,
+                    application: process.application,
+                    user: process.id.user
+                )
             }
         }
         driver.report(

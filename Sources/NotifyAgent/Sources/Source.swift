@@ -33,9 +33,10 @@ extension FocusedProcess {
     ///
     /// - Parameter window: what the desktop calls the application of the window.
     init(pid: Int32, window: String = "", isFullscreen: Bool = false) {
-        var (application, user) = ("", UInt32?.none)
+        var (startTime, application, user) = (UInt64(0), "", UInt32?.none)
         var isOfDesktop = false
         if let folder = ProcessFolder(of: pid) {
+            startTime = folder.startTime ?? 0
             let cgroups = folder.cgroups
             application = AppIdentity.application(ofCgroups: cgroups)
             user = folder.users?.effective
@@ -43,6 +44,7 @@ extension FocusedProcess {
         }
         self.init(
             pid: pid,
+            startTime: startTime,
             application: application,
             user: user,
             window: window,

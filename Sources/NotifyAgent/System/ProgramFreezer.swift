@@ -26,11 +26,11 @@ final class ProgramFreezer {
         }
     }
 
-    func freeze(_ program: NapProgram, _ processes: [Int32]) {
+    func freeze(_ program: NapProgram, _ processes: [ProcessID]) {
         var stop = Stop()
-        for pid in processes {
-            guard case .success((let process, _)) = ProcessHandle.open(pid, user: program.user),
-                process.mayBeStopped(by: program.user)
+        for id in processes {
+            guard case .success((let process, _)) = ProcessHandle.open(id.pid, user: program.user),
+                process.key.start == id.startTime, process.mayBeStopped(by: program.user)
             else { continue }
             if let folder = unit(of: process, program) {
                 if !stop.folders.contains(folder), freeze(folder, program.user) { stop.folders.append(folder) }

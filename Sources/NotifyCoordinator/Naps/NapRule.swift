@@ -90,22 +90,25 @@ package struct NapProgram: Hashable, Comparable, Sendable, CustomStringConvertib
     package let user: UInt32
     /// 0 if it is an application.
     package let pid: Int32
+    /// When the process started: a later one with its number has not had the focus. 0 if it is an application.
+    let startTime: UInt64
 
-    package init(application: String, user: UInt32, pid: Int32) {
+    package init(application: String, _ process: ProcessID) {
         self.application = application
-        self.user = user
-        self.pid = application.isEmpty ? pid : 0
+        user = process.user
+        (pid, startTime) = application.isEmpty ? (process.pid, process.startTime) : (0, 0)
     }
 
     /// nil if nobody knows whose process it is.
     init?(_ process: FocusedProcess) {
-        guard let user = process.user else { return nil }
-        self.init(application: process.application, user: user, pid: process.pid)
+        guard let id = process.id else { return nil }
+        self.init(application: process.application, id)
     }
 
     package var description: String { pid == 0 ? "app:\(application)" : "pid:\(pid)" }
 
     package static func < (left: NapProgram, right: NapProgram) -> Bool {
-        (left.application, left.user, left.pid) < (right.application, right.user, right.pid)
+        (left.application, left.user, left.pid, left.startTime)
+            < (right.application, right.user, right.pid, right.startTime)
     }
 }

@@ -11,7 +11,7 @@ package struct Naps: Hashable, Sendable {
         /// The state that a nap gives a program has changed.
         case decide(NapProgram)
         /// Stop these processes, and what belongs to them. They are suspended.
-        case freeze(NapProgram, [Int32])
+        case freeze(NapProgram, [ProcessID])
         case thaw(NapProgram)
         /// Report which programs are in use in these ways, now and when it changes; with `job`, which of these processes
         /// are terminals in which something runs. Without any, no longer.
@@ -38,7 +38,7 @@ package struct Naps: Hashable, Sendable {
         let rule: Int
         var isNamed: Bool
         /// Those that have had the focus, the last one at the end.
-        var processes: [Int32] = []
+        var processes: [ProcessID] = []
         var wasFullscreen = false
         /// Whether something ran in its terminal. Nothing says when that is over.
         var hasJob = false
@@ -79,7 +79,7 @@ package struct Naps: Hashable, Sendable {
 
     /// The state that a nap gives a process; nil if it is awake.
     func state(of process: ProcessID, application: String) -> LifecycleState? {
-        let program = NapProgram(application: application, user: process.user, pid: process.pid)
+        let program = NapProgram(application: application, process)
         guard let entry = entries[program] else { return nil }
         switch entry.step {
         case .focused, .waiting, .asking, .inUse: return nil
@@ -197,7 +197,7 @@ package struct Naps: Hashable, Sendable {
     ///   - followers: those of them that want to get ready first.
     mutating func isSuspended(
         _ program: NapProgram,
-        _ processes: [Int32],
+        _ processes: [ProcessID],
         followers: Set<ProcessID>,
         now: Int64
     ) -> [Action] {
@@ -247,11 +247,11 @@ package struct Naps: Hashable, Sendable {
                 break
             }
         }
-        guard var entry = entries.removeValue(forKey: program) else { return false }
+        guard let id = process.id, var entry = entries.removeValue(forKey: program) else { return false }
         (entry.wasFullscreen, entry.hasJob) = (process.isFullscreen, false)
-        entry.processes.removeAll { $0 == process.pid }
+        entry.processes.removeAll { $0 == id }
         if entry.processes.count == Naps.maximumProcesses { entry.processes.removeFirst() }
-        entry.processes.append(process.pid)
+        entry.processes.append(id)
         entries[program] = entry
         return true
     }
@@ -307,7 +307,7 @@ package struct Naps: Hashable, Sendable {
         actions.append(.decide(program))
     }
 
-    private mutating func freeze(_ program: NapProgram, _ processes: [Int32]) {
+    private mutating func freeze(_ program: NapProgram, _ processes: [ProcessID]) {
         guard let entry = entries[program] else { return }
         entries[program]?.step = .frozen
         actions.append(.freeze(program, (Set(entry.processes).union(processes)).sorted()))
@@ -335,7 +335,7 @@ package struct Naps: Hashable, Sendable {
             uses[way]?.contains { process in
                 program.pid == 0
                     ? process.application == program.application && process.user == program.user
-                    : process.pid == program.pid
+                    : process.pid == program.pid && process.startTime == program.startTime
             } == true
         }
     }
@@ -366,7 +366,7 @@ package struct Naps: Hashable, Sendable {
             case .asking:
                 let uses = interests(entry)
                 wanted.formUnion(uses)
-                if uses.contains(.job) { terminals += entry.processes }
+                if uses.contains(.job) { terminals += entry.processes.map(\.pid) }
             case .inUse where !stays(entry): wanted.formUnion(interests(entry).subtracting([.job]))
             default: break
             }

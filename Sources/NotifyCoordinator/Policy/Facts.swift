@@ -28,6 +28,8 @@ package enum Fact: Hashable, Sendable {
 /// A process that has the focus.
 package struct FocusedProcess: Hashable, Sendable {
     package let pid: Int32
+    /// When it started, as in ``ProcessID``; 0 if nobody knows.
+    package let startTime: UInt64
     /// Its application; empty if it has none. Other processes of the same application and user share the focus.
     package let application: String
     package let user: UInt32?
@@ -39,15 +41,20 @@ package struct FocusedProcess: Hashable, Sendable {
 
     package init(
         pid: Int32,
+        startTime: UInt64 = 0,
         application: String,
         user: UInt32?,
         window: String = "",
         isFullscreen: Bool = false,
         isOfDesktop: Bool = false
     ) {
-        (self.pid, self.application, self.user) = (pid, application, user)
+        (self.pid, self.startTime) = (pid, startTime)
+        (self.application, self.user) = (application, user)
         (self.window, self.isFullscreen, self.isOfDesktop) = (window, isFullscreen, isOfDesktop)
     }
+
+    /// nil if nobody knows whose process it is.
+    var id: ProcessID? { user.map { ProcessID(pid: pid, startTime: startTime, user: $0) } }
 
     /// Whether a process has the focus with this one.
     package func includes(pid: Int32, application: String, user: UInt32) -> Bool {

@@ -103,7 +103,7 @@ extension World.Setting {
 
     func focused(_ process: Int, _ mutation: Mutation?) -> FocusedProcess {
         let application = mutation == .ignoresApplication ? "" : application(of: process)
-        return FocusedProcess(pid: Int32(100 + process), application: application, user: 0)
+        return FocusedProcess(pid: Int32(100 + process), startTime: 1, application: application, user: 0)
     }
 
     var policy: FactPolicy {

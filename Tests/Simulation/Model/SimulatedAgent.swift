@@ -52,7 +52,7 @@ final class SimulatedAgent {
     var napAlarm: Int64?
     var useQuestion: UseQuestion?
     /// What it has stopped because it naps.
-    var napping: [NapProgram: [Int32]] = [:]
+    var napping: [NapProgram: [ProcessID]] = [:]
     var drains: [Drain] = []
     /// Who posted the names in a stream that count only from their owner.
     var owned: [ConnectionID: Set<String>] = [:]

@@ -118,7 +118,7 @@ extension World {
     /// At rest.
     func checkNaps(_ agent: SimulatedAgent?) {
         for process in processes.indices where processes[process].isNapping && !processes[process].hasEnded {
-            let isHeld = agent?.napping.values.contains { $0.contains(Int32(100 + process)) } == true
+            let isHeld = agent?.napping.values.contains { $0.contains(SimulatedAgent.process(process)) } == true
             if !isHeld || !hasLostFocus { oracle.fail("process \(process) stands still, and nobody has it nap") }
         }
     }
@@ -143,9 +143,11 @@ extension SimulatedAgent {
         switch effect {
         case .freezeProgram(let program, let members):
             napping[program] = members
-            for pid in members { world.processes[Int(pid) - 100].isNapping = true }
+            for process in members { world.processes[Int(process.pid) - 100].isNapping = true }
         case .thawProgram(let program):
-            for pid in napping.removeValue(forKey: program) ?? [] { world.processes[Int(pid) - 100].isNapping = false }
+            for process in napping.removeValue(forKey: program) ?? [] {
+                world.processes[Int(process.pid) - 100].isNapping = false
+            }
         case .napAlarm(let time):
             napAlarm = time
         case .followUses(let question):
