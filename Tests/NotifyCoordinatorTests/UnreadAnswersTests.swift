@@ -57,6 +57,25 @@ import Testing
         )
     }
 
+    @Test func `what strangers leave unread keeps nobody out, and counts as their users' once they are known`() {
+        var answers = UnreadAnswers()
+        let stranger = UnreadAnswers.strangers
+        for number in 0..<128 {
+            answers.hasAnswered(":1.\(number)", of: stranger, bytes: UnreadAnswers.ownerLimit / 32)
+        }
+        #expect(answers.refusal(":1.200", of: stranger) == nil && !answers.isIgnored(":1.200", of: stranger))
+        #expect(answers.refusal(":1.1", of: stranger)?.kind == .limitExceeded)
+        #expect(Set(answers.takeQuestions()).count == 128)
+        for number in 0..<64 { answers.hasAnswered(":1.\(number)", of: Owner(user: 1000), bytes: 1) }
+        #expect(answers.refusal(":1.200", of: Owner(user: 1000))?.kind == .limitExceeded)
+        #expect(answers.refusal(":1.200", of: Owner(user: 1001)) == nil)
+        for number in 0..<128 { answers.isKept(0, for: ":1.\(number)") }
+        #expect(answers.refusal(":1.200", of: Owner(user: 1000)) == nil)
+        for number in 0..<64 { answers.hasAnswered(":1.\(number)", of: Owner(user: 1000), bytes: 64 << 10) }
+        for name in answers.takeQuestions() { answers.isKept(0, for: name) }
+        #expect(answers.count == 0 && answers.bytes(of: stranger) == 0 && answers.bytes(of: Owner(user: 1000)) == 0)
+    }
+
     @Test func `connections that have gone leave nothing behind`() {
         var answers = UnreadAnswers()
         for number in 0..<100_000 {

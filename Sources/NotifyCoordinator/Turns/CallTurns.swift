@@ -118,8 +118,8 @@ package struct CallTurns<Call, Follower> {
         answers?.hasAnswered(sender, of: holder, bytes: bytes)
     }
 
-    /// Whose answers these are. Those that the bus has yet to identify have one account together.
-    private func accountHolder(_ sender: String) -> Owner { owner(of: sender) ?? Owner(user: .max) }
+    /// Whose answers these are.
+    private func accountHolder(_ sender: String) -> Owner { owner(of: sender) ?? UnreadAnswers.strangers }
 
     /// A call has arrived.
     ///
@@ -351,11 +351,14 @@ package struct UnreadAnswers {
     /// The same for all connections of an owner.
     package static let ownerAskedAt = 1 << 20
     package static let ownerLimit = 8 << 20
+    /// Who has the connections that the bus has yet to identify. They are different people's, and each is limited by itself:
+    /// what some leave unread keeps nobody else out.
+    package static let strangers = Owner(user: .max)
     /// How many connections of an owner are remembered before the bus is asked which of them still exist.
     private static let many = 256
 
     private struct Connection {
-        let owner: Owner
+        var owner: Owner
         var bytes = 0
         /// How much there was when the bus was asked, if it has yet to answer.
         var asked: Int?
@@ -391,7 +394,7 @@ package struct UnreadAnswers {
             ask(name)
             return Refusal(.limitExceeded, "\(name) has yet to read \(bytes(of: name) >> 10) KB of answers.")
         }
-        if bytes(of: owner) >= UnreadAnswers.ownerLimit {
+        if owner != UnreadAnswers.strangers, bytes(of: owner) >= UnreadAnswers.ownerLimit {
             askAboutAll(of: owner)
             return Refusal(.limitExceeded, "\(owner) has yet to read \(bytes(of: owner) >> 20) MB of answers.")
         }
@@ -400,11 +403,13 @@ package struct UnreadAnswers {
 
     /// Whether not even a refusal is sent.
     package func isIgnored(_ name: String, of owner: Owner) -> Bool {
-        bytes(of: name) >= UnreadAnswers.silentAt || bytes(of: owner) >= 2 * UnreadAnswers.ownerLimit
+        bytes(of: name) >= UnreadAnswers.silentAt
+            || owner != UnreadAnswers.strangers && bytes(of: owner) >= 2 * UnreadAnswers.ownerLimit
     }
 
     /// Something has been sent in reply to a call.
     package mutating func hasAnswered(_ name: String, of owner: Owner, bytes: Int) {
+        if connections[name]?.owner == UnreadAnswers.strangers { move(name, to: owner) }
         let owner = connections[name]?.owner ?? owner
         connections[name, default: Connection(owner: owner)].bytes += bytes
         accounts[owner, default: Account()].bytes += bytes
@@ -444,6 +449,19 @@ package struct UnreadAnswers {
             account.much = max(UnreadAnswers.ownerAskedAt, account.bytes + account.bytes / 2)
         }
         if !account.names.isEmpty { accounts[connection.owner] = account }
+    }
+
+    /// The bus has identified a connection.
+    private mutating func move(_ name: String, to owner: Owner) {
+        guard let connection = connections[name], connection.owner != owner else { return }
+        connections[name]?.owner = owner
+        for (account, sign) in [(connection.owner, -1), (owner, 1)] {
+            accounts[account, default: Account()].bytes += sign * connection.bytes
+            if connection.asked != nil { accounts[account]?.asked += sign }
+        }
+        accounts[owner]?.names.insert(name)
+        accounts[connection.owner]?.names.remove(name)
+        if accounts[connection.owner]?.names.isEmpty == true { accounts[connection.owner] = nil }
     }
 
     private mutating func ask(_ name: String) {
