@@ -236,6 +236,29 @@ struct StoppedTests {
     }
 
     @Test(arguments: busKinds)
+    func `a stopped observer hears owned names of more senders than the bus is asked about`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let names = try (0..<70).map { try NotifyName("user.uid.\(getuid()).n\($0)") }
+        let observer = try startObserver(agent, of: names.map(\.string))
+        // They are all in its socket when the agent parks it.
+        kill(agent.agentProcess, SIGSTOP)
+        #expect(waitUntil { processState(agent.agentProcess) == "T" })
+        observer.send(signal: SIGSTOP)
+        #expect(waitUntil { processState(observer.pid) == "T" })
+        let posters = names.map { _ in agent.makeCenter() }
+        for (name, poster) in zip(names, posters) {
+            try poster.post(name)
+            try poster.synchronize(timeout: .patience)
+        }
+        kill(agent.agentProcess, SIGCONT)
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
+        observer.send(signal: SIGCONT)
+        let lines = try observer.waitForOutputLines(names.count, timeout: .patience)
+        #expect(Set(lines) == Set(names.map(\.string)))
+        withExtendedLifetime(posters) {}
+    }
+
+    @Test(arguments: busKinds)
     func `a parked process whose agent was killed misses no name`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try startObserver(agent)

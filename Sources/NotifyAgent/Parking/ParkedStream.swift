@@ -11,6 +11,8 @@ final class ParkedStream {
         var names = PendingNames()
         /// Names that only their owner may post, by sender.
         var owned: [String: [NotifyName]] = [:]
+        /// The same of more senders than the bus is asked about. One too many is better than one too few.
+        var unverified = PendingNames()
         /// The end of a message whose beginning the process has read.
         var fragment: [UInt8] = []
         var hasMark = false
@@ -18,8 +20,8 @@ final class ParkedStream {
 
         /// Everything that the observer of these subjects would have heard.
         func names(amongst subjects: Subjects) -> [NotifyName] {
-            var pending = names
-            var all = pending.take().filter(subjects.contains)
+            var (names, unverified) = (names, unverified)
+            var all = (names.take() + unverified.take()).filter(subjects.contains)
             if let name = TornPost.name(atEndOf: fragment), subjects.contains(name) {
                 all.insert(name, at: 0)
             } else if !fragment.isEmpty {
@@ -145,9 +147,13 @@ final class ParkedStream {
             return
         }
         let sender = String(cString: sender)
-        guard outcome.owned[sender] != nil || outcome.owned.count < ParkedStream.maximumSenders else { return }
         var names = outcome.owned[sender] ?? []
-        if !names.contains(name), names.count < 1_024 { names.append(name) }
+        guard !names.contains(name) else { return }
+        guard names.count < 1_024, !names.isEmpty || outcome.owned.count < ParkedStream.maximumSenders else {
+            _ = outcome.unverified.insert(name)
+            return
+        }
+        names.append(name)
         outcome.owned[sender] = names
     }
 }
