@@ -216,7 +216,7 @@ package final class Agent: BusPeer {
 
     /// A bus that accepts nothing for that long has stopped, or counts so much as under way from the agent that it no
     /// longer reads from it. Then nobody is served. A new agent has a new connection, with which observers register again.
-    package var stallLimit: Int64? { 10_000 }
+    package var stallLimit: Int64? { Intake.stallLimit }
 
     package func linkIsReady(_ link: BusLink) {
         session.linkIsReady()

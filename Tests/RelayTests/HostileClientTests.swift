@@ -115,6 +115,33 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a program that does not read its answers is sent few, and others all of theirs`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let host = try RelayHost(bus)
+        let (flooder, other) = (try RelayClient(address: bus.address), try RelayClient(address: bus.address))
+        // The relay knows both.
+        for client in [flooder, other] {
+            #expect(try client.answer(to: client.addNames(["com.example.first"])).kind == .reply)
+        }
+        var question = RelayClient.message("Introspect", "", [])
+        question.interface = "org.freedesktop.DBus.Introspectable"
+        var missing: Set<UInt32> = []
+        for _ in 0..<1_500 { missing.insert(try flooder.bus.send(question)) }
+        #expect(try other.answer(to: other.addNames(["com.example.other"])).kind == .reply)
+        var (answers, refusals) = (0, 0)
+        while !missing.isEmpty {
+            let message = try flooder.bus.readMessage()
+            guard let serial = message.replySerial, missing.remove(serial) != nil else { continue }
+            if message.kind == .reply { answers += 1 } else { refusals += 1 }
+            if message.kind == .error { #expect(message.errorName == HostileClientTests.refused) }
+        }
+        #expect(answers > 0 && (refusals > 0 || kind == .broker), "\(answers) answers, \(refusals) refusals")
+        // What it has read counts no longer.
+        #expect(try waitUntil { try flooder.answer(to: flooder.bus.send(question)).kind == .reply })
+        host.close()
+    }
+
+    @Test(arguments: busKinds)
     func `a call counts towards its user's quota until it is answered, and no longer`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         var quotas = Quotas()

@@ -29,9 +29,14 @@ final class Intake {
         AgentInterface.AddNames.member, AgentInterface.RemoveNames.member, AgentInterface.FollowDesktop.member,
     ]
 
-    private let link: BusLink
     /// What follows a call is something that must not overtake the calls of a connection.
-    var turns: CallTurns<BusCall, () -> Void>
+    typealias Turns = CallTurns<BusCall, () -> Void>
+
+    /// How long the bus may accept nothing, in milliseconds.
+    static let stallLimit: Int64 = 10_000
+
+    private let link: BusLink
+    var turns: Turns
 
     init(_ link: BusLink, _ quotas: Quotas) {
         self.link = link
@@ -46,10 +51,37 @@ final class Intake {
     /// When the bus must be read again if calls are handled from now on.
     var endOfSlice: MonotonicTime { MonotonicTime(nanoseconds: MonotonicTime.now.nanoseconds + Intake.slice) }
 
+    // MARK: - Refusals
+
+    /// Why a call is refused before its arguments are read; nil if it is not.
+    func refusal(of call: BusCall.Head, _ load: CallLoad) -> BusFault? {
+        turns.refusal(from: call.sender, load, wantsReply: call.wantsReply).map { BusFault($0) }
+    }
+
+    /// The same once it is its turn: meanwhile much may have been sent to its sender.
+    func laterRefusal(of call: BusCall) -> BusFault? {
+        call.wantsReply ? turns.refusal(ofAnswersTo: call.sender).map { BusFault($0) } : nil
+    }
+
+    func refuse(_ call: BusCall.Head, _ fault: BusFault) {
+        if turns.ignores(call.sender) { askQuestions() } else { link.refuse(call, fault) }
+    }
+
+    func refuse(_ call: BusCall, _ fault: BusFault) {
+        call.arguments.closeDescriptors()
+        if turns.ignores(call.sender) { askQuestions() } else { link.refuse(call, fault) }
+    }
+
     // MARK: - Answers
 
+    /// Something has been sent in reply to a call.
+    func hasReplied(to caller: String, bytes: Int) {
+        turns.hasReplied(to: caller, bytes: bytes)
+        askQuestions()
+    }
+
     /// Asks the bus how much it still keeps for connections that may have much to read.
-    func askQuestions() {
+    private func askQuestions() {
         for name in turns.answers?.takeQuestions() ?? [] {
             let stats = "org.freedesktop.DBus.Debug.Stats"
             link.callBus("GetConnectionStats", [.string(name)], of: stats) { [self] answer in
@@ -72,11 +104,9 @@ final class Intake {
 extension Agent {
     package func refuses(_ call: BusCall.Head) -> Bool {
         let load = load(call.size, from: call.sender, wantsReply: call.wantsReply, call.hasMember)
-        guard let refusal = intake.turns.refusal(from: call.sender, load, wantsReply: call.wantsReply) else {
-            return false
-        }
+        guard let refusal = intake.refusal(of: call, load) else { return false }
         noteRefusal(of: call.sender, isAddition: call.hasMember(AgentInterface.AddNames.member))
-        if intake.turns.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, BusFault(refusal)) }
+        intake.refuse(call, refusal)
         return true
     }
 
@@ -99,7 +129,7 @@ extension Agent {
         return true
     }
 
-    private func heed(_ verdict: CallTurns<BusCall, () -> Void>.Verdict, on call: BusCall) {
+    private func heed(_ verdict: Intake.Turns.Verdict, on call: BusCall) {
         switch verdict {
         case .begin(let charge): begin(call, charge)
         case .refused(let refusal): refuse(call, BusFault(refusal))
@@ -133,9 +163,8 @@ extension Agent {
         switch turn {
         case .follower(let work): work()
         case .call(let call, let charge):
-            // Meanwhile much may have been sent to it.
-            if call.wantsReply, let refusal = intake.turns.refusal(ofAnswersTo: call.sender) {
-                refuse(call, BusFault(refusal))
+            if let refusal = intake.laterRefusal(of: call) {
+                refuse(call, refusal)
                 intake.turns.end(charge)
             } else {
                 begin(call, charge)
@@ -145,14 +174,12 @@ extension Agent {
     }
 
     package func hasReplied(to caller: String, bytes: Int) {
-        intake.turns.hasReplied(to: caller, bytes: bytes)
-        intake.askQuestions()
+        intake.hasReplied(to: caller, bytes: bytes)
     }
 
     func refuse(_ call: BusCall, _ fault: BusFault) {
-        call.arguments.closeDescriptors()
         noteRefusal(of: call.sender, isAddition: call.member == AgentInterface.AddNames.member)
-        if intake.turns.ignores(call.sender) { intake.askQuestions() } else { link.refuse(call, fault) }
+        intake.refuse(call, fault)
     }
 
     /// Before its state changes, an observer waits until all its additions have been taken note of, or refused.

@@ -58,7 +58,7 @@ final class Relay: BusPeer, PostListener {
     private let quotas: Quotas
     private var table: RelayTable
     /// Calls in the order in which they are handled, and what each owner may have pending.
-    private var turns: CallTurns<BusCall, Never>
+    private var intake: Intake
     /// Calls that have begun and are not answered.
     private var pending: [Caller: Pending] = [:]
     private var handOverCount = 0
@@ -80,7 +80,7 @@ final class Relay: BusPeer, PostListener {
         (self.link, self.reporter) = (link, reporter)
         // Its callers are in sandboxes, and ask for nothing that these forbid.
         identity = Identity(link, servesMachine: true)
-        turns = CallTurns(quotas)
+        intake = Intake(link, quotas)
         self.quotas = quotas
         table = RelayTable(room: quotas.pendingBytes)
     }
@@ -88,6 +88,7 @@ final class Relay: BusPeer, PostListener {
     // MARK: - The connection
 
     var keepsConnection: Bool { false }
+    var stallLimit: Int64? { Intake.stallLimit }
 
     func linkIsReady(_ link: BusLink) {
         // DO_NOT_QUEUE
@@ -106,7 +107,7 @@ final class Relay: BusPeer, PostListener {
         reporter.opened(.failed("\(error)"))
         reporter.lost(table.clientNames)
         table = RelayTable(room: quotas.pendingBytes)
-        turns = CallTurns(quotas)
+        intake = Intake(link, quotas)
         window = CallWindow()
         rules = RuleQueue()
         (pending, waiters, asking, toBeAsked) = ([:], [:], [], [])
@@ -125,38 +126,34 @@ final class Relay: BusPeer, PostListener {
 
     // MARK: - Calls
 
-    func handle(_ call: BusCall) -> Bool {
-        do throws(BusFault) {
-            if try StandardInterfaces.answer(call, to: .relay, { .none }, on: link) { return true }
-            guard call.path == RelayInterface.path, call.interface == RelayInterface.name,
-                RelayInterface.methods.contains(where: { $0.member == call.member })
-            else { return false }
-            // Nobody hears the answer.
-            let onlyAsks = [RelayInterface.Synchronize.member, AgentInterface.GetNameState.member].contains(call.member)
-            if onlyAsks, !call.wantsReply {
-                call.arguments.closeDescriptors()
-                return true
-            }
-            take(call)
-        } catch {
-            link.refuse(call, error)
-        }
+    func refuses(_ call: BusCall.Head) -> Bool {
+        guard let refusal = intake.refusal(of: call, CallLoad(callOf: call.size)) else { return false }
+        intake.refuse(call, refusal)
         return true
     }
 
-    private func take(_ call: BusCall) {
+    func hasReplied(to caller: String, bytes: Int) { intake.hasReplied(to: caller, bytes: bytes) }
+
+    func handle(_ call: BusCall) -> Bool {
+        // Nobody hears the answer.
+        let onlyAsks = [RelayInterface.Synchronize.member, AgentInterface.GetNameState.member].contains(call.member)
+        if onlyAsks, !call.wantsReply {
+            call.arguments.closeDescriptors()
+            return true
+        }
         let mayBegin = handOverCount < Relay.handOverLimit
-        heed(turns.take(call, CallLoad(callOf: call.size), from: call.sender, mayBegin: mayBegin), on: call)
+        heed(intake.turns.take(call, CallLoad(callOf: call.size), from: call.sender, mayBegin: mayBegin), on: call)
+        return true
     }
 
-    private func heed(_ verdict: CallTurns<BusCall, Never>.Verdict, on call: BusCall) {
+    private func heed(_ verdict: Intake.Turns.Verdict, on call: BusCall) {
         switch verdict {
         case .begin(let charge): begin(call, charge)
         case .waits: break
-        case .refused(let refusal): refuseEarly(call, BusFault(refusal))
+        case .refused(let refusal): intake.refuse(call, BusFault(refusal))
         case .unknown:
             identity.identify(call.sender) { [self] caller in
-                for (call, verdict) in turns.identify(call.sender, as: caller, mayBegin: false) {
+                for (call, verdict) in intake.turns.identify(call.sender, as: caller, mayBegin: false) {
                     heed(verdict, on: call)
                 }
                 takeTurns()
@@ -164,19 +161,26 @@ final class Relay: BusPeer, PostListener {
         }
     }
 
-    private func refuseEarly(_ call: BusCall, _ fault: BusFault) {
-        call.arguments.closeDescriptors()
-        link.refuse(call, fault)
-    }
-
     private func takeTurns() {
-        while handOverCount < Relay.handOverLimit, case .call(let call, let charge)? = turns.next() {
-            begin(call, charge)
+        while handOverCount < Relay.handOverLimit, case .call(let call, let charge)? = intake.turns.next() {
+            if let refusal = intake.laterRefusal(of: call) {
+                intake.refuse(call, refusal)
+                intake.turns.end(charge)
+            } else {
+                begin(call, charge)
+            }
         }
     }
 
     private func begin(_ call: BusCall, _ charge: CallCharge) {
         do throws(BusFault) {
+            if try StandardInterfaces.answer(call, to: .relay, { .none }, on: link) { return intake.turns.end(charge) }
+            guard call.path == RelayInterface.path, call.interface == RelayInterface.name,
+                RelayInterface.methods.contains(where: { $0.member == call.member })
+            else {
+                call.arguments.closeDescriptors()
+                throw .unknownMethod(call)
+            }
             guard pending[Caller(call)] == nil else {
                 call.arguments.closeDescriptors()
                 throw .invalidArguments("A call with this serial number is pending.")
@@ -198,7 +202,7 @@ final class Relay: BusPeer, PostListener {
             handOverCount += 1
             reporter.call(call, request)
         } catch {
-            turns.end(charge)
+            intake.turns.end(charge)
             link.refuse(call, error)
         }
     }
@@ -221,7 +225,7 @@ final class Relay: BusPeer, PostListener {
 
     private func finish(_ call: BusCall) {
         guard let entry = pending.removeValue(forKey: Caller(call)) else { return }
-        turns.end(entry.charge)
+        intake.turns.end(entry.charge)
     }
 
     /// The agent has answered a call. It counts towards its owner's quota until the program is answered.
