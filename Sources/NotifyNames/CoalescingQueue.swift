@@ -41,6 +41,7 @@ package struct CoalescingQueue<Element: Coalescing> {
 
     @inlinable package var count: Int { elements.count }
     @inlinable package var isEmpty: Bool { elements.isEmpty }
+    package var all: [Element] { elements.all }
 
     package mutating func contains(_ name: Element.Name) -> Bool {
         if places == nil { findPlaces() }

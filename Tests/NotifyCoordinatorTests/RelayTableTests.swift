@@ -241,6 +241,35 @@ import Testing
         #expect(table.waitingCount(of: "b") > 5)
     }
 
+    @Test func `what a client has been passed makes room for more, also while others wait`() throws {
+        var table = RelayTable(room: 1_000)
+        _ = table.enter("a", of: process, in: .foreground)
+        _ = try table.add(subjects(prefixes: [""]), to: "a")
+        for number in 0..<5 { _ = table.posted(RelayTable.Post(try name("n.\(number)"), from: "")) }
+        for number in 5..<500 {
+            let count = table.takeBatch(for: "a", limit: 1)?.count
+            #expect(count == 1)
+            if number % 2 == 0 {
+                table.batchWasRefused(by: "a")
+                _ = table.takeBatch(for: "a", limit: 1)
+            }
+            _ = table.batchIsRead(by: "a")
+            _ = table.posted(RelayTable.Post(try name("n.\(number)"), from: ""))
+        }
+        #expect(table.waitingCount(of: "a") == 5 && table.droppedCount(of: "a") == 0)
+        // What is coalesced, or no longer wanted, does not count twice, or for ever.
+        for number in 500..<560 {
+            for _ in 0..<20 { _ = table.posted(RelayTable.Post(try name("n.\(number % 5)"), from: "")) }
+            _ = table.prepare(.suspended, of: "a")
+            _ = table.prepare(.foreground, of: "a")
+            _ = try table.remove(subjects(prefixes: [""]), from: "a")
+            _ = try table.add(subjects(prefixes: [""]), to: "a")
+        }
+        let before = table.droppedCount(of: "a")
+        for number in 0..<5 { _ = table.posted(RelayTable.Post(try name("last.\(number)"), from: "")) }
+        #expect(table.waitingCount(of: "a") == 5 && table.droppedCount(of: "a") == before)
+    }
+
     @Test func `an application that the configuration limits hears only its prefixes`() throws {
         var rules = RelayRules()
         rules.limits["org.example.A"] = [NamePrefix("com.example."), NamePrefix("org.example.A.")]

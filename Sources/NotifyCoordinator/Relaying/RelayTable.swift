@@ -10,6 +10,8 @@ package struct RelayTable: Hashable, Sendable {
         package let name: NotifyName
         /// The unique name of the poster's connection; empty if this stands for the posts of several.
         package var sender: String
+        /// What it takes up while it waits, in bytes; 0 if something else keeps its name in memory.
+        fileprivate var cost = 0
 
         package init(_ name: NotifyName, from sender: String) {
             self.name = name
@@ -155,12 +157,18 @@ package struct RelayTable: Hashable, Sendable {
     package mutating func prepare(_ state: LifecycleState, of name: String) -> (heard: Subjects, unheard: Subjects) {
         guard let client = clients[name] else { return (Subjects(), Subjects()) }
         if state != .foreground { clients[name]?.isPassing = false }
-        clients[name]?.queue.keepEachOnce(state == .suspended)
+        change(name) {
+            $0.queue.keepEachOnce(state == .suspended)
+            $0.recount()
+        }
         clients[name]?.isHearing = state != .background
         guard state == .background else {
             return (client.isHearing ? Subjects() : listeners.insert(name, for: client.subjects), Subjects())
         }
-        change(name) { $0.queue.removeAll() }
+        change(name) {
+            $0.queue.removeAll()
+            $0.recount()
+        }
         return (Subjects(), client.isHearing ? listeners.remove(name, for: client.subjects) : Subjects())
     }
 
@@ -195,11 +203,12 @@ package struct RelayTable: Hashable, Sendable {
     private mutating func append(_ post: Post, for name: String, isKept: Bool) {
         guard let process = clients[name]?.process else { return }
         // The number of names observed in full is limited. Where there is no room for others, they are coalesced.
-        let cost = isKept ? 0 : RelayTable.cost(post.name)
-        let hasRoom = isKept || bytes[process, default: 0] + cost <= room
+        var post = post
+        post.cost = isKept ? 0 : RelayTable.cost(post.name)
+        let hasRoom = isKept || bytes[process, default: 0] + post.cost <= room
         change(name) { client in
             switch client.queue.enqueue(post, mayGrow: hasRoom) {
-            case .queued: client.bytes += cost
+            case .queued: client.bytes += post.cost
             case .coalesced: break
             case .full: client.dropped += 1
             }
@@ -217,6 +226,7 @@ package struct RelayTable: Hashable, Sendable {
         guard hasBatch(for: name) else { return nil }
         return change(name) { client in
             client.unanswered = client.queue.take(limit)
+            client.bytes -= client.unanswered.reduce(0) { $0 + $1.cost }
             return client.unanswered
         }
     }
@@ -237,6 +247,7 @@ package struct RelayTable: Hashable, Sendable {
         change(name) { client in
             client.queue.putBack(client.unanswered)
             client.unanswered = []
+            client.recount()
         }
     }
 
@@ -274,7 +285,6 @@ package struct RelayTable: Hashable, Sendable {
         let process = clients.values[index].process
         let before = clients.values[index].bytes
         let result = change(&clients.values[index])
-        if clients.values[index].queue.isEmpty { clients.values[index].bytes = 0 }
         account(clients.values[index].bytes - before, process)
         return result
     }
@@ -287,6 +297,9 @@ package struct RelayTable: Hashable, Sendable {
 }
 
 extension RelayTable.Client {
+    /// Adds up what waits, after more than the front of the queue has changed.
+    fileprivate mutating func recount() { bytes = queue.all.reduce(0) { $0 + $1.cost } }
+
     /// Drops the waiting posts of what the client no longer observes.
     fileprivate mutating func dropUnwanted() {
         guard !queue.isEmpty else { return }
@@ -304,6 +317,7 @@ extension RelayTable.Client {
             if counts { kept.append(kept[kept.count - 1] + (isWanted ? 1 : 0)) }
             return isWanted
         }
+        recount()
         guard counts else { return }
         var rest: [RelayTable.Waiter] = []
         for one in waiters {
