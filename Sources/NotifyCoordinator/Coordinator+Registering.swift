@@ -5,8 +5,9 @@ import NotifyNames
 extension Coordinator {
     mutating func register(_ call: CallID, _ newcomer: Newcomer) throws(Refusal) {
         if let known = directory.id(of: newcomer.name) { return try renew(known, call, newcomer) }
-        try ledger.checkConnection(of: newcomer.user)
         let previous = predecessor(of: newcomer)
+        // One that replaces another takes its place.
+        if previous == nil { try ledger.checkConnection(of: newcomer.user) }
         if let previous, let subjects = directory[previous]?.subjects {
             // What the previous one observed no longer counts.
             ledger.observeLess(subjects, by: newcomer.user)

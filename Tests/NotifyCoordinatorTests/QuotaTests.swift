@@ -39,6 +39,17 @@ import Testing
         #expect(world.refusals[later[2]]?.kind == .limitExceeded)
     }
 
+    @Test func `a connection that replaces another one needs no place of its own`() throws {
+        var quotas = Quotas()
+        quotas.connections = 1
+        var world = World(quotas)
+        _ = try world.register(":1.1", World.process(11), names(1))
+        let next = try world.register(":1.2", World.process(11), names(1)) { $0.previous = ":1.1" }
+        #expect(world.answers[next] != nil)
+        let more = try world.register(":1.3", World.process(11), names(1))
+        #expect(world.refusals[more]?.kind == .limitExceeded)
+    }
+
     @Test func `when a connection leaves, its share of every quota is free again`() throws {
         var random = SeededGenerator(seed: 2)
         for _ in 0..<200 {
