@@ -17,8 +17,7 @@ extension NotifyBusError {
 
     static let silentAgent = NotifyBusError(
         .noAgent,
-        "The lifecycle agent did not answer; it may be stopped or overloaded. Until it does every program is in the "
-            + "foreground."
+        "The lifecycle agent did not answer; it may be stopped or overloaded."
     )
 
     /// There is none in a sandbox, where most often it is there.
