@@ -91,7 +91,7 @@ extension StateCommand {
         ],
         summary: [
             "Reads, sets and waits for the states of names. A state is a 64-bit number that the lifecycle agent keeps for "
-                + "a name as long as some program observes it. It is 0 until somebody sets it.",
+                + "a name as long as some program observes it or agent.conf lists it. It is 0 until somebody sets it.",
             "Prints the value, or for several names the name, a tab and the value. A VALUE is a whole number, decimal or "
                 + "hexadecimal with 0x.",
         ],
@@ -144,7 +144,8 @@ extension StateCommand {
             .timeout(
                 group: group,
                 help: "Give up with status 2 after DURATION. Examples: 500ms, 2s, 1h30m; a plain number means seconds. "
-                    + "By default wait and watch never give up, and the other commands do after 10s."
+                    + "By default wait and watch never give up, and the other commands do after 10s. If the agent "
+                    + "has not answered after 2s, the status is 69."
             ) { $0.timeout = $1 },
         ]
     }
@@ -157,7 +158,7 @@ enum StateVerb: String, CaseIterable {
     var meaning: String {
         switch self {
         case .get: "Print the state of each NAME (the default command)."
-        case .set: "Set the state of NAME, which some program must observe."
+        case .set: "Set the state of NAME, which some program must observe or agent.conf must list."
         case .wait: "Wait for a state of NAME, or for any change without --is and --not, and print it."
         case .watch: "Print the state of each NAME and then each change, until a signal ends it."
         }
