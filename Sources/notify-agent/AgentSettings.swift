@@ -59,8 +59,8 @@ extension AgentCommand {
                 "check",
                 group: "Agent",
                 help:
-                    "Read the settings and the files in launch.d, print each entry and each error as FILE:LINE: MESSAGE, "
-                    + "and exit. No bus is needed."
+                    "Read agent.conf, nap.conf and the files in launch.d, print each entry of launch.d and each error "
+                    + "as FILE:LINE: MESSAGE, and exit. No bus is needed."
             ) {
                 $0.checks = true
             },

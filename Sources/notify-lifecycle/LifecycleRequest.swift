@@ -68,7 +68,7 @@ enum Verb: String, CaseIterable {
         case .suspend: "Keep one post of each name for the TARGETs until they are resumed."
         case .resume: "Put the TARGETs in the foreground and deliver what was kept for them."
         case .release: "Undo what was set for the TARGETs, or for all: the program and the desktop decide again."
-        case .nap: "With off: wake every program that naps, and let none nap until the next login. With on: undo that."
+        case .nap: "With off: wake all napping programs, and let none nap until the agent restarts. With on: undo that."
         }
     }
 
