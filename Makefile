@@ -68,7 +68,7 @@ TESTING := --disable-xctest
 
 .PHONY: help
 help: ## Lists all targets
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':[^#]*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # $(call build_bridge,FLAGS): builds the bridge, if that is possible.
 define build_bridge
