@@ -6,6 +6,7 @@ extension TokenEngine {
     /// Notifies a token, and no other, whenever a file is created, written or removed, until the token is cancelled.
     package func monitorFile(_ token: Int32, path: UnsafePointer<CChar>?) throws(NotifyStatus) {
         guard let path else { throw .invalidRequest }
+        guard let path = String(validatingCString: path) else { throw .invalidFile }
         let registration = try find(token)
         guard registration.name.needsBus else { throw .invalidRequest }
         let (keeper, center, isFirst) = try withState { state throws(NotifyStatus) in
@@ -19,7 +20,7 @@ extension TokenEngine {
             guard state.files.insert(token).inserted else { throw .invalidRequest }
         }
         do throws(NotifyStatus) {
-            try keeper.monitor(token, path: String(cString: path)) { self.fileHasChanged(of: registration) }
+            try keeper.monitor(token, path: path) { self.fileHasChanged(of: registration) }
         } catch {
             try? withState { state in _ = state.files.remove(token) }
             throw error

@@ -69,6 +69,23 @@ struct FileTests {
     }
 
     @Test(arguments: busKinds)
+    func `a path that is not UTF-8 is refused, and two dots lead one folder up, whatever its name`(kind: BusKind) throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        let room = try NotifyRoom(kind)
+        let heard = Counter()
+        let token = try room.register("com.example.file", .queue { _ in heard.add() })
+        try shell("mkdir sub; ln -s \"$(printf 'caf\\351')\" sub/link")
+        let latin = Array((folder + "/caf").utf8CString.dropLast()) + [CChar(bitPattern: 0xE9), 0]
+        #expect(status { try room.engine.monitorFile(token, path: latin) } == .invalidFile)
+        #expect(status { try room.engine.monitorFile(token, path: folder + "/sub/link") } == .invalidFile)
+        // Together with the slash, the accent is one character.
+        try shell("mkdir sub/\u{301}x")
+        try room.engine.monitorFile(token, path: folder + "/sub/\u{301}x/../file")
+        try shell(": >sub/file")
+        #expect(heard.wait(for: 1))
+    }
+
+    @Test(arguments: busKinds)
     func `several tokens of one name that monitor one file are notified once each, and an observer of the name is not`(
         kind: BusKind
     ) throws {

@@ -56,7 +56,8 @@ uint32_t notify_peek(int token, uint32_t *val);
  * 50 ms before the file is closed count as one. Symbolic links are followed.
  *
  * Return: NOTIFY_STATUS_INVALID_REQUEST if the path is NULL, the token already monitors a file, or its name begins with
- * "self."; NOTIFY_STATUS_INVALID_FILE if the path ends in "/", "." or "..", or can't be watched.
+ * "self."; NOTIFY_STATUS_INVALID_FILE if the path ends in "/", "." or "..", is not UTF-8, or
+ * can't be watched.
  */
 uint32_t notify_monitor_file(int token, const char *path, int flags);
 

@@ -48,10 +48,16 @@ struct PathTrail: Equatable {
         while let part = rest.popLast() {
             if part.elementsEqual(".".utf8) { continue }
             if part.elementsEqual("..".utf8) {
-                current = String(current[..<(current.lastIndex(of: "/") ?? current.startIndex)])
+                // By bytes: a slash with an accent is one character.
+                current = String(current[..<(current.utf8.lastIndex(of: UInt8(ascii: "/")) ?? current.startIndex)])
                 continue
             }
-            let place = current + "/" + String(decoding: part, as: UTF8.self)
+            guard let name = String(validating: part, as: UTF8.self) else {
+                add(current, .entry(part))
+                obstacle = "\(path) leads to a file whose name is not UTF-8"
+                return
+            }
+            let place = current + "/" + name
             var status = stat()
             guard lstat(place, &status) == 0 else {
                 let code = errno
