@@ -69,7 +69,8 @@ struct FileTests {
     }
 
     @Test(arguments: busKinds)
-    func `a path that is not UTF-8 is refused, and two dots lead one folder up, whatever its name`(kind: BusKind) throws {
+    func `a path that is not UTF-8 is refused, and two dots lead one folder up, whatever its name`(kind: BusKind) throws
+    {
         defer { _ = try? run("rm", ["-r", folder]) }
         let room = try NotifyRoom(kind)
         let heard = Counter()
