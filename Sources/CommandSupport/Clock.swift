@@ -32,7 +32,4 @@ package struct Deadline: Sendable {
     package var milliseconds: Int32 {
         Int32(clamping: (max(0, nanoseconds - Clock.monotonic) + 999_999) / 1_000_000)
     }
-
-    /// Whether something that happened at `moment`, in terms of ``Clock/monotonic``, was in time.
-    package func includes(_ moment: Int64) -> Bool { moment <= nanoseconds }
 }

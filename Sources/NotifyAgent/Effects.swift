@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 import NotifyCoordinator
 import NotifyCore
@@ -78,7 +79,7 @@ extension Agent {
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted))
         case .giveMemoryBack:
             link.emptyCaches()
-            Memory.giveBack()
+            linux_give_memory_back()
         case .alarm(let time): alarms.set(.coordinator, at: time)
         case .napAlarm(let time): alarms.set(.naps, at: time)
         }

@@ -27,7 +27,7 @@ struct AgentReport {
     private func line(about event: SystemEvent) -> String? {
         // It answers when the source has reported something, or has not for a second.
         _ = try? center.state(of: event.name, timeout: .seconds(2))
-        guard let status = try? center.agentStatus(timeout: .seconds(2)),
+        guard let status = try? center.agentStatus(),
             let value = status.fields.first(where: { $0.key == "events" })?.value,
             let events = try? AgentInterface.EventEntry.entries(in: value)
         else { return nil }

@@ -32,7 +32,7 @@ import Testing
             driver.end()
         }
         try #require(found.wait(forCount: 1))
-        let focus = FocusedProcess(pid: 4_711, application: "", user: 1_000)
+        let focus = FocusedProcess(pid: 4_711, startTime: 2, application: "", user: 1_000)
         #expect(found.elements == [.focus([focus], among: [4_711])])
         thread.stop(waits: true)
     }

@@ -279,22 +279,13 @@ package enum AppIdentity {
                 bytes.append(byte)
                 continue
             }
-            guard rest.popFirst() == UInt8(ascii: "x"), let high = rest.popFirst().flatMap(hexadecimal),
-                let low = rest.popFirst().flatMap(hexadecimal)
+            guard rest.popFirst() == UInt8(ascii: "x"), let high = rest.popFirst().flatMap(\.hexadecimalValue),
+                let low = rest.popFirst().flatMap(\.hexadecimalValue)
             else { return nil }
             bytes.append(high << 4 | low)
         }
         guard !bytes.contains(0), bytes.count <= 255 else { return nil }
         return String(validating: bytes, as: UTF8.self)
-    }
-
-    private static func hexadecimal(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }
 

@@ -77,7 +77,7 @@ final class FileSource: Source {
             if isWanted {
                 followed.insert(index)
                 for number in numbers[index] { follower.follow(paths[number].path, as: number) }
-                if rule.comparesContents { contents[index] = rule.paths.map(FileSource.read) }
+                if rule.comparesContents { contents[index] = rule.paths.map { SystemFile.bytes(of: $0) ?? [] } }
             } else {
                 followed.remove(index)
                 contents[index] = nil
@@ -111,24 +111,11 @@ final class FileSource: Source {
     private func changed(_ index: Int) {
         let rule = rules[index]
         if rule.comparesContents {
-            let new = rule.paths.map(FileSource.read)
+            let new = rule.paths.map { SystemFile.bytes(of: $0) ?? [] }
             guard contents[index] != new else { return }
             contents[index] = new
         }
         for name in rule.names { driver?.post(name) }
-    }
-
-    private static func read(_ path: String) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard descriptor >= 0 else { return [] }
-        defer { close(descriptor) }
-        return [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
-            while count < buffer.count {
-                let size = Glibc.read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
-                guard size > 0 else { break }
-                count += size
-            }
-        }
     }
 }
 

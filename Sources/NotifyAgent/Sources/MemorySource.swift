@@ -14,19 +14,16 @@ final class MemorySource: Source {
     /// How long a level lasts after the kernel has last reported it, in milliseconds.
     private static let timeLimit: Int64 = 10_000
 
-    private let path: String
     private var files: [KernelFile] = []
     private var reported = [MonotonicTime?](repeating: nil, count: 2)
     private var level: UInt64 = 0
     private weak var driver: SourceDriver?
     private var timer: Int?
 
-    init(path: String = "/proc/pressure/memory") { self.path = path }
-
     func begin(on driver: SourceDriver) throws(SourceFault) {
         self.driver = driver
         for (index, trigger) in MemorySource.triggers.enumerated() {
-            let file = try KernelFile(path, O_RDWR, on: driver.loop)
+            let file = try KernelFile("/proc/pressure/memory", O_RDWR, on: driver.loop)
             try file.write(trigger)
             files.append(file)
             file.follow { [weak self] in

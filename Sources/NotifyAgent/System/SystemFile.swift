@@ -19,10 +19,15 @@ enum SystemFile {
 
     /// The content of a file; nil if it can't be read or is not text.
     static func text(of path: String) -> String? {
+        bytes(of: path).flatMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    /// The content of a file, up to the maximum size; nil if it can't be opened.
+    static func bytes(of path: String) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        return String(validating: bytes(from: descriptor), as: UTF8.self)
+        return bytes(from: descriptor)
     }
 
     /// What is still to be read of a file, without what is behind the maximum size.

@@ -50,8 +50,8 @@ package struct TopicMap: Sendable {
             switch byte {
             case UInt8(ascii: "/"): bytes.append(UInt8(ascii: "."))
             case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(TopicMap.digit),
-                    let low = rest.popFirst().flatMap(TopicMap.digit)
+                guard let high = rest.popFirst().flatMap(\.hexadecimalValue),
+                    let low = rest.popFirst().flatMap(\.hexadecimalValue)
                 else { return nil }
                 bytes.append(high << 4 | low)
             default: bytes.append(byte)
@@ -127,12 +127,4 @@ package struct TopicMap: Sendable {
     }
 
     private static let hexadecimal = Array("0123456789ABCDEF".utf8)
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
-    }
 }

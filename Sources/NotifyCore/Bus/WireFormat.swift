@@ -100,8 +100,8 @@ package enum WireFormat {
                     name.append(byte)
                     continue
                 }
-                guard let high = rest.popFirst().flatMap(hexadecimalValue),
-                    let low = rest.popFirst().flatMap(hexadecimalValue)
+                guard let high = rest.popFirst().flatMap(\.hexadecimalValue),
+                    let low = rest.popFirst().flatMap(\.hexadecimalValue)
                 else { return nil }
                 name.append(high << 4 | low)
             }
@@ -115,11 +115,15 @@ package enum WireFormat {
     private static func hexadecimalDigit(_ value: UInt8) -> UInt8 {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
+}
 
-    private static func hexadecimalValue(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+extension UInt8 {
+    /// The value of a hexadecimal digit in ASCII; nil if it is none.
+    package var hexadecimalValue: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
         default: nil
         }
     }

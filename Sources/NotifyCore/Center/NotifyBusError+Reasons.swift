@@ -8,8 +8,6 @@ extension NotifyBusError {
         "This process was forked from one that used the bus and can't use its connection; call exec, or fork earlier."
     )
 
-    static let outOfMemory = NotifyBusError(.failed, "Out of memory.")
-
     static let noAgent = NotifyBusError(
         .noAgent,
         "There is no lifecycle agent on this bus; start notify-agent. Until then every program is in the foreground."

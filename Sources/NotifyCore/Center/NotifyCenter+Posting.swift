@@ -115,7 +115,7 @@ extension NotifyCenter {
     /// the bus who posted, which the bus knows only while the poster is connected.
     ///
     /// - Returns: whether the agent has asked in time, if there is one. The posts are accepted in any case.
-    package func synchronizeToEnd(timeout: Duration? = nil) throws(NotifyBusError) -> Bool {
+    package func synchronizeToEnd(timeout: Duration) throws(NotifyBusError) -> Bool {
         let deadline = MonotonicTime.after(timeout)
         guard engine.threads == nil, engine.outbox.waitingCount == 0 else {
             try synchronize(timeout: timeout)

@@ -101,7 +101,8 @@ extension NotifyCenter {
 
 extension NotifyCenter {
     /// The unique name of the observing connection, once the bus has accepted it.
-    package func observingName(timeout: Duration = .seconds(10)) throws(NotifyBusError) -> String {
+    package func observingName() throws(NotifyBusError) -> String {
+        let timeout = Duration.seconds(10)
         try barrier(timeout: timeout)
         let answer = Monitor<String?>(nil)
         perform { link in
@@ -136,7 +137,7 @@ extension NotifyCenter {
     package var agentContact: AgentContact { peer?.contact.withLock { $0 } ?? .unknown }
 
     /// The agent's report about itself.
-    package func agentStatus(timeout: Duration = .seconds(2)) throws(AgentError) -> AgentInterface.Status.Answer {
-        try askAgent(timeout) { peer, completion in peer.ask(AgentInterface.Status(), then: completion) }
+    package func agentStatus() throws(AgentError) -> AgentInterface.Status.Answer {
+        try askAgent(.seconds(2)) { peer, completion in peer.ask(AgentInterface.Status(), then: completion) }
     }
 }

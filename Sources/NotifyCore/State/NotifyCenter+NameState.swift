@@ -40,11 +40,10 @@ extension NotifyCenter {
     /// The corresponding C functions are `notify_suspend_pid` and `notify_resume_pid`.
     package func setLifecycleState(
         _ state: LifecycleState,
-        ofProcess process: Int32,
-        timeout: Duration = .seconds(10)
+        ofProcess process: Int32
     ) throws(AgentError) {
         let request = AgentInterface.SetState(target: "pid:\(process)", state: state, freezes: false)
-        _ = try askAgent(timeout) { peer, completion in peer.ask(request, then: completion) }
+        _ = try askAgent(.seconds(10)) { peer, completion in peer.ask(request, then: completion) }
     }
 
     /// Asks the agent something and waits for the reply. Opens the observing connection if necessary.
