@@ -32,6 +32,10 @@ struct Waiter {
     private let readyFile: ReadyFile?
     private var count = 0
     private var absence = BusAbsence()
+    /// Until when the agent is not asked again, as it has not answered.
+    private var agentPause: Int64 = 0
+    /// Whether something may have been left in the inbox, for lack of time.
+    private var isBehind = false
     /// The exit code, once known; commands and output may still be pending.
     private var outcome: ExitCode?
 
@@ -203,6 +207,8 @@ struct Waiter {
 
     /// Handles what has come, until there is a record to write.
     private mutating func takeArrivals() {
+        let limit = Clock.monotonic + 100_000_000
+        isBehind = false
         takeSettled()
         // A name precedes the output of the command that runs for it, so it is written before the next one is taken.
         // Without a command many are written at once: a write for each would take longer than a post takes to arrive,
@@ -218,6 +224,9 @@ struct Waiter {
             } else {
                 deal(with: Burst(arrival))
             }
+            // An agent may take its time for each state, and signals and the reader must not wait for all of them.
+            isBehind = Clock.monotonic >= limit
+            if isBehind { break }
         }
     }
 
@@ -244,14 +253,25 @@ struct Waiter {
         if goal.isReached(by: burst) { outcome = .done }
     }
 
-    /// The current state of a name, from the agent; nil if there is no agent.
-    private func state(of name: NotifyName) -> UInt64? {
-        try? center.state(of: name, timeout: .seconds(1))
+    /// The current state of a name, from the agent; nil if there is no agent, or it does not answer.
+    private mutating func state(of name: NotifyName) -> UInt64? {
+        let now = Clock.monotonic
+        if now < agentPause { return nil }
+        // What came in time still gets its state: an agent that is well takes milliseconds.
+        let left = deadline.map { max($0 - now, 100_000_000) } ?? .max
+        do throws(AgentError) {
+            return try center.state(of: name, timeout: .nanoseconds(min(left, 1_000_000_000)))
+        } catch {
+            if case .unreachable(let error) = error, error.code == .timedOut {
+                agentPause = Clock.monotonic + 5_000_000_000
+            }
+            return nil
+        }
     }
 
     /// No notification ends the wait, but the timeout or the failure of `--then` may.
     private mutating func settleOutcome() {
-        if outcome != nil { return }
+        if outcome != nil || isBehind { return }
         if thenFailure != nil, !output.isPending { dealWithRest() }
         if outcome != nil { return }
         if let end = thenFailure, !output.isPending {
@@ -317,6 +337,7 @@ struct Waiter {
 
     /// Milliseconds until the next deadline, rounded up so that it has passed by then; -1 for never.
     private func timeout() -> Int32 {
+        if isBehind { return 0 }
         var next = runner?.deadline
         if outcome == nil, let deadline { next = min(next ?? Int64.max, deadline) }
         if outcome == nil, !output.isPending, let end = settling?.deadline { next = min(next ?? Int64.max, end) }

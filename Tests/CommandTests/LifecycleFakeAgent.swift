@@ -21,12 +21,15 @@ final class FakeAgent: Sendable {
     private let client: Mutex<RawBusClient?>
 
     /// Returns when it owns the name.
+    ///
+    /// - Parameter takesDescriptors: otherwise the bus refuses registrations in its place.
     init(
         on bus: PrivateBus,
         owning name: String = FakeAgent.name,
+        takesDescriptors: Bool = false,
         answer: @escaping @Sendable (RawMessage) -> Answer = { _ in .silence }
     ) throws {
-        let client = try RawBusClient(address: bus.address)
+        let client = try RawBusClient(address: bus.address, passesDescriptors: takesDescriptors)
         let reply = try client.callBus(
             "RequestName",
             signature: "su",

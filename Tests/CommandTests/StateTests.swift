@@ -90,6 +90,70 @@ import Testing
         }
     }
 
+    /// An agent that accepts registrations, and does not answer when it is asked for a state.
+    private func agentWithoutStates(on bus: PrivateBus) throws -> FakeAgent {
+        try FakeAgent(on: bus, takesDescriptors: true) { call in
+            switch call.member {
+            case "GetNameState": .silence
+            case "Register": .reply([.string("foreground"), .array(element: "s", []), .bool(true)])
+            default: .reply([])
+            }
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent that does not answer notify-wait is asked for one state, not for each`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try agentWithoutStates(on: bus)
+        let names = (1...12).map { "com.example.\($0)" }
+        let waiting = try bus.startWaiting(["-n12", "--format", "%n %s", "*"])
+        let center = bus.makeCenter()
+        for name in names { try center.post(NotifyName(name)) }
+        #expect(try waiting.wait().lines == names.map { $0 + " -" })
+        // A second one after a while.
+        let questions = agent.calls.elements.filter { $0.member == "GetNameState" }
+        #expect((1...2).contains(questions.count), "\(questions.count)")
+    }
+
+    @Test(arguments: busKinds)
+    func `a signal waits for one state at most, and so does the output`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let result = try inTime {
+            let agent = try agentWithoutStates(on: bus)
+            let waiting = try bus.startWaiting(["-f", "--format", "%n %s", "*"])
+            let center = bus.makeCenter()
+            for number in 1...12 { try center.post(NotifyName("com.example.\(number)")) }
+            try #require(agent.calls.wait { $0.contains { $0.member == "GetNameState" } })
+            waiting.send(signal: SIGTERM)
+            defer { try? agent.die() }
+            return try waiting.wait()
+        } unless: {
+            $0.lines.count > 1
+        }
+        #expect(result.status == 143)
+        #expect(result.lines == ["com.example.1 -"])
+    }
+
+    @Test(arguments: busKinds)
+    func `what came in time is printed, though the agent has used up the time`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let agent = try agentWithoutStates(on: bus)
+        let names = (1...3).map { "com.example.\($0)" }
+        for command in [[], ["--", "true"]] {
+            let result = try inTime {
+                let waiting = try bus.startWaiting(["-f", "-t", "500ms", "--format", "%n %s", "*"] + command)
+                let center = bus.makeCenter()
+                for name in names { try center.post(NotifyName(name)) }
+                return try waiting.wait()
+            } unless: {
+                $0.lines.count < 3
+            }
+            #expect(result.status == 2)
+            #expect(result.lines == names.map { $0 + " -" })
+        }
+        #expect(agent.calls.elements.contains { $0.member == "GetNameState" })
+    }
+
     @Test(arguments: busKinds)
     func `wait sees a state that is there already, and ends by the time-out if it does not come`(kind: BusKind) throws {
         let scene = try Scene(kind)
