@@ -30,6 +30,9 @@ struct Burst {
     /// The number of notifications in it.
     private(set) var count = 0
 
+    /// Whether it has as many names as may be queued anywhere.
+    var isFull: Bool { entries.count >= WaitingRuns.limit }
+
     init(_ arrival: Notification) {
         last = arrival
         add(arrival)
@@ -74,6 +77,7 @@ struct Settling {
     /// When the burst is over if nothing more comes, on the monotonic clock.
     var deadline: Int64? {
         guard let burst else { return nil }
+        if burst.isFull { return burst.last.moment }
         let (product, overflows) = duration.multipliedReportingOverflow(by: Int64(Settling.longest))
         let (end, passesEnd) = start.addingReportingOverflow(product)
         return min(burst.last.moment + duration, overflows || passesEnd ? .max : end)

@@ -54,9 +54,11 @@ struct CommandRunner {
         case .drop:
             diagnostics.detail("the command is still running; skipping '\(run.name)'")
         case .restart:
-            var run = run
-            if settles, let replacement { run.absorb(replacement) }
-            replacement = run
+            if !settles || replacement == nil {
+                replacement = run
+            } else if replacement?.add(run) == false {
+                refuse(run)
+            }
             if case .running(let child, _) = state {
                 child.signal(SIGTERM)
                 state = .stopping(child, deadline: Clock.monotonic + 5_000_000_000)
@@ -67,7 +69,11 @@ struct CommandRunner {
     private mutating func refuse(_ run: Run) {
         // Reported once, as it would otherwise drown out everything else.
         if refused == 0 {
-            diagnostics.error("skipping '\(run.name)' and all that follow: \(WaitingRuns.limit) runs are queued")
+            diagnostics.error(
+                settles
+                    ? "skipping further names: \(WaitingRuns.limit) names are queued"
+                    : "skipping '\(run.name)' and all that follow: \(WaitingRuns.limit) runs are queued"
+            )
         }
         refused += 1
     }

@@ -7,9 +7,11 @@ struct Run {
     /// The names that it is for, each once, in the order in which they first came.
     private(set) var names: [NotifyName]
     /// The latest name.
-    let name: NotifyName
+    private(set) var name: NotifyName
     /// The value of `$NOTIFY_COUNT`.
-    var count: Int
+    private(set) var count: Int
+    /// The same names, once another run was added.
+    private var known: Set<NotifyName> = []
 
     init(_ names: [NotifyName], last: NotifyName, count: Int) {
         self.names = names
@@ -17,10 +19,19 @@ struct Run {
         self.count = count
     }
 
-    /// Absorbs the names of an earlier run that has not started.
-    mutating func absorb(_ earlier: Run) {
-        let known = Set(earlier.names)
-        names = earlier.names + names.filter { !known.contains($0) }
+    /// Makes this one run for a later one too.
+    ///
+    /// - Returns: whether there was room for all of its names.
+    mutating func add(_ later: Run) -> Bool {
+        name = later.name
+        count += later.count
+        if known.isEmpty { known = Set(names) }
+        for name in later.names where !known.contains(name) {
+            if names.count >= WaitingRuns.limit { return false }
+            known.insert(name)
+            names.append(name)
+        }
+        return true
     }
 }
 
@@ -36,7 +47,7 @@ struct WaitingRuns {
         case all
     }
 
-    /// Nobody can want more than this, and it must not grow without bound.
+    /// How many runs may be due, and names in them. Nobody can want more, and it must not grow without bound.
     static let limit = 65_536
 
     private let coalescing: Coalescing
@@ -44,6 +55,8 @@ struct WaitingRuns {
     /// For `sameName`: the index of the run for a name among all that were ever due.
     private var positions: [NotifyName: Int] = [:]
     private var taken = 0
+    /// How many names the runs have together.
+    private var size = 0
 
     init(_ coalescing: Coalescing) {
         self.coalescing = coalescing
@@ -54,21 +67,16 @@ struct WaitingRuns {
         switch coalescing {
         case .none: break
         case .all:
-            if let waiting = runs.first {
-                var coalesced = run
-                coalesced.absorb(waiting)
-                coalesced.count += waiting.count
-                runs = [coalesced]
-                return true
-            }
+            if !runs.isEmpty { return runs[runs.startIndex].add(run) }
         case .sameName:
             if let position = positions[run.name] {
                 runs[runs.startIndex + position - taken] = run
                 return true
             }
         }
-        guard runs.count < WaitingRuns.limit else { return false }
+        guard size < WaitingRuns.limit else { return false }
         if case .sameName = coalescing { positions[run.name] = taken + runs.count }
+        size += run.names.count
         runs.append(run)
         return true
     }
@@ -77,6 +85,7 @@ struct WaitingRuns {
         guard let run = runs.popFirst() else { return nil }
         if case .sameName = coalescing { positions[run.name] = nil }
         taken += 1
+        size = runs.isEmpty ? 0 : size - run.names.count
         return run
     }
 

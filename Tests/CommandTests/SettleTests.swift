@@ -114,4 +114,34 @@ import Testing
         }
         #expect(all.status == 0)
     }
+
+    @Test(arguments: busKinds)
+    func `bursts that come before a restart are one run, with the number of all`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let output = try inTime {
+            // It is killed only after a while.
+            let script = #"trap "" TERM; echo "<$NOTIFY_NAMES|$NOTIFY_COUNT>"; read line"#
+            let waiting = try bus.startWaiting(
+                ["-f", "-v", "--settle", "1ms", "--on-busy", "restart", "a", "b", "c", "d", "--", "sh", "-c", script],
+                input: .pipe
+            )
+            let center = bus.makeCenter()
+            try center.post("a")
+            try waiting.waitForOutput(containing: "<a|1>\n")
+            for name in ["b", "c", "d"] {
+                try center.post(NotifyName(name))
+                // Printed when it has settled.
+                try waiting.waitForOutput(containing: "\n\(name)\n")
+            }
+            try waiting.writeInput("1\n")
+            let output = try waiting.waitForOutput(containing: "<b")
+            waiting.send(signal: SIGTERM)
+            try waiting.writeInput("2\n")
+            _ = try waiting.wait()
+            return output
+        } unless: {
+            !$0.contains("<b\nc\nd|3>\n")
+        }
+        #expect(output.contains("<b\nc\nd|3>\n"))
+    }
 }
