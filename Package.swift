@@ -195,7 +195,8 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-commands",
+                "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-top",
+                "notify-commands",
             ]
         ),
         // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.

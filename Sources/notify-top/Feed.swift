@@ -20,23 +20,34 @@ final class Feed: Sendable {
         var observers: [AgentInterface.ListEntry]??
         var isBusAway: Bool?
         var isAsking = false
+        /// Whether the bus was restarted, so that unique names stand for other connections.
+        var isOnAnotherBus = false
     }
 
     /// Notices when observers come, go or change state, and requests the list from the agent.
     private final class Peer: BusPeer {
         private weak var link: BusLink?
         let changed: () -> Void
+        /// The bus was restarted.
+        let moved: () -> Void
         /// A connection is new. What it posts may be all that it does, and it may be gone immediately afterwards.
         let appeared: (String, BusLink) -> Void
 
-        init(changed: @escaping () -> Void, appeared: @escaping (String, BusLink) -> Void) {
+        init(
+            changed: @escaping () -> Void,
+            moved: @escaping () -> Void,
+            appeared: @escaping (String, BusLink) -> Void
+        ) {
             self.changed = changed
+            self.moved = moved
             self.appeared = appeared
         }
 
         var keepsConnection: Bool { true }
 
         func linkIsReady(_ link: BusLink) {
+            // Posts may have been heard before the first connection was ready.
+            if self.link != nil, link.isOnAnotherBus { moved() }
             self.link = link
             let states =
                 "type='signal',sender='\(AgentInterface.name)',interface='\(AgentInterface.name)',"
@@ -79,6 +90,8 @@ final class Feed: Sendable {
         }
         let peer = Peer {
             box.feed?.askForObservers(at: Clock.monotonic + Feed.delay)
+        } moved: {
+            box.feed?.forgetSenders()
         } appeared: { name, link in
             box.feed?.ask(whoIs: name, on: link)
         }
@@ -146,6 +159,14 @@ final class Feed: Sendable {
         }
     }
 
+    private func forgetSenders() {
+        contents.withLock { contents in
+            (contents.asked, contents.senders, contents.posters) = ([], [:], [:])
+            contents.isOnAnotherBus = true
+        }
+        wakeup.signal()
+    }
+
     private func bus(isAway: Bool) {
         contents.withLock { $0.isBusAway = isAway }
         wakeup.signal()
@@ -207,17 +228,19 @@ final class Feed: Sendable {
                 let counts = contents.counts
                 contents.senders = contents.senders.filter { counts[$0.key] == nil }
                 (contents.counts, contents.observers, contents.isBusAway, contents.posters) = ([:], nil, nil, [:])
-                contents.others = 0
+                (contents.others, contents.isOnAnotherBus) = (0, false)
             }
             return contents
         }
         let (moment, timeOfDay) = (Clock.monotonic, Clock.timeOfDay)
         for (name, count) in contents.counts { model.heard(name, count, at: moment, timeOfDay: timeOfDay) }
         model.heardOthers(contents.others, at: moment, timeOfDay: timeOfDay)
+        if contents.isOnAnotherBus { model.forgetSenders() }
         for (name, sender) in contents.senders { model.note(sender: sender, of: name) }
         let namesPoster = model.learn(contents.posters)
         if let observers = contents.observers { model.observers = observers }
         if let isAway = contents.isBusAway { model.isBusAway = isAway }
         return !contents.counts.isEmpty || namesPoster || contents.observers != nil || contents.isBusAway != nil
+            || contents.isOnAnotherBus
     }
 }

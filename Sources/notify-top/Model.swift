@@ -101,6 +101,12 @@ struct Model {
         return news.keys.contains { senders.contains($0) }
     }
 
+    /// The unique names stand for other connections now.
+    mutating func forgetSenders() {
+        posters = [:]
+        for name in names.keys { names[name]?.sender = nil }
+    }
+
     /// Who last posted a name; nil if the bus does not know.
     func poster(of activity: NameActivity) -> PostingProcess? { activity.sender.flatMap { posters[$0] } }
 
