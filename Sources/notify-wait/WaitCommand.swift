@@ -137,9 +137,14 @@ extension WaitCommand {
     private static var ending: [Option<WaitSettings>] {
         let group = "Exiting"
         return [
-            .value("count", "n", "N", .number, group: group, help: "Exit after N notifications (default: 1).") {
-                settings,
-                value throws(UsageError) in
+            .value(
+                "count",
+                "n",
+                "N",
+                .number,
+                group: group,
+                help: "Exit after N notifications (default: 1), or with --settle after N times that they have settled."
+            ) { settings, value throws(UsageError) in
                 guard let string = value.string, let count = Int(string), count > 0 else {
                     throw UsageError("\(value.quoted) is not a count; use a whole number, 1 or greater")
                 }

@@ -30,6 +30,7 @@ struct Waiter {
     /// Until when it may still exit by itself, once the wait has reached its goal.
     private var thenGrace: Int64?
     private let readyFile: ReadyFile?
+    /// The number of notifications that were dealt with.
     private var count = 0
     private var absence = BusAbsence()
     /// Until when the agent is not asked again, as it has not answered.
@@ -240,7 +241,7 @@ struct Waiter {
     }
 
     private mutating func deal(with burst: Burst) {
-        count += 1
+        count += burst.count
         for entry in burst.entries where isPrinting {
             let state = settings.format?.hasState == true ? state(of: entry.arrival.name) : nil
             output.add(entry.arrival, count: settling == nil ? count : entry.count, state: state)

@@ -116,6 +116,20 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `when the time is over, notifications are counted, not bursts`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let result = try inTime {
+            let waiting = try bus.startWaiting(["-f", "-t", "1s", "--settle", "1h", "a", "b"])
+            for name in ["a", "b"] { try center.post(NotifyName(name)) }
+            return try waiting.wait()
+        } unless: {
+            $0.lines.count < 2
+        }
+        #expect(result.errorOutput == "notify-wait: timed out after 2 notifications\n")
+    }
+
+    @Test(arguments: busKinds)
     func `bursts that come before a restart are one run, with the number of all`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let output = try inTime {
