@@ -61,8 +61,12 @@ final class LineReader {
                 start = end
                 return rest.isEmpty && !isSkipping ? .end : hand(rest)
             }
-            if !waits, !isReadable(within: 0) { return .dry }
-            if let deadline, !isReadable(within: deadline.milliseconds) { return .timedOut }
+            if !isReadable(within: waits ? deadline?.milliseconds ?? -1 : 0) {
+                if !waits { return .dry }
+                // poll(2) can't wait longer than 24 days, and a signal ends it too.
+                if let deadline, deadline.hasPassed { return .timedOut }
+                continue
+            }
             if let error = fill() {
                 return .failed(errno: error)
             }
@@ -74,13 +78,13 @@ final class LineReader {
         return isSkipping || line.count > Self.longest ? .overlong : .line(line)
     }
 
-    /// - Parameter time: how long to wait, in milliseconds.
+    /// - Parameter time: how long to wait, in milliseconds; -1 for ever.
     private func isReadable(within time: Int32) -> Bool {
         var source = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return poll(&source, 1, time) != 0
+        return poll(&source, 1, time) > 0
     }
 
-    /// Reads once, appending to what is left of the last line. Returns an error number if that fails.
+    /// Reads what is there, appending to what is left of the last line. Returns an error number if that fails.
     private func fill() -> Int32? {
         if start > 0 {
             buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[start..<end]))
@@ -97,9 +101,8 @@ final class LineReader {
             }
             switch errno {
             case EINTR: continue
-            case EAGAIN:
-                var readable = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                poll(&readable, 1, -1)
+            // Another reader was quicker.
+            case EAGAIN: return nil
             default: return errno
             }
         }

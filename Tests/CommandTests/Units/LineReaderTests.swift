@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandSupport
 import Glibc
 import TestSupport
 import Testing
@@ -56,6 +57,50 @@ import Testing
     @Test func `lines across every boundary of the buffer stay whole`() throws {
         let expected = (0..<20_000).map { String(repeating: "y", count: $0 % 97) + String($0) }
         #expect(try lines([expected.joined(separator: "\n")]) == expected)
+    }
+
+    @Test func `a wait for input that ends early is no timeout, and does not outlast it`() throws {
+        let pipe = try Pipe()
+        _ = fcntl(pipe.readEnd, F_SETFL, O_NONBLOCK)
+        let (descriptor, threads) = (pipe.readEnd, Recorder<pthread_t>())
+        let ends = Recorder<Bool>()
+        // Has poll(2) end, and does nothing else.
+        signal(SIGUSR2) { _ in }
+        startThread {
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            sigaddset(&signals, SIGUSR2)
+            pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+            threads.append(pthread_self())
+            let deadline = Deadline(after: .milliseconds(200))
+            let end = LineReader(descriptor: descriptor, deadline: deadline).next()
+            if case .timedOut = end { ends.append(deadline.hasPassed) } else { ends.append(false) }
+            // So that the signal finds it.
+            _ = threads.wait(forCount: 2)
+        }
+        try #require(threads.wait(forCount: 1))
+        let hasEnded = waitUntil {
+            pthread_kill(threads.elements[0], SIGUSR2)
+            return ends.count > 0
+        }
+        threads.append(pthread_self())
+        #expect(hasEnded)
+        #expect(ends.elements == [true])
+    }
+
+    @Test func `an input that does not block is waited for`() throws {
+        let pipe = try Pipe()
+        _ = fcntl(pipe.readEnd, F_SETFL, O_NONBLOCK)
+        let reader = LineReader(descriptor: pipe.readEnd)
+        guard case .dry = reader.next(waits: false) else { throw TestSupportError("it was not dry") }
+        let writeEnd = dup(pipe.writeEnd)
+        pipe.closeWriteEnd()
+        startThread {
+            _ = write(writeEnd, "a\n", 2)
+            close(writeEnd)
+        }
+        guard case .line(let bytes) = reader.next() else { throw TestSupportError("no line came") }
+        #expect(String(decoding: bytes, as: UTF8.self) == "a")
     }
 
     @Test func `an input that can't be read is an error`() {
