@@ -19,6 +19,9 @@ final class Feed: Sendable {
         var asked: Set<String> = []
         var observers: [AgentInterface.ListEntry]??
         var isBusAway: Bool?
+        /// When to ask the agent next, on the monotonic clock.
+        var nextQuestion: Int64?
+        /// Whether it was asked and has not answered yet.
         var isAsking = false
         /// Whether the bus was restarted, so that unique names stand for other connections.
         var isOnAnotherBus = false
@@ -71,8 +74,6 @@ final class Feed: Sendable {
     private static let delay: Int64 = 200_000_000
 
     private let contents = Mutex(Contents())
-    /// When to ask the agent next, on the monotonic clock.
-    private let nextQuestion = Mutex<Int64?>(nil)
     private let wakeup: WakeDescriptor
     private let posts: NotifyCenter
     private let agent: NotifyCenter
@@ -172,15 +173,15 @@ final class Feed: Sendable {
         wakeup.signal()
     }
 
-    /// Schedules a request to the agent at that time of the monotonic clock, unless one is scheduled earlier.
+    /// Schedules a request to the agent at that time of the monotonic clock, unless one is scheduled earlier. It waits
+    /// for the reply to the previous one: that may be older than what is to be learned.
     func askForObservers(at moment: Int64) {
-        nextQuestion.withLock { $0 = min($0 ?? .max, moment) }
-        contents.withLock { $0.isAsking = true }
+        contents.withLock { $0.nextQuestion = min($0.nextQuestion ?? .max, moment) }
         wakeup.signal()
     }
 
-    /// Whether no reply is pending.
-    var hasAnswered: Bool { contents.withLock { !$0.isAsking } }
+    /// Whether no request is scheduled, and no reply is pending.
+    var hasAnswered: Bool { contents.withLock { !$0.isAsking && $0.nextQuestion == nil } }
 
     private func ask() {
         agent.perform { [self] link in
@@ -201,16 +202,16 @@ final class Feed: Sendable {
     @discardableResult
     func sleep(until deadline: Deadline?, beside descriptors: [Int32]) -> [Bool] {
         var timeout = deadline?.milliseconds ?? -1
-        if let moment = nextQuestion.withLock({ $0 }) {
+        if let moment = contents.withLock({ $0.isAsking ? nil : $0.nextQuestion }) {
             let left = Int32(clamping: (max(0, moment - Clock.monotonic) + 999_999) / 1_000_000)
             timeout = timeout < 0 ? left : min(timeout, left)
         }
         var sources = ([wakeup.descriptor] + descriptors).map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         poll(&sources, nfds_t(sources.count), timeout)
         if sources[0].revents != 0 { wakeup.clear() }
-        let isDue = nextQuestion.withLock { moment in
-            guard let due = moment, due <= Clock.monotonic else { return false }
-            moment = nil
+        let isDue = contents.withLock { contents in
+            guard !contents.isAsking, let due = contents.nextQuestion, due <= Clock.monotonic else { return false }
+            (contents.nextQuestion, contents.isAsking) = (nil, true)
             return true
         }
         if isDue { ask() }

@@ -74,4 +74,36 @@ import Testing
         old.closeInput()
         _ = try old.wait()
     }
+
+    @Test(arguments: busKinds)
+    func `the list that is waited for is the one wanted last, and only one is asked for at a time`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let (permission, answers) = (Counter(), Counter())
+        let agent = try FakeAgent(on: bus) { _ in
+            _ = permission.wait(for: 1)
+            defer { answers.add() }
+            return .reply(FakeObserver.list(answers.value == 0 ? [] : [FakeObserver()]))
+        }
+        let feed = try Feed(.address(bus.address))
+        var model = Model(order: .name, start: 0)
+        try #require(take(feed, into: &model) { _ in agent.calls.count > 0 })
+        for _ in 0..<10 {
+            feed.askForObservers(at: 0)
+            feed.sleep(until: Deadline(after: .zero), beside: [])
+        }
+        permission.add()
+        try #require(take(feed, into: &model) { _ in feed.hasAnswered })
+        feed.take(into: &model)
+        #expect(model.observers?.count == 1)
+        // Answered after all that came before.
+        try RawBusClient(address: bus.address).call(
+            destination: FakeAgent.name,
+            path: "/",
+            interface: FakeAgent.name,
+            member: "End"
+        )
+        #expect(agent.calls.elements.map(\.member) == ["List", "List", "End"])
+    }
 }
