@@ -178,10 +178,11 @@ package final class BusConnection {
 
     /// While more bytes than this are queued, calls by strangers are left unanswered.
     private static let answersLimit = 1_048_576
+    package var mayAnswerStrangers: Bool { waitingCount < BusConnection.answersLimit }
 
     /// Replies to a call: there is no such method, or it is too long.
     package func refuse(_ call: BusMessage) {
-        guard waitingCount < BusConnection.answersLimit, let refusal = OutgoingMessage.refusal(of: call) else { return }
+        guard mayAnswerStrangers, let refusal = OutgoingMessage.refusal(of: call) else { return }
         send(refusal)
     }
 
@@ -226,10 +227,12 @@ package final class BusOutput {
         var descriptors: [Int32]
     }
 
+    private static let pieceSize = 65_536
+
     private var pieces: [Piece] = []
     /// How much of the first piece has been written.
     private var head = 0
-    private(set) var count = 0
+    package private(set) var count = 0
     /// Since when the socket has accepted nothing; nil if nothing is queued.
     private(set) var stalledSince: MonotonicTime?
     /// Whether the other side has stopped reading. What it has yet to say is still read.
@@ -242,6 +245,8 @@ package final class BusOutput {
     }
 
     package var isEmpty: Bool { count == 0 }
+    /// How many bytes are in memory.
+    package var size: Int { pieces.reduce(0) { $0 + $1.bytes.count } }
 
     /// - Parameter socket: nil if there is none yet.
     /// - Returns: false if the descriptors can't be sent; then no part of the message has been.
@@ -272,7 +277,8 @@ package final class BusOutput {
     }
 
     private func append(_ bytes: UnsafeRawBufferPointer) {
-        if pieces.last?.descriptors.isEmpty == true {
+        // What was sent of a piece is freed with it, so it must not grow for ever.
+        if pieces.last.map({ $0.descriptors.isEmpty && $0.bytes.count < BusOutput.pieceSize }) == true {
             pieces[pieces.count - 1].bytes.append(contentsOf: bytes)
         } else {
             pieces.append(Piece(bytes: Array(bytes), descriptors: []))

@@ -53,6 +53,8 @@ final class StatusService: BusPeer {
 
     func handle(_ signal: BusSignal) {}
 
+    func refuses(_ call: BusCall.Head) -> Bool { link?.mayAnswerStrangers != true }
+
     func handle(_ call: BusCall) -> Bool {
         switch (call.interface, call.member) {
         case ("org.freedesktop.DBus.Peer", "Ping"): link?.reply(to: call)

@@ -181,6 +181,9 @@ extension BusLink {
         connection?.send(.error(to: call.sender, call.serial, name: fault.name, fault.message))
     }
 
+    /// Whether strangers are answered: not while the bus has a lot to take.
+    package var mayAnswerStrangers: Bool { connection?.mayAnswerStrangers == true }
+
     private func send(_ message: OutgoingMessage, inReplyTo caller: String) {
         guard let connection else { return }
         let before = connection.sentCount
