@@ -97,8 +97,14 @@ let package = Package(
         .executableTarget(
             name: "notify-commands",
             dependencies: ["Commands"],
-            // Tests start thousands, and the dynamic linker needs longer for Swift's libraries than most commands run.
-            linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .debug))]
+            // Tests start thousands, and the dynamic linker would need longer for Swift's libraries, and for the addresses
+            // in a program that can be anywhere, than most commands run.
+            linkerSettings: [
+                .unsafeFlags(
+                    ["-static-stdlib", "-Xclang-linker", "-no-pie", "-Xlinker", "--no-export-dynamic"],
+                    .when(configuration: .debug)
+                )
+            ]
         ),
 
         // The MQTT client of the Mosquitto project. Only who builds the bridge needs it: SwiftPM looks for nothing that a
@@ -124,15 +130,18 @@ let package = Package(
         .testTarget(name: "SimulationTests", dependencies: ["Simulation", "TestSupport", "simulate"]),
 
         // Private buses for the tests, on both daemons. The launcher starts dbus-broker even if systemd is not process 1.
-        .executableTarget(name: "bus-launcher", path: "Tests/BusLauncher"),
+        .executableTarget(
+            name: "bus-launcher",
+            path: "Tests/BusLauncher",
+            // Written in C: without these, SwiftPM would link it with Swift's libraries.
+            linkerSettings: [.unsafeFlags(["-nostartfiles", "-enable-experimental-feature", "Embedded"])]
+        ),
         .executableTarget(name: "stranger", path: "Tests/Stranger"),
-        // Takes seconds if it is not optimized.
-        .target(name: "Collisions", path: "Tests/Collisions", cSettings: [.unsafeFlags(["-O2"])]),
         // More threads for the tests than there are processors.
         .target(name: "TestThreads", path: "Tests/Threads"),
         .target(
             name: "TestSupport",
-            dependencies: ["bus-launcher", "stranger", "Collisions", "TestThreads"],
+            dependencies: ["bus-launcher", "stranger", "TestThreads"],
             path: "Tests/TestSupport",
             // Stands in for a library that some toolchains lack.
             linkerSettings: [.unsafeFlags(["-L\(Context.packageDirectory)/Tests/Linking"])]

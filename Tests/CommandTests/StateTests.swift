@@ -211,7 +211,7 @@ import Testing
             kill $keeper
             """
         let folder = try TemporaryFolder()
-        let rounds = isLongRun ? 1_000 : 30
+        let rounds = isLongRun ? 1_000 : 15
         let result = try scene.bus.script(script, [folder.path, "\(rounds)"], timeout: .seconds(900))
         #expect(result.status == 0, "\(result.errorOutput)")
     }

@@ -9,7 +9,7 @@ import Testing
     /// Both kinds run at once; each loop is one process, so that nearly all the time goes into the commands.
     @Test(arguments: busKinds)
     func `a wait whose --then posts the name never misses it, however often it is tried`(kind: BusKind) throws {
-        let rounds = isLongRun ? 1_000 : 40
+        let rounds = isLongRun ? 1_000 : 20
         let bus = try PrivateBus(kind)
         let loop = """
             for ((i = 0; i < \(rounds); i++)); do

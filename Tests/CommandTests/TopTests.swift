@@ -84,13 +84,13 @@ import Testing
             }
             try center.synchronize(timeout: .patience)
         }
-        try post(0..<20_000)
+        try post(0..<12_000)
         let before = residentBytes(of: top.pid)
-        try post(20_000..<60_000)
-        #expect(residentBytes(of: top.pid) < before + 8 << 20, "\(before) and \(residentBytes(of: top.pid)) bytes")
+        try post(12_000..<36_000)
+        #expect(residentBytes(of: top.pid) < before + 2 << 20, "\(before) and \(residentBytes(of: top.pid)) bytes")
         // ^Q.
         try terminal.write("\u{11}")
-        let screen = try terminal.read(until: "60000 posts of 10000 names and 50000 of other names")
+        let screen = try terminal.read(until: "36000 posts of 10000 names and 26000 of other names")
         #expect(!screen.isEmpty)
         top.send(signal: SIGTERM)
         _ = try top.wait()

@@ -11,7 +11,7 @@ import Testing
 struct HostileUserTests {
     private static let refused = "org.freedesktop.DBus.Error.LimitsExceeded"
 
-    /// Another user, who observes a name and gives a command every 5 ms.
+    /// Another user, who observes a name and gives a command every 20 ms.
     private final class Innocent: Sendable {
         private let caller: Stranger
         private let observer: Stranger
@@ -38,7 +38,7 @@ struct HostileUserTests {
                 #expect(isAnswer, "\(answer)")
                 state = state == "background" ? "foreground" : "background"
                 count += 1
-                usleep(5_000)
+                usleep(20_000)
             }
             return count
         }

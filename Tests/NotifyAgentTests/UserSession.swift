@@ -102,7 +102,7 @@ final class UserSession: Sendable {
         try shell(
             """
             end=$((SECONDS + \(timeout)))
-            until { \(condition); } 2>/dev/null || ((SECONDS >= end)); do pause 0.02; done
+            until { \(condition); } 2>/dev/null || ((SECONDS >= end)); do pause 0.05; done
             ((SECONDS < end)) || { \(condition); } || { notify-lifecycle launches -v; cat "$HOME/agent.log"; false; }
             """,
             timeout: .seconds(timeout + 30)

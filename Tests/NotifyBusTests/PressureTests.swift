@@ -117,7 +117,7 @@ import Testing
         try #require(entered.wait(for: 1))
 
         let (before, busBefore) = (residentBytes(of: getpid()), bus.residentBytes)
-        let posts = isLongRun ? 300_000 : 100_000
+        let posts = isLongRun ? 300_000 : 50_000
         for number in 0..<posts {
             try poster.post(names[number % 50])
             // So that the poster itself doesn't coalesce, and the test doesn't depend on who is faster.
@@ -135,8 +135,8 @@ import Testing
         )
         let growth = residentBytes(of: getpid()) - before
         let busGrowth = bus.residentBytes - busBefore
-        #expect(growth < 16 << 20, "this process grew by \(growth) bytes")
-        #expect(busGrowth < 16 << 20, "the bus grew by \(busGrowth) bytes")
+        #expect(growth < 8 << 20, "this process grew by \(growth) bytes")
+        #expect(busGrowth < 8 << 20, "the bus grew by \(busGrowth) bytes")
 
         mayGoOn.add()
         try observing.barrier(timeout: .patience)

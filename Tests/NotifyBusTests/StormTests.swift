@@ -10,7 +10,7 @@ import Testing
 @Suite(.serialized) struct StormTests {
     private static let posters = 4
     private static let posts =
-        getenv("NOTIFYBUS_STORM").flatMap { Int(String(cString: $0)) } ?? (isLongRun ? 250_000 : 2_000)
+        getenv("NOTIFYBUS_STORM").flatMap { Int(String(cString: $0)) } ?? (isLongRun ? 250_000 : 1_000)
     /// How much the bus may grow, in bytes.
     private static let room = (isLongRun ? 64 : 32) << 20
 

@@ -14,8 +14,8 @@ import Testing
         try run(productPath("simulate"), arguments + ["--threads", "1"], timeout: .patience)
     }
 
-    @Test func `every promise is kept in each of three hundred histories`() throws {
-        let result = try simulate("--count", "300")
+    @Test func `every promise is kept in each of a hundred and fifty histories`() throws {
+        let result = try simulate("--count", "150")
         #expect(result.status == 0, "\(result.output)")
     }
 

@@ -10,7 +10,7 @@ import Testing
 @Suite(.enabled(if: MockLogind.isInstalled, "python3-dbusmock is not installed"))
 struct LoginEventTests {
     private static let lock: NotifyName = "org.notifybus.session.lock"
-    private static let rounds = isLongRun ? 1_000 : 30
+    private static let rounds = isLongRun ? 1_000 : 15
 
     private func makeScene(_ kind: BusKind, _ logind: MockLogind, _ configuration: String = "") throws -> EventScene {
         try logind.addSession("2", user: geteuid())
