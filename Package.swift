@@ -134,7 +134,7 @@ let package = Package(
             name: "bus-launcher",
             path: "Tests/BusLauncher",
             // Written in C: without these, SwiftPM would link it with Swift's libraries.
-            linkerSettings: [.unsafeFlags(["-nostartfiles", "-enable-experimental-feature", "Embedded"])]
+            linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-stdlib"])]
         ),
         .executableTarget(name: "stranger", path: "Tests/Stranger"),
         // More threads for the tests than there are processors.

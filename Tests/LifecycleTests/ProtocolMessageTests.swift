@@ -154,12 +154,12 @@ import Testing
 
     @Test func `no arguments trap, and whatever is read is written back unchanged`() {
         var random = RandomValues(SeededGenerator(seed: 20_262))
-        for _ in 0..<50_000 {
+        for _ in 0..<20_000 {
             let type = Self.types[random.number(below: Self.types.count)]
             let arguments = random.number(below: 2) == 0 ? random.values() : random.values(of: type.parameters)
             readAndWrite(type, arguments)
         }
-        #expect(random.count > 50_000)
+        #expect(random.count > 20_000)
     }
 
     private func readAndWrite<Message: ProtocolArguments>(_ type: Message.Type, _ arguments: [BusValue]) {

@@ -81,7 +81,7 @@ extension Int: Coalescing {
         var offered: [Int: Int] = [:]
         var taken: [Int: Int] = [:]
         var balance = 0
-        for step in 0..<400_000 {
+        for step in 0..<150_000 {
             // Fills and drains in turn, so that every threshold is crossed in both directions.
             let fills = (step / 20_000) % 2 == 0
             if Int.random(in: 0..<10, using: &generator) < (fills ? 8 : 3) {

@@ -58,7 +58,7 @@ import Testing
 
     @Test func `in every history each call is handled once, in the order of its connection, within the quotas`() {
         var random = SeededGenerator(seed: 7)
-        for _ in 0..<200 {
+        for _ in 0..<80 {
             var quotas = Quotas()
             quotas.calls = 6
             quotas.callBytes = 50

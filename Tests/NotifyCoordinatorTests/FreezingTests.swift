@@ -9,7 +9,7 @@ import Testing
 @Suite struct FreezingTests {
     @Test func `a resume before the process has stopped leaves it running`() throws {
         var random = SeededGenerator(seed: 11)
-        for _ in 0..<(isLongRun ? 10_000 : 1_000) {
+        for _ in 0..<(isLongRun ? 10_000 : 400) {
             var world = World()
             let process = World.process(7)
             for number in 0..<Int.random(in: 1...3, using: &random) {

@@ -10,7 +10,7 @@ import Testing
 @Suite struct LauncherHistoryTests {
     /// Posts, exits and observers at random moments. A start, or its delivery, follows the last post of a name.
     @Test func `whatever happens, no post is forgotten, and at rest nothing is due`() {
-        for seed in UInt64(1)...(isLongRun ? 20_000 : 1_000) {
+        for seed in UInt64(1)...(isLongRun ? 20_000 : 500) {
             var random = SeededGenerator(seed: seed)
             var world = LauncherWorld { $0.limit = .init(starts: 4, window: 50) }
             /// Whether neither a start nor a delivery has followed a post yet.
@@ -165,7 +165,7 @@ import Testing
     }
 
     @Test func `in whatever order the bus passes things on, it is started for each post that no program hears, once`() {
-        for seed in UInt64(1)...(isLongRun ? 50_000 : 2_000) {
+        for seed in UInt64(1)...(isLongRun ? 50_000 : 1_000) {
             var random = SeededGenerator(seed: seed)
             var history = History()
             var steps: [String] = []

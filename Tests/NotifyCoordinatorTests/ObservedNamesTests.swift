@@ -12,7 +12,7 @@ import Testing
 
     @Test func `a name of interest is reported when its first observer comes and when its last has left`() throws {
         var random = SeededGenerator(seed: 11)
-        for _ in 0..<300 {
+        for _ in 0..<120 {
             let interests = try Set(Self.names.filter { _ in Bool.random(using: &random) }.map { try NotifyName($0) })
             var observed = ObservedNames(interests: interests)
             var holders: [Subjects] = []

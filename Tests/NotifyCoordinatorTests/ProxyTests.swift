@@ -15,7 +15,7 @@ import Testing
         var random = SeededGenerator(seed: 5)
         let names = (0..<12).map { "com.example.name\($0)" }
         let prefixes = ["com.", "com.example.", "com.example.name1", "org."]
-        for _ in 0..<500 {
+        for _ in 0..<200 {
             var world = World()
             for number in 0..<4 {
                 let own = names.filter { _ in Bool.random(using: &random) }

@@ -52,7 +52,7 @@ import Testing
 
     @Test func `when a connection leaves, its share of every quota is free again`() throws {
         var random = SeededGenerator(seed: 2)
-        for _ in 0..<200 {
+        for _ in 0..<100 {
             var world = World()
             for number in 0..<6 {
                 _ = try world.register(

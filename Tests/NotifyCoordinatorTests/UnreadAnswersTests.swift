@@ -88,7 +88,7 @@ import Testing
 
     @Test func `in every history the most that may be unread counts, and no more, and no question is asked twice`() {
         var random = SeededGenerator(seed: 11)
-        for _ in 0..<100 {
+        for _ in 0..<40 {
             var answers = UnreadAnswers()
             // What the bus keeps, and what it has when it is asked.
             var kept: [String: Int] = [:]

@@ -19,7 +19,7 @@ struct ConcurrencyTests {
         let lasting = try room.register("com.example.shared")
         for number in 0..<4 {
             startThread {
-                for round in 0..<25_000 {
+                for round in 0..<10_000 {
                     var token: Int32 = 0
                     let name = round % 2 == 0 ? "com.example.shared" : "com.example.\(number)"
                     let wish: TokenEngine.Wish = round % 5 == 0 ? .queue { $0.run {} } : .none

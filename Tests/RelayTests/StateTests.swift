@@ -52,7 +52,7 @@ struct StateTests {
         let target = "pid:\(try scene.observerProcess())"
         try scene.lifecycle("suspend", target)
         kill(scene.agentProcess, SIGSTOP)
-        for _ in 0..<2_000 { try scene.post(["com.example.a", "com.example.b"]) }
+        for _ in 0..<500 { try scene.post(["com.example.a", "com.example.b"]) }
         let person = try RawBusClient(address: scene.bus.address)
         var body = RawBody()
         for text in [target, "foreground"] { body.append(text) }
@@ -97,7 +97,7 @@ struct StateTests {
                 try probe.waitForOutputLines(marks)
             }
         }
-        try post(rounds: 5)
+        try post(rounds: 3)
         let (bus, agent) = (scene.bus.residentBytes, residentBytes(of: scene.agentProcess))
         try post(rounds: isLongRun ? 500 : 10)
         #expect(scene.bus.residentBytes - bus < 4 << 20)

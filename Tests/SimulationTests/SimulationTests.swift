@@ -11,7 +11,14 @@ import Testing
     private let folder = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
 
     private func simulate(_ arguments: String...) throws -> CommandResult {
-        try run(productPath("simulate"), arguments + ["--threads", "1"], timeout: .patience)
+        // It would set this and begin again.
+        let environment = ["SWIFT_DETERMINISTIC_HASHING": "1"]
+        return try run(
+            productPath("simulate"),
+            arguments + ["--threads", "1"],
+            environment: environment,
+            timeout: .patience
+        )
     }
 
     @Test func `every promise is kept in each of a hundred and fifty histories`() throws {
